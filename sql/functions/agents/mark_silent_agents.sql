@@ -1,0 +1,49 @@
+-- mark_silent_agents: agents without a heartbeat for three intervals are offline.
+--
+-- Concurrency: rows locked by others are skipped; the next heartbeat brings an agent back.
+-- Lock order:  agents.
+-- Raises:      nothing.
+
+create or replace function treadle.mark_silent_agents()
+returns setof text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now timestamptz := treadle.clock();
+begin
+  return query
+  with gone as materialized (
+    select agents.id
+    from treadle.agents
+    where
+      agents.status <> 'offline'
+      and agents.heartbeat_at + make_interval(secs => 3 * agents.heartbeat_s) < v_now
+    order by agents.id
+    for no key update skip locked
+  ),
+
+  marked as (
+    update treadle.agents
+    set status = 'offline', silent = true
+    where agents.id in (select gone.id from gone)
+    returning agents.id
+  ),
+
+  told as (
+    insert into treadle.events (at, kind, actor, data)
+    select v_now, 'agent.silent', marked.id, '{}'
+    from marked
+  )
+
+  select marked.id from marked;
+end;
+$$;
+
+comment on function treadle.mark_silent_agents() is
+'Set agents offline that no longer send heartbeats; returns their ids.';
+
+revoke all on function treadle.mark_silent_agents() from public;
+grant execute on function treadle.mark_silent_agents() to treadle_worker;

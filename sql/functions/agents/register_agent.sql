@@ -1,0 +1,82 @@
+-- register_agent: make an agent known, or known again after a restart.
+--
+-- select treadle.register_agent('coder-1', p_capabilities => array['git', 'python']);
+--
+-- Concurrency: the last registration under an id wins.
+-- Lock order:  agents.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.register_agent(
+  p_id                    text,
+  p_type                  text default 'worker',
+  p_capabilities          text[] default '{}',
+  p_models                text[] default '{}',
+  p_queues                text[] default '{default}',
+  p_task_types            text[] default null,
+  p_max_concurrent_tasks  integer default null,
+  p_budget_usd            numeric default null,
+  p_heartbeat_s           double precision default 30,
+  p_claim_ttl_s           double precision default 60,
+  p_url                   text default null,
+  p_meta                  jsonb default '{}'
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  v_name text;
+begin
+  insert into treadle.agents (
+    id, type, capabilities, models, queues, task_types, max_concurrent_tasks, budget_usd,
+    heartbeat_s, claim_ttl_s, url, meta, heartbeat_at, registered_at
+  )
+  values (
+    p_id, p_type, p_capabilities, p_models, p_queues, p_task_types, p_max_concurrent_tasks,
+    p_budget_usd, p_heartbeat_s, p_claim_ttl_s, p_url, p_meta, treadle.clock(), treadle.clock()
+  )
+  on conflict (id) do update
+  set
+    type = excluded.type,
+    status = 'active',
+    silent = false,
+    capabilities = excluded.capabilities,
+    models = excluded.models,
+    queues = excluded.queues,
+    task_types = excluded.task_types,
+    max_concurrent_tasks = excluded.max_concurrent_tasks,
+    budget_usd = excluded.budget_usd,
+    heartbeat_s = excluded.heartbeat_s,
+    claim_ttl_s = excluded.claim_ttl_s,
+    url = excluded.url,
+    meta = excluded.meta,
+    heartbeat_at = excluded.heartbeat_at,
+    registered_at = excluded.registered_at;
+  return p_id;
+exception
+  when check_violation or not_null_violation then
+    get stacked diagnostics v_name = constraint_name;
+    perform treadle.refuse(
+      format('agent %s cannot be registered: %s', left(quote_nullable(p_id), 60), sqlerrm),
+      jsonb_build_object('argument', coalesce(nullif(v_name, ''), 'id')),
+      'An id has 1 to 200 bytes; intervals are above 0 and at most a day; limits are not negative.'
+    );
+end;
+$$;
+
+comment on function treadle.register_agent(
+  text, text, text[], text[], text[], text[], integer, numeric,
+  double precision, double precision, text, jsonb
+) is 'Register an agent with what it can do and how often it will give a sign of life.';
+
+revoke all on function treadle.register_agent(
+  text, text, text[], text[], text[], text[], integer, numeric,
+  double precision, double precision, text, jsonb
+) from public;
+grant execute on function treadle.register_agent(
+  text, text, text[], text[], text[], text[], integer, numeric,
+  double precision, double precision, text, jsonb
+) to treadle_worker;

@@ -1,0 +1,45 @@
+-- set_agent_status: let an agent work, drain it, or take it offline.
+--
+-- select treadle.set_agent_status('coder-1', 'draining');
+--
+-- Draining: it claims nothing more, finishes what it has and stops.
+--
+-- Concurrency: one row.
+-- Lock order:  agents.
+-- Raises:      TR001 invalid argument, TR204 unknown agent.
+
+create or replace function treadle.set_agent_status(p_id text, p_status text)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  if p_status is null or p_status not in ('active', 'draining', 'offline') then
+    perform treadle.refuse(
+      format('an agent cannot be %L', left(p_status, 60)),
+      jsonb_build_object('argument', 'status'),
+      'It can be active, draining or offline.'
+    );
+  end if;
+
+  update treadle.agents
+  set status = p_status, silent = false
+  where agents.id = p_id;
+  if not found then
+    perform treadle.claiming_agent(p_id, 1);
+  end if;
+
+  insert into treadle.events (at, kind, actor, data)
+  values (treadle.clock(), 'agent.' || p_status, p_id, jsonb_build_object('by', session_user));
+  return p_status;
+end;
+$$;
+
+comment on function treadle.set_agent_status(text, text) is
+'Set an agent active, draining or offline.';
+
+revoke all on function treadle.set_agent_status(text, text) from public;
+grant execute on function treadle.set_agent_status(text, text) to
+treadle_worker, treadle_operator;

@@ -1,0 +1,85 @@
+-- claim_tasks: give an agent the best tasks that it may have.
+--
+-- select id, type, spec from treadle.claim_tasks('me', array['default']);
+--
+-- Repeating a call with its token returns the same tasks: an answer that was lost is no loss.
+--
+-- Concurrency: tasks are taken with skip locked; an agent with a limit is locked and counted.
+-- Lock order:  agents, tasks (never waits for a task).
+-- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
+
+create or replace function treadle.claim_tasks(
+  p_agent   text,
+  p_queues  text[] default '{default}',
+  p_types   text[] default null,
+  p_limit   integer default 1,
+  p_start   boolean default true,
+  p_token   uuid default null,
+  p_idle    boolean default false
+)
+returns table (
+  id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint,
+  max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamptz,
+  created_at timestamptz, deadline_at timestamptz, title text, tags text[], parent_id uuid,
+  dag_id uuid, project_id uuid, idempotency_key text, previous jsonb
+)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now   timestamptz := treadle.clock();
+  v_token uuid := coalesce(p_token, gen_random_uuid());
+  v_agent treadle.agents;
+  v_open  record;
+  v_rows  tid[] := array(
+    select tasks.ctid
+    from treadle.tasks
+    where
+      tasks.agent_id = p_agent
+      and tasks.claim_token = p_token
+      and tasks.status in ('claimed', 'running', 'validating')
+  );
+begin
+  if v_rows = '{}' then
+    v_agent := treadle.claiming_agent(p_agent, p_limit);
+    v_open := treadle.open_lanes(v_agent, p_queues, p_types, v_now);
+    if p_idle then
+      perform treadle.mark_idle(p_queues);
+    end if;
+
+    v_rows := treadle.pick_tasks(
+      v_open.lanes, v_open.shifts, least(p_limit, v_agent.max_concurrent_tasks)
+    );
+    if v_rows = '{}' then
+      return;
+    end if;
+
+    v_rows := treadle.take_rows(v_rows, v_agent, v_token, p_start, v_now);
+  end if;
+
+  return query
+  select
+    tasks.id, tasks.claim_token, tasks.queue, tasks.type, tasks.spec, tasks.attempt,
+    tasks.max_attempts, tasks.timeout_s, tasks.priority, tasks.lease_until, tasks.created_at,
+    tasks.deadline_at, tasks.title, tasks.tags, tasks.parent_id, tasks.dag_id, tasks.project_id,
+    tasks.idempotency_key, treadle.previous_attempts(tasks.id, tasks.attempt, tasks.rate_limits)
+  from treadle.tasks
+  inner join treadle.lanes on tasks.lane_id = lanes.id
+  where tasks.ctid = any (v_rows)
+  order by tasks.rank - treadle.rank_shift(lanes.ageing, v_now), tasks.id;
+end;
+$$;
+
+comment on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) is
+'Claim up to p_limit of the best tasks for an agent; with p_start they are running at once.';
+
+revoke all on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean)
+from public;
+grant execute on function
+treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) to treadle_worker;

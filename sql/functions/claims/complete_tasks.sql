@@ -1,0 +1,92 @@
+-- complete_tasks: store the results of tasks and end them.
+--
+-- Accepted from the claim on the row, and from the last claim that ended if nobody has claimed
+-- since and the task has not ended: a late answer saves paid work. Of each task it says completed,
+-- already (a repeat), or stale (superseded: nothing changed).
+--
+-- Concurrency: rows are locked in id order, the fence is checked on the locked row.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.complete_tasks(
+  p_ids      uuid[],
+  p_tokens   uuid[],
+  p_outputs  jsonb[] default null,
+  p_run_ms   integer[] default null
+)
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
+  v_done uuid[];
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_pairs(p_ids, null, 'outputs', cardinality(p_outputs))
+  where p_outputs is not null;
+  perform treadle.keep_durable();
+
+  with held as materialized (
+    select tasks.ctid, claim.output, claim.run_ms
+    from unnest(p_ids, p_tokens, p_outputs, p_run_ms) as claim (id, token, output, run_ms)
+    inner join treadle.tasks on claim.id = tasks.id
+    where
+      claim.token = tasks.claim_token
+      or (claim.token = tasks.last_token and tasks.completed_at is null)
+    order by tasks.id
+    for no key update of tasks
+  ),
+
+  done as (
+    update treadle.tasks
+    set
+      status = 'completed',
+      output = held.output,
+      outcome = 'completed',
+      completed_at = v_now,
+      completed_by = coalesce(
+        tasks.agent_id,
+        (
+          select attempts.agent_id
+          from treadle.attempts
+          where attempts.task_id = tasks.id and attempts.claim_token = tasks.last_token
+        )
+      ),
+      started_at = coalesce(
+        tasks.started_at,
+        greatest(tasks.claimed_at, v_now - make_interval(secs => held.run_ms / 1000.0))
+      ),
+      last_token = coalesce(tasks.claim_token, tasks.last_token),
+      agent_id = null,
+      claim_token = null,
+      lease_until = null,
+      retry_at = null,
+      failure_class = null,
+      failure_reason = null
+    from held
+    where tasks.ctid = held.ctid
+    returning tasks.ctid, tasks.id
+  )
+
+  select array_agg(done.ctid), array_agg(done.id) into v_rows, v_done from done;
+
+  perform treadle.audit_tasks(v_rows, 'completed', null);
+  return query
+  select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done, 'completed') as verdicts;
+end;
+$$;
+
+comment on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[]) is
+'Complete tasks with their outputs; says of each: completed, already or stale.';
+
+revoke all on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[]) from public;
+grant execute on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[]) to
+treadle_worker;

@@ -1,0 +1,80 @@
+-- fail_tasks: end attempts that did not work out; the retry policy decides what follows.
+--
+-- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
+-- that is not known counts as error: what a handler reports is never refused. Of each task it says
+-- retrying, ready, dead_lettered, cancelled, already (a repeat) or stale (superseded).
+--
+-- Concurrency: rows are locked in id order, the fence is checked on the locked row.
+-- Lock order:  tasks, then the history.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.fail_tasks(
+  p_ids          uuid[],
+  p_tokens       uuid[],
+  p_classes      text[] default null,
+  p_errors       text[] default null,
+  p_actions      text[] default null,
+  p_retry_after  double precision[] default null
+)
+returns table (id uuid, verdict text, retry_at timestamptz)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  c_classes constant text[] := array[
+    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
+    'budget_exceeded', 'refused'
+  ];
+  v_held record;
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.keep_durable();
+
+  select
+    array_agg(held.ctid) as rows,
+    array_agg(case when held.class = any (c_classes) then held.class else 'error' end) as classes,
+    array_agg(held.error) as errors,
+    array_agg(held.action) as actions,
+    array_agg(held.retry_after) as retry_after,
+    array_fill('handler'::text, array[count(*)::integer]) as reasons
+  into v_held
+  from (
+    select tasks.ctid, claim.class, claim.error, claim.action, claim.retry_after
+    from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after)
+      as claim (id, token, class, error, action, retry_after)
+    inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
+    order by tasks.id
+    for no key update of tasks
+  ) as held;
+
+  return query
+  with ended as (
+    select moved.*
+    from treadle.end_attempts(
+      v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
+      v_held.retry_after
+    ) as moved
+  )
+
+  select verdicts.id, coalesce(ended.status, verdicts.verdict), ended.retry_at
+  from treadle.end_verdicts(p_ids, p_tokens, '{}', null) as verdicts
+  left join ended on verdicts.id = ended.id;
+end;
+$$;
+
+comment on function treadle.fail_tasks(
+  uuid[], uuid[], text[], text[], text[], double precision[]
+) is 'End failed attempts; says of each what becomes of its task.';
+
+revoke all on function treadle.fail_tasks(
+  uuid[], uuid[], text[], text[], text[], double precision[]
+) from public;
+grant execute on function treadle.fail_tasks(
+  uuid[], uuid[], text[], text[], text[], double precision[]
+) to treadle_worker;

@@ -1,0 +1,57 @@
+-- heartbeat_tasks: renew the leases of running tasks, record progress, learn what changed.
+--
+-- A claim that has not started is not renewed: it must start within its ttl.
+--
+-- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.heartbeat_tasks(
+  p_ids       uuid[],
+  p_tokens    uuid[],
+  p_progress  jsonb[] default null
+)
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  if p_progress is not null then
+    perform treadle.check_pairs(p_ids, null, 'progress', cardinality(p_progress));
+  end if;
+
+  with held as materialized (
+    select tasks.ctid, claim.progress
+    from unnest(p_ids, p_tokens, p_progress) as claim (id, token, progress)
+    inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
+    where tasks.started_at is not null
+    order by tasks.id
+    for no key update of tasks
+  )
+
+  update treadle.tasks
+  set
+    heartbeat_at = v_now,
+    lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true)),
+    progress = coalesce(held.progress, tasks.progress)
+  from held, treadle.agents
+  where tasks.ctid = held.ctid and tasks.agent_id = agents.id;
+
+  return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
+end;
+$$;
+
+comment on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) is
+'Renew leases and record progress; says of each claim: ok, lost or cancelled.';
+
+revoke all on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) from public;
+grant execute on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) to treadle_worker;

@@ -1,0 +1,26 @@
+-- next_reap_at: the earliest moment at which a claim can run out, as things are.
+--
+-- Concurrency: reads the index of live claims.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.next_reap_at()
+returns timestamptz
+language sql
+stable
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+  select min(
+    least(tasks.lease_until, tasks.started_at + make_interval(secs => tasks.timeout_s))
+  )
+  from treadle.tasks
+  where tasks.status in ('claimed', 'running', 'validating')
+$$;
+
+comment on function treadle.next_reap_at() is 'When the reaper has to look next at the earliest.';
+
+revoke all on function treadle.next_reap_at() from public;
+grant execute on function treadle.next_reap_at() to treadle_worker;

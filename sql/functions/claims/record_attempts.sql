@@ -1,0 +1,76 @@
+-- record_attempts: write the history of ended attempts: attempts, dead letters, events.
+--
+-- Concurrency: the caller has locked the tasks.
+-- Lock order:  attempts, dead_letters, events.
+-- Raises:      nothing.
+
+create or replace function treadle.record_attempts(
+  p_ended  treadle.ended_attempt[],
+  p_now    timestamptz
+)
+returns void
+language sql
+volatile
+set search_path = ''
+as $$
+  insert into treadle.attempts (
+    task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, class,
+    reason, error, cost_usd
+  )
+  select
+    ended.task_id,
+    ended.claim_token,
+    ended.attempt,
+    ended.agent_id,
+    ended.claimed_at,
+    ended.started_at,
+    p_now,
+    case
+      when ended.next = 'cancelled' then 'cancelled'
+      when ended.refunded then 'rate_limited'
+      else 'failed'
+    end,
+    ended.class,
+    ended.reason,
+    ended.error,
+    greatest(
+      0,
+      ended.cost_usd - coalesce(
+        (
+          select sum(attempts.cost_usd) from treadle.attempts
+          where attempts.task_id = ended.task_id
+        ), 0
+      )
+    )
+  from unnest(p_ended) as ended;
+
+  insert into treadle.dead_letters (
+    task_id, dead_lettered_at, attempts, class, reason, poison_pill, total_cost_usd
+  )
+  select
+    ended.task_id, p_now, ended.attempt, ended.class, coalesce(ended.error, ended.reason),
+    ended.poison_pill, ended.cost_usd
+  from unnest(p_ended) as ended
+  where ended.next = 'dead_lettered';
+
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  select
+    p_now,
+    'task.' || ended.next,
+    ended.task_id,
+    (select tasks.queue from treadle.tasks where tasks.id = ended.task_id),
+    ended.agent_id,
+    jsonb_build_object(
+      'attempt', ended.attempt,
+      'class', ended.class,
+      'reason', left(coalesce(ended.error, ended.reason), 500),
+      'poison_pill', ended.poison_pill
+    )
+  from unnest(p_ended) as ended
+  where ended.next in ('dead_lettered', 'cancelled');
+$$;
+
+comment on function treadle.record_attempts(treadle.ended_attempt[], timestamptz) is
+'Internal: appends ended attempts and what follows from them to the history.';
+
+revoke all on function treadle.record_attempts(treadle.ended_attempt[], timestamptz) from public;

@@ -1,0 +1,68 @@
+-- release_tasks: give claimed tasks back without counting an attempt.
+--
+-- Concurrency: rows are locked in id order; a row whose claim was superseded is left alone.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_rows   tid[];
+  v_done   uuid[];
+  v_queues text[];
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.keep_durable();
+
+  with held as materialized (
+    select tasks.ctid
+    from unnest(p_ids, p_tokens) as claim (id, token)
+    inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
+    order by tasks.id
+    for no key update of tasks
+  ),
+
+  freed as (
+    update treadle.tasks
+    set
+      status = 'ready',
+      attempt = tasks.attempt - 1,
+      last_token = tasks.claim_token,
+      agent_id = null,
+      claim_token = null,
+      lease_until = null,
+      claimed_at = null,
+      started_at = null,
+      heartbeat_at = null
+    where tasks.ctid = any (array(select held.ctid from held))
+    returning tasks.ctid, tasks.id, tasks.queue
+  )
+
+  select
+    array_agg(freed.ctid),
+    array_agg(freed.id),
+    array_agg(distinct freed.queue)
+  into v_rows, v_done, v_queues
+  from freed;
+
+  perform treadle.wake_queues(v_queues);
+  perform treadle.audit_tasks(v_rows, 'released', null);
+  return query
+  select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done, 'released') as verdicts;
+end;
+$$;
+
+comment on function treadle.release_tasks(uuid[], uuid[]) is
+'Give tasks back unfinished; says of each: released, already or stale.';
+
+revoke all on function treadle.release_tasks(uuid[], uuid[]) from public;
+grant execute on function treadle.release_tasks(uuid[], uuid[]) to treadle_worker;

@@ -1,0 +1,58 @@
+-- start_tasks: say that claimed tasks are being executed now.
+--
+-- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+
+  with held as materialized (
+    select tasks.ctid
+    from unnest(p_ids, p_tokens) as claim (id, token)
+    inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
+    order by tasks.id
+    for no key update of tasks
+  ),
+
+  started as (
+    update treadle.tasks
+    set
+      status = 'running',
+      started_at = v_now,
+      heartbeat_at = v_now,
+      lease_until = v_now + treadle.lease(agents, true)
+    from treadle.agents
+    where
+      tasks.ctid = any (array(select held.ctid from held))
+      and tasks.agent_id = agents.id
+      and tasks.started_at is null
+    returning tasks.ctid
+  )
+
+  select array_agg(started.ctid) into v_rows from started;
+
+  perform treadle.audit_tasks(v_rows, 'started', null);
+  return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
+end;
+$$;
+
+comment on function treadle.start_tasks(uuid[], uuid[]) is
+'Turn claimed tasks into running ones; says of each whether the claim still holds.';
+
+revoke all on function treadle.start_tasks(uuid[], uuid[]) from public;
+grant execute on function treadle.start_tasks(uuid[], uuid[]) to treadle_worker;

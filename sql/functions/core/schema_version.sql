@@ -1,0 +1,26 @@
+-- schema_version: which migration and which text of the functions this database has.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.schema_version(
+  out version integer,
+  out code_checksum text
+)
+language sql
+stable
+security definer
+set search_path = ''
+as $$
+  select
+    (select max(migrations.version) from treadle.migrations),
+    (select code.checksum from treadle.code)
+$$;
+
+comment on function treadle.schema_version() is
+'The newest applied migration and the checksum of the installed functions and views.';
+
+revoke all on function treadle.schema_version() from public;
+grant execute on function treadle.schema_version() to
+treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -1,0 +1,51 @@
+-- check_names: a queue and a type must exist before a task can be of them.
+--
+-- A misspelt name would otherwise wait for ever: nobody serves it.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      TR202 unknown queue, TR203 unknown type.
+
+create or replace function treadle.check_names(p_queue text, p_type text)
+returns void
+language plpgsql
+stable
+set search_path = ''
+as $$
+begin
+  if treadle.are_names(p_queue, p_type) then
+    return;
+  end if;
+
+  if not exists (select from treadle.queues where queues.name = p_queue) then
+    perform treadle.refuse(
+      format('there is no queue %s', coalesce(quote_literal(left(p_queue, 60)), 'null')),
+      jsonb_build_object('argument', 'queue', 'queue', left(p_queue, 200)),
+      format(
+        'Known: %s. Make one: select treadle.define_queue(''name'')',
+        array_to_string(array(select queues.name from treadle.queues order by 1 limit 10), ', ')
+      ),
+      'TR202'
+    );
+  end if;
+
+  if not exists (select from treadle.task_types where task_types.name = p_type) then
+    perform treadle.refuse(
+      format('there is no task type %s', coalesce(quote_literal(left(p_type, 60)), 'null')),
+      jsonb_build_object('argument', 'type', 'type', left(p_type, 200)),
+      format(
+        'Known: %s. A worker that handles it makes it known; so does treadle.define_type(''name'')',
+        array_to_string(
+          array(select task_types.name from treadle.task_types order by 1 limit 10), ', '
+        )
+      ),
+      'TR203'
+    );
+  end if;
+end;
+$$;
+
+comment on function treadle.check_names(text, text) is
+'Internal: refuses a queue or a type that does not exist.';
+
+revoke all on function treadle.check_names(text, text) from public;

@@ -1,0 +1,54 @@
+-- define_queue: make a queue, or change the settings of one; what is not named stays as it is.
+--
+-- select treadle.define_queue('night', '{"priority": 80, "retry": {"strategy": "fixed"}}');
+--
+-- Concurrency: one row.
+-- Lock order:  queues.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.define_queue(p_name text, p_settings jsonb default '{}')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  c_settings constant text[] := array[
+    'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit'
+  ];
+  v_old treadle.queues;
+  v_new treadle.queues;
+begin
+  perform treadle.check_settings(p_settings, c_settings);
+  insert into treadle.queues (name) values (p_name) on conflict (name) do nothing;
+  select queues.* into v_old from treadle.queues where queues.name = p_name for no key update;
+  v_new := jsonb_populate_record(v_old, p_settings);
+
+  update treadle.queues
+  set
+    priority = v_new.priority,
+    max_attempts = v_new.max_attempts,
+    timeout_s = v_new.timeout_s,
+    ageing_rate = v_new.ageing_rate,
+    retry = v_new.retry,
+    max_spec_bytes = v_new.max_spec_bytes,
+    audit = v_new.audit
+  where queues.name = p_name and v_new is distinct from v_old;
+exception
+  when check_violation or not_null_violation or data_exception then
+    perform treadle.refuse(
+      format('queue %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      jsonb_build_object('argument', 'queue'),
+      'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
+      'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full.'
+    );
+end;
+$$;
+
+comment on function treadle.define_queue(text, jsonb) is
+'Make or change a queue: its defaults for tasks, its size cap, its audit level.';
+
+revoke all on function treadle.define_queue(text, jsonb) from public;
+grant execute on function treadle.define_queue(text, jsonb) to treadle_operator;

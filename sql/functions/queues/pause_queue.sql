@@ -1,0 +1,42 @@
+-- pause_queue: nothing more is claimed from a queue; what runs, runs on; enqueueing goes on.
+--
+-- select treadle.pause_queue('default', 'provider is down');
+--
+-- Concurrency: a claim that is under way may still take its tasks.
+-- Lock order:  queues.
+-- Raises:      TR202 unknown queue.
+
+create or replace function treadle.pause_queue(
+  p_name    text,
+  p_reason  text default null,
+  p_actor   text default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  update treadle.queues
+  set
+    paused_at = coalesce(queues.paused_at, treadle.clock()),
+    paused_by = coalesce(p_actor, session_user),
+    paused_reason = p_reason
+  where queues.name = p_name;
+  if not found then
+    perform treadle.check_names(p_name, null);
+  end if;
+
+  insert into treadle.events (at, kind, queue, actor, data)
+  values (
+    treadle.clock(), 'queue.paused', p_name, coalesce(p_actor, session_user),
+    jsonb_build_object('reason', p_reason)
+  );
+end;
+$$;
+
+comment on function treadle.pause_queue(text, text, text) is 'Stop claims from a queue.';
+
+revoke all on function treadle.pause_queue(text, text, text) from public;
+grant execute on function treadle.pause_queue(text, text, text) to treadle_operator;

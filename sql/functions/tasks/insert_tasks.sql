@@ -1,0 +1,86 @@
+-- insert_tasks: store many tasks of one kind; a key that is taken gives the task that has it.
+--
+-- Concurrency: two sessions with the same key: the second waits for the first, then gets its task.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument, TR002 too large.
+
+create or replace function treadle.insert_tasks(
+  p_kind   treadle.tasks,
+  p_specs  jsonb[],
+  p_keys   text[] default null
+)
+returns table (id uuid, created boolean)
+language plpgsql
+volatile
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_ids  uuid[] := array(select treadle.uuidv7() from unnest(p_specs));
+  v_todo bigint[];
+begin
+  perform treadle.check_specs(
+    p_specs,
+    (select queues.max_spec_bytes from treadle.queues where queues.name = p_kind.queue)
+  );
+
+  loop
+    insert into treadle.tasks (
+      id, rank, created_at, run_at, deadline_at, timeout_s, parent_id, dag_id, project_id, lane_id,
+      priority, max_attempts, max_cost_usd, ageing_rate, status, queue, type, consumer,
+      assigned_agent, capabilities, tags, title, created_by, source, source_job, external_ref,
+      notes, retry, validation, spec, idempotency_key
+    )
+    select
+      given.id, p_kind.rank, p_kind.created_at, p_kind.run_at, p_kind.deadline_at, p_kind.timeout_s,
+      p_kind.parent_id, p_kind.dag_id, p_kind.project_id, p_kind.lane_id, p_kind.priority,
+      p_kind.max_attempts, p_kind.max_cost_usd, p_kind.ageing_rate, p_kind.status, p_kind.queue,
+      p_kind.type, p_kind.consumer, p_kind.assigned_agent, p_kind.capabilities, p_kind.tags,
+      p_kind.title, coalesce(p_kind.created_by, session_user), p_kind.source, p_kind.source_job,
+      p_kind.external_ref, p_kind.notes, p_kind.retry, p_kind.validation, given.spec, given.key
+    from unnest(v_ids, p_specs, p_keys) with ordinality as given (id, spec, key, at)
+    where v_todo is null or given.at = any (v_todo)
+    on conflict (idempotency_key, project_id)
+    where idempotency_key is not null and status not in ('dead_lettered', 'cancelled')
+    do nothing;
+
+    if p_keys is null then
+      return query select made.id, true from unnest(v_ids) as made (id);
+      return;
+    end if;
+
+    -- The task in the way may have been cancelled since: its key is free, so try again.
+    v_todo := array(
+      select given.at
+      from unnest(p_keys) with ordinality as given (key, at)
+      where
+        given.key is not null
+        and not exists (
+          select from treadle.tasks
+          where
+            tasks.project_id is not distinct from p_kind.project_id
+            and tasks.idempotency_key = given.key
+            and tasks.status not in ('dead_lettered', 'cancelled')
+        )
+    );
+    exit when cardinality(v_todo) = 0;
+  end loop;
+
+  return query
+  select coalesce(held.id, given.id), coalesce(held.id = given.id, true)
+  from unnest(v_ids, p_keys) with ordinality as given (id, key, at)
+  left join treadle.tasks as held
+    on held.idempotency_key = given.key
+    and held.project_id is not distinct from p_kind.project_id
+    and held.status not in ('dead_lettered', 'cancelled')
+  order by given.at;
+end;
+$$;
+
+comment on function treadle.insert_tasks(treadle.tasks, jsonb[], text[]) is
+'Internal: stores tasks that share all but their spec and their key.';
+
+revoke all on function treadle.insert_tasks(treadle.tasks, jsonb[], text[]) from public;

@@ -1,0 +1,87 @@
+-- prepare_task: turn the options of a new task into a checked row with its lane and rank.
+--
+-- Many tasks of one kind are prepared once. The task's own value wins over its type's, and that
+-- over its queue's. Waiting counts from run_at where there is one. With `define`, a type or queue
+-- that nobody has declared yet is made: code that has the handler knows its settings.
+--
+-- Concurrency: may make a lane, see lane_of.
+-- Lock order:  lanes.
+-- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type.
+
+create or replace function treadle.prepare_task(p_options jsonb, p_now timestamptz)
+returns treadle.tasks
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  c_options constant text[] := array[
+    'queue', 'type', 'priority', 'run_at', 'delay_s', 'hold', 'timeout_s', 'max_attempts',
+    'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
+    'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
+    'parent_id', 'dag_id', 'project_id', 'max_cost_usd', 'dedupe', 'define'
+  ];
+  v_task  treadle.tasks;
+  v_queue treadle.queues;
+  v_type  treadle.task_types;
+  v_other text[] := array(
+    select keys.name from jsonb_object_keys(p_options) as keys (name)
+    where keys.name <> all (c_options)
+  );
+begin
+  if cardinality(v_other) > 0 then
+    perform treadle.refuse(
+      format('unknown option %s', left(quote_literal(v_other[1]), 100)),
+      jsonb_build_object('argument', left(v_other[1], 200)),
+      'Options: ' || array_to_string(c_options, ', ')
+    );
+  end if;
+
+  begin
+    v_task := jsonb_populate_record(null::treadle.tasks, p_options);
+    if p_options ? 'delay_s' then
+      if not (p_options ->> 'delay_s')::float8 between 0 and 315360000 then
+        raise data_exception using message = 'delay_s must be 0 or more seconds, up to ten years';
+      end if;
+      v_task.run_at := p_now + make_interval(secs => (p_options ->> 'delay_s')::float8);
+    end if;
+  exception
+    when data_exception then
+      perform treadle.refuse(
+        sqlerrm,
+        jsonb_build_object('argument', 'options'),
+        'Check the type and range of each option.'
+      );
+  end;
+
+  v_task.queue := coalesce(v_task.queue, 'default');
+  if p_options ? 'define' and not treadle.are_names(v_task.queue, v_task.type) then
+    perform treadle.declare_types(
+      jsonb_build_object(v_task.type, p_options -> 'define'), array[v_task.queue]
+    );
+  end if;
+  perform treadle.check_names(v_task.queue, v_task.type);
+  select queues.* into v_queue from treadle.queues where queues.name = v_task.queue;
+  select task_types.* into v_type from treadle.task_types where task_types.name = v_task.type;
+
+  v_task.priority := coalesce(v_task.priority, v_type.priority, v_queue.priority, 50);
+  v_task.max_attempts := coalesce(
+    v_task.max_attempts, v_type.max_attempts, v_queue.max_attempts, 3
+  );
+  v_task.timeout_s := coalesce(v_task.timeout_s, v_type.timeout_s, v_queue.timeout_s);
+  perform treadle.check_task(v_task, p_now);
+
+  v_task.created_at := p_now;
+  v_task.status := case
+    when (p_options ->> 'hold')::boolean then 'created'
+    when v_task.run_at > p_now then 'pending'
+    else 'ready'
+  end;
+  return treadle.place_task(v_task, coalesce(v_type.ageing_rate, v_queue.ageing_rate, 0.1));
+end;
+$$;
+
+comment on function treadle.prepare_task(jsonb, timestamptz) is
+'Internal: checks the options of a new task and fills in the defaults, the lane and the rank.';
+
+revoke all on function treadle.prepare_task(jsonb, timestamptz) from public;

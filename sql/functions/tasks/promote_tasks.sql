@@ -1,0 +1,70 @@
+-- promote_tasks: make ready what has fallen due: retries, and tasks with a time to run.
+--
+-- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
+-- its id is passed in p_skip.
+--
+-- Concurrency: rows locked by others are skipped.
+-- Lock order:  tasks.
+-- Raises:      nothing.
+
+create or replace function treadle.promote_tasks(
+  p_limit  integer default 1000,
+  p_skip   uuid[] default '{}'
+)
+returns table (id uuid, problem text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[] := array(
+    select tasks.ctid
+    from treadle.tasks
+    where
+      tasks.status = 'retrying' and tasks.retry_at <= v_now and tasks.id <> all (p_skip)
+    order by tasks.retry_at
+    limit p_limit
+    for update skip locked
+  ) || array(
+    select tasks.ctid
+    from treadle.tasks
+    where
+      tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.run_at <= v_now
+      and tasks.id <> all (p_skip)
+    order by tasks.run_at
+    limit p_limit
+    for update skip locked
+  );
+begin
+  if v_rows = '{}' then
+    return;
+  end if;
+  perform treadle.keep_durable();
+  begin
+    return query select moved.id, null from treadle.ready_rows(v_rows) as moved (id);
+  exception when others then
+    -- One of them is bad: each on its own, so that the rest go through.
+    for v_at in 1..cardinality(v_rows) loop
+      begin
+        return query
+        select moved.id, null from treadle.ready_rows(v_rows[v_at:v_at]) as moved (id);
+      exception when others then
+        return query
+        select tasks.id, sqlerrm from treadle.tasks where tasks.ctid = v_rows[v_at];
+      end;
+    end loop;
+  end;
+end;
+$$;
+
+comment on function treadle.promote_tasks(integer, uuid[]) is
+'Make due retries and due tasks claimable; returns their ids.';
+
+revoke all on function treadle.promote_tasks(integer, uuid[]) from public;
+grant execute on function treadle.promote_tasks(integer, uuid[]) to treadle_worker;

@@ -1,0 +1,29 @@
+-- read_results: the ends of tasks that somebody waits for; tasks that go on are left out.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing; an unknown id comes back with status unknown.
+
+create or replace function treadle.read_results(p_ids uuid[])
+returns table (id uuid, status text, output jsonb, failure_class text, failure_reason text)
+language sql
+stable
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+  select
+    wanted.id, coalesce(tasks.status, 'unknown'), tasks.output, tasks.failure_class,
+    tasks.failure_reason
+  from unnest(p_ids) as wanted (id)
+  left join treadle.tasks on wanted.id = tasks.id
+  where tasks.id is null or tasks.completed_at is not null
+$$;
+
+comment on function treadle.read_results(uuid[]) is
+'Status, output and failure of those of the tasks that have ended.';
+
+revoke all on function treadle.read_results(uuid[]) from public;
+grant execute on function treadle.read_results(uuid[]) to treadle_producer, treadle_worker;

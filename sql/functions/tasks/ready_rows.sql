@@ -1,0 +1,38 @@
+-- ready_rows: make some waiting tasks claimable and wake who waits for them.
+--
+-- Concurrency: the caller holds the rows.
+-- Lock order:  tasks.
+-- Raises:      nothing.
+
+create or replace function treadle.ready_rows(p_rows tid[])
+returns setof uuid
+language plpgsql
+volatile
+set search_path = ''
+set enable_seqscan = off
+as $$
+declare
+  v_rows   tid[];
+  v_ids    uuid[];
+  v_queues text[];
+begin
+  with moved as (
+    update treadle.tasks
+    set status = 'ready', retry_at = null
+    where tasks.ctid = any (p_rows)
+    returning tasks.ctid, tasks.id, tasks.queue
+  )
+
+  select array_agg(moved.ctid), array_agg(moved.id), array_agg(distinct moved.queue)
+  into v_rows, v_ids, v_queues
+  from moved;
+
+  perform treadle.wake_queues(v_queues);
+  perform treadle.audit_tasks(v_rows, 'ready', null);
+  return query select moved.id from unnest(v_ids) as moved (id);
+end;
+$$;
+
+comment on function treadle.ready_rows(tid[]) is 'Internal: moves tasks to ready.';
+
+revoke all on function treadle.ready_rows(tid[]) from public;

@@ -1,0 +1,45 @@
+-- refuse_transition: say why a task cannot go to a state, and where it can go.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      TR102 illegal transition, TR201 task not found.
+
+create or replace function treadle.refuse_transition(p_id uuid, p_to text)
+returns void
+language plpgsql
+stable
+set search_path = ''
+as $$
+declare
+  v_status text;
+begin
+  select tasks.status into v_status from treadle.tasks where tasks.id = p_id;
+  if not found then
+    perform treadle.refuse(
+      format('there is no task %s', coalesce(p_id::text, 'null')),
+      jsonb_build_object('task_id', p_id),
+      'List them: select * from treadle.task_details order by id desc limit 20',
+      'TR201'
+    );
+  end if;
+
+  perform treadle.refuse(
+    format('task %s is %s and cannot become %s', p_id, v_status, p_to),
+    jsonb_build_object(
+      'task_id', p_id, 'from', v_status, 'to', p_to,
+      'allowed', (
+        select coalesce(jsonb_agg(distinct transitions.to_status), '[]')
+        from treadle.transitions
+        where transitions.from_status = v_status
+      )
+    ),
+    'See the view treadle.transitions for what is allowed.',
+    'TR102'
+  );
+end;
+$$;
+
+comment on function treadle.refuse_transition(uuid, text) is
+'Internal: raises with the state of a task and the states it may go to.';
+
+revoke all on function treadle.refuse_transition(uuid, text) from public;

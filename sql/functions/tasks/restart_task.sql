@@ -1,0 +1,75 @@
+-- restart_task: put a task back to ready with a new round of attempts, changed where asked.
+--
+-- Concurrency: the caller holds the row.
+-- Lock order:  lanes, tasks.
+-- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type,
+--              TR102 illegal transition (another task has its key now).
+
+create or replace function treadle.restart_task(
+  p_task     treadle.tasks,
+  p_changes  jsonb,
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  v_spec jsonb := p_task.spec || coalesce(p_changes -> 'spec', '{}');
+  v_new  treadle.tasks := treadle.prepare_task(
+    jsonb_strip_nulls(
+      jsonb_build_object(
+        'queue', p_task.queue, 'type', p_task.type, 'priority', p_task.priority,
+        'timeout_s', p_task.timeout_s, 'capabilities', p_task.capabilities,
+        'assigned_agent', p_task.assigned_agent, 'ageing_rate', p_task.ageing_rate,
+        'retry', p_task.retry
+      )
+    ) || (p_changes - 'spec'),
+    p_task.created_at
+  );
+begin
+  perform treadle.check_specs(
+    array[v_spec],
+    (select queues.max_spec_bytes from treadle.queues where queues.name = v_new.queue)
+  );
+
+  update treadle.tasks
+  set
+    status = 'ready',
+    max_attempts = tasks.attempt + v_new.max_attempts,
+    spec = v_spec,
+    queue = v_new.queue,
+    type = v_new.type,
+    lane_id = v_new.lane_id,
+    rank = v_new.rank,
+    priority = v_new.priority,
+    timeout_s = v_new.timeout_s,
+    capabilities = v_new.capabilities,
+    assigned_agent = v_new.assigned_agent,
+    ageing_rate = v_new.ageing_rate,
+    retry = v_new.retry,
+    retry_at = null,
+    run_at = null,
+    completed_at = null,
+    outcome = null,
+    -- The result of the old round is not wanted any more.
+    last_token = null
+  where tasks.id = p_task.id;
+
+  perform treadle.wake_queues(array[v_new.queue]);
+exception
+  when unique_violation then
+    perform treadle.refuse(
+      format('another task has the key %L of task %s now', p_task.idempotency_key, p_task.id),
+      jsonb_build_object('task_id', p_task.id, 'idempotency_key', p_task.idempotency_key),
+      'Let that one run, or cancel it first.',
+      'TR102'
+    );
+end;
+$$;
+
+comment on function treadle.restart_task(treadle.tasks, jsonb, timestamptz) is
+'Internal: gives a task another round.';
+
+revoke all on function treadle.restart_task(treadle.tasks, jsonb, timestamptz) from public;

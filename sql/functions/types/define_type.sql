@@ -1,0 +1,53 @@
+-- define_type: make a task type, or change its settings; what is not named stays as it is.
+--
+-- select treadle.define_type('crawl', '{"timeout_s": 600, "max_attempts": 5}');
+--
+-- Concurrency: one row.
+-- Lock order:  task_types.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.define_type(p_name text, p_settings jsonb default '{}')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  c_settings constant text[] := array[
+    'description', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry'
+  ];
+  v_old treadle.task_types;
+  v_new treadle.task_types;
+begin
+  perform treadle.check_settings(p_settings, c_settings);
+  insert into treadle.task_types (name) values (p_name) on conflict (name) do nothing;
+  select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
+  v_new := jsonb_populate_record(v_old, p_settings);
+
+  update treadle.task_types
+  set
+    description = v_new.description,
+    priority = v_new.priority,
+    max_attempts = v_new.max_attempts,
+    timeout_s = v_new.timeout_s,
+    ageing_rate = v_new.ageing_rate,
+    retry = v_new.retry
+  where task_types.name = p_name and v_new is distinct from v_old;
+exception
+  when check_violation or not_null_violation or data_exception then
+    perform treadle.refuse(
+      format('type %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      jsonb_build_object('argument', 'type'),
+      'A name has 1 to 100 of letters, digits and _ . : / - and settings stay in range: '
+      'priority 0-100, max_attempts 1-1000, timeout_s above 0.'
+    );
+end;
+$$;
+
+comment on function treadle.define_type(text, jsonb) is
+'Make or change a task type: description, priority, max_attempts, timeout_s, ageing_rate, retry.';
+
+revoke all on function treadle.define_type(text, jsonb) from public;
+grant execute on function treadle.define_type(text, jsonb) to treadle_operator;

@@ -1,0 +1,64 @@
+-- queue_health: how deep each queue is, how old its oldest task, how fast it moves.
+
+create view treadle.queue_health as
+select
+  queues.name as queue,
+  queues.paused_at is not null as paused,
+  coalesce(live.ready, 0) as ready,
+  coalesce(live.waiting, 0) as waiting,
+  coalesce(live.in_flight, 0) as in_flight,
+  coalesce(live.retrying, 0) as retrying,
+  coalesce(dead.letters, 0) as dead_letters,
+  live.oldest_ready_at,
+  clock_timestamp() - live.oldest_ready_at as oldest_ready_age,
+  coalesce(ended.completed, 0) as completed_5m,
+  round(coalesce(ended.completed, 0) / 300.0, 2) as completed_per_s,
+  coalesce(failed.attempts, 0) as failed_attempts_5m,
+  ended.wait_p50_s,
+  ended.run_p50_s
+from treadle.queues
+left join lateral (
+  select
+    count(*) filter (where tasks.status = 'ready') as ready,
+    count(*) filter (where tasks.status in ('created', 'pending', 'blocked')) as waiting,
+    count(*) filter (where tasks.status in ('claimed', 'running', 'validating')) as in_flight,
+    count(*) filter (where tasks.status = 'retrying') as retrying,
+    min(tasks.created_at) filter (where tasks.status = 'ready') as oldest_ready_at
+  from treadle.tasks
+  where tasks.queue = queues.name and tasks.completed_at is null
+) as live on true
+left join lateral (
+  select
+    count(*) as completed,
+    percentile_cont(0.5) within group (
+      order by extract(epoch from tasks.claimed_at - tasks.created_at)
+    )::numeric(12, 3) as wait_p50_s,
+    percentile_cont(0.5) within group (
+      order by extract(epoch from tasks.completed_at - tasks.started_at)
+    )::numeric(12, 3) as run_p50_s
+  from treadle.tasks
+  where
+    tasks.queue = queues.name
+    and tasks.status = 'completed'
+    and tasks.completed_at > clock_timestamp() - interval '5 minutes'
+) as ended on true
+left join lateral (
+  select count(*) as attempts
+  from treadle.attempts
+  inner join treadle.tasks on attempts.task_id = tasks.id
+  where
+    tasks.queue = queues.name
+    and attempts.outcome = 'failed'
+    and attempts.ended_at > clock_timestamp() - interval '5 minutes'
+) as failed on true
+left join lateral (
+  select count(*) as letters
+  from treadle.dead_letters
+  inner join treadle.tasks on dead_letters.task_id = tasks.id
+  where tasks.queue = queues.name and dead_letters.resolution is null
+) as dead on true;
+
+comment on view treadle.queue_health is
+'One row per queue: depth by state, the oldest ready task, rates over the last five minutes.';
+
+grant select on treadle.queue_health to treadle_observer, treadle_operator;

@@ -1,0 +1,76 @@
+-- task_details: a task with everything about it, under the names that people use.
+
+create view treadle.task_details as
+select
+  tasks.id,
+  tasks.queue,
+  tasks.type,
+  tasks.title,
+  tasks.status,
+  tasks.priority,
+  round((tasks.rank - treadle.rank_shift(lanes.ageing, now())) / 1000000.0, 3)
+    as effective_priority,
+  (lanes.ageing / 1000000.0)::numeric(10, 6) as ageing_rate,
+  tasks.deadline_at,
+  tasks.spec,
+  tasks.output,
+  tasks.output_ref,
+  tasks.artifacts,
+  tasks.validation,
+  tasks.decision_report,
+  tasks.outcome,
+  tasks.failure_class,
+  tasks.failure_reason,
+  tasks.attempt,
+  tasks.max_attempts,
+  tasks.rate_limits,
+  treadle.retry_policy(tasks.queue, tasks.type, tasks.retry) as retry,
+  tasks.retry_at,
+  tasks.run_at,
+  tasks.timeout_s,
+  tasks.agent_id,
+  tasks.claimed_at,
+  tasks.started_at,
+  tasks.heartbeat_at,
+  tasks.lease_until,
+  tasks.progress,
+  lanes.capabilities,
+  tasks.assigned_agent,
+  array(
+    select dependencies.depends_on
+    from treadle.dependencies
+    where dependencies.task_id = tasks.id
+    order by 1
+  ) as depends_on,
+  array(
+    select dependencies.depends_on
+    from treadle.dependencies
+    inner join treadle.tasks as other on dependencies.depends_on = other.id
+    where dependencies.task_id = tasks.id and other.status <> 'completed'
+    order by 1
+  ) as blocked_by,
+  tasks.parent_id,
+  tasks.dag_id,
+  tasks.project_id,
+  tasks.idempotency_key,
+  tasks.consumer,
+  tasks.consumed_at,
+  tasks.external_ref,
+  tasks.tags,
+  tasks.created_by,
+  tasks.source,
+  tasks.source_job,
+  tasks.notes,
+  tasks.created_at,
+  tasks.completed_at,
+  tasks.completed_by,
+  tasks.cost_usd,
+  tasks.max_cost_usd,
+  tasks.input_tokens,
+  tasks.output_tokens
+from treadle.tasks
+inner join treadle.lanes on tasks.lane_id = lanes.id;
+
+comment on view treadle.task_details is 'One row per task with all its fields.';
+
+grant select on treadle.task_details to treadle_observer, treadle_operator;
