@@ -1,0 +1,281 @@
+"""The application object: declare tasks, enqueue them, run them.
+
+app = Treadle()
+
+@app.task(max_attempts=5)
+async def summarise(url: str) -> str: ...
+
+await summarise.enqueue(url="https://example.org")
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack, overload
+
+import anyio
+
+from treadle.db import migrate
+from treadle.db.gateway import Gateway
+from treadle.db.pool import Pool, is_sync, make_pool
+from treadle.db.producer import (
+    AnyConnection,
+    AsyncConn,
+    SyncConnection,
+    enqueue_here,
+    enqueue_there,
+)
+from treadle.db.reader import Reader
+from treadle.db.translate import translated
+from treadle.errors import ConfigurationError
+from treadle.handles import Handle
+from treadle.jsontext import encode
+from treadle.models import Enqueued
+from treadle.results import Results
+from treadle.services.service import Service
+from treadle.settings import Settings, load_settings, new_agent_id
+from treadle.tasks import EnqueueOptions, Task, TypeSettings, make_options
+from treadle.worker.loop import Worker, WorkerOptions
+from treadle.worker.registry import Definition, Handler, Registry
+
+
+class WorkerSettings(TypedDict, total=False):
+    """What `app.worker()` takes; the rest comes from the settings."""
+
+    agent: str
+    queues: Sequence[str]
+    slots: int
+    prefetch: int
+    capabilities: Sequence[str]
+    heartbeat_s: float
+    claim_ttl_s: float
+    drain_s: float
+    health_file: Path
+    until_empty: bool
+    signals: bool
+
+
+class Treadle:
+    """Tasks, and the database they live in."""
+
+    def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
+        self.registry = Registry()
+        self._given_url = url
+        self._settings = settings
+        self._stack: AsyncExitStack | None = None
+        self._gateway: Gateway | None = None
+        self._results: Results | None = None
+        self._opening = anyio.Lock()
+        self._checked = False
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            self._settings = load_settings(database_url=self._given_url)
+        return self._settings
+
+    @property
+    def url(self) -> str:
+        """The database; an error that says how to name one when there is none."""
+        url = self._given_url or self.settings.database_url
+        if url is None:
+            raise ConfigurationError(
+                "no database is configured",
+                hint="Set TREADLE_DATABASE_URL=postgresql://…, or try: treadle dev",
+            )
+        return url
+
+    def task(
+        self, name: str | None = None, *, queue: str = "default", **settings: Unpack[TypeSettings]
+    ) -> Callable[[Handler], Task]:
+        """Make a function the handler of a task type; its name is the type unless given."""
+
+        def declare(handler: Handler) -> Task:
+            definition = Definition(
+                handler,
+                name=name or str(getattr(handler, "__name__", "task")),
+                queue=queue,
+                settings={"description": _first_line(handler), **settings},
+            )
+            self.registry.add(definition)
+            return Task(self, definition)
+
+        return declare
+
+    @overload
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: SyncConnection,
+        **options: Unpack[EnqueueOptions],
+    ) -> Handle: ...
+
+    @overload
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: AsyncConn | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Awaitable[Handle]: ...
+
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Handle | Awaitable[Handle]:
+        """Enqueue a task by the name of its type, without its handler."""
+        made = self.enqueue_specs(type, [spec or {}], conn=conn, options=options)
+        if isinstance(made, list):
+            return made[0]
+        return _first(made)
+
+    def enqueue_specs(
+        self,
+        type: str,
+        specs: Sequence[Mapping[str, Any]],
+        *,
+        conn: AnyConnection | None,
+        options: EnqueueOptions,
+        define: Mapping[str, Any] | None = None,
+    ) -> list[Handle] | Awaitable[list[Handle]]:
+        """Enqueue many of one type: at once on a plain connection, else to be awaited."""
+        queue, given, keys = make_options(options, len(specs), define)
+        call = {
+            "specs": [encode(spec) for spec in specs],
+            "options": encode(given, name="options"),
+            "keys": keys,
+        }
+        if conn is not None and is_sync(conn):
+            return self._handles(enqueue_here(conn, queue, type, **call))  # type: ignore[arg-type]
+        return self._enqueue_later(conn, queue, type, call)
+
+    async def _enqueue_later(
+        self, conn: Any, queue: str, type: str, call: dict[str, Any]
+    ) -> list[Handle]:
+        if conn is not None:
+            return self._handles(await enqueue_there(conn, queue, type, **call))
+        return self._handles(await (await self.gateway()).enqueue_batch(queue, type, **call))
+
+    def _handles(self, made: list[Enqueued]) -> list[Handle]:
+        return [Handle(self, each.id, created=each.created) for each in made]
+
+    async def gateway(self) -> Gateway:
+        """The SQL interface, opened on first use."""
+        async with self._opening:
+            if self._gateway is None:
+                stack = AsyncExitStack()
+                self._gateway = Gateway(await stack.enter_async_context(self._pool("treadle")))
+                self._stack = stack
+            if not self._checked:
+                await _check_schema(self._gateway)
+                self._checked = True
+        return self._gateway
+
+    async def results(self) -> Results:
+        if self._results is None:
+            self._results = Results(await self.gateway())
+        return self._results
+
+    async def reader(self) -> Reader:
+        return Reader(await self.gateway())
+
+    @asynccontextmanager
+    async def worker(self, **overrides: Unpack[WorkerSettings]) -> AsyncIterator[Worker]:
+        """A worker with connections of its own; `async with app.worker() as w: await w.run()`."""
+        settings = self.settings
+        listen_url = (settings.listen_url or self.url) if settings.notify else None
+        options: dict[str, Any] = {
+            "agent": settings.agent_id or new_agent_id(),
+            "queues": settings.queues,
+            "slots": settings.slots,
+            "prefetch": settings.prefetch,
+            "capabilities": settings.capabilities,
+            "poll_s": settings.poll_s,
+            "heartbeat_s": settings.heartbeat_s,
+            "claim_ttl_s": settings.claim_ttl_s,
+            "drain_s": settings.drain_s,
+            "listen_url": listen_url,
+            **overrides,
+        }
+        async with self._pool("treadle-worker") as pool:
+            gateway = Gateway(pool)
+            await _check_schema(gateway)
+            yield Worker(
+                self.registry, gateway, WorkerOptions(**options), handlers=await self.gateway()
+            )
+
+    async def run_worker(self, **overrides: Unpack[WorkerSettings]) -> None:
+        """Run a worker until it is drained."""
+        async with self.worker(**overrides) as worker:
+            await worker.run()
+
+    @asynccontextmanager
+    async def service(
+        self, kind: type[Service], *, health_file: Path | None = None, signals: bool = False
+    ) -> AsyncIterator[Service]:
+        """A reaper or promoter; `async with app.service(Reaper) as s: await s.run()`."""
+        settings = self.settings
+        async with self._pool(f"treadle-{kind.name}") as pool:
+            gateway = Gateway(pool)
+            await _check_schema(gateway)
+            yield kind(
+                gateway,
+                longest_s=settings.service_s,
+                listen_url=(settings.listen_url or self.url) if settings.notify else None,
+                health_file=health_file,
+                signals=signals,
+            )
+
+    async def close(self) -> None:
+        """Give up the connections."""
+        stack, self._stack, self._gateway, self._results = self._stack, None, None, None
+        self._checked = False
+        if stack is not None:
+            await stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.gateway()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def _pool(self, name: str) -> AsyncIterator[Pool]:
+        settings = self.settings
+        pool = make_pool(
+            self.url,
+            size=settings.pool_size,
+            prepare=settings.prepare,
+            connect_timeout_s=settings.connect_timeout_s,
+            name=name,
+        )
+        try:
+            with translated():
+                await pool.open(wait=True, timeout=settings.connect_timeout_s)
+            yield pool
+        finally:
+            with anyio.CancelScope(shield=True):
+                await pool.close(timeout=2)
+
+
+async def _check_schema(gateway: Gateway) -> None:
+    problem = migrate.schema_problem(*await gateway.schema_version())
+    if problem is not None:
+        raise problem
+
+
+async def _first(made: Awaitable[list[Handle]]) -> Handle:
+    return (await made)[0]
+
+
+def _first_line(handler: Handler) -> str | None:
+    text = (handler.__doc__ or "").strip()
+    return text.splitlines()[0] if text else None

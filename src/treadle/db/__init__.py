@@ -1,0 +1,1 @@
+"""The database side of treadle; the only place that imports psycopg."""

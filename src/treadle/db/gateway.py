@@ -1,0 +1,324 @@
+"""One method per SQL function; nothing else in treadle changes the database.
+
+A method names the function, passes its arguments and turns rows into models. Decisions belong in
+SQL, where every client gets them. Every call may be repeated: deadlocks and lock timeouts are
+retried here, a lost connection by the caller.
+"""
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import anyio
+import psycopg
+from psycopg.types.json import Jsonb
+
+from treadle.db.pool import Connection, Pool
+from treadle.db.translate import RETRY_AT_ONCE, translated
+from treadle.jsontext import encode
+from treadle.models import (
+    AgentProfile,
+    Claim,
+    Ended,
+    Enqueued,
+    Failed,
+    Failure,
+    Promoted,
+    Reaped,
+    TakenResult,
+)
+
+Row = tuple[Any, ...]
+Pair = tuple[UUID, UUID]
+
+
+class Gateway:
+    """The SQL interface of treadle as typed methods."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
+        """A pooled connection, for the reader and for a handler's own transaction."""
+        return self._pool.connection()
+
+    async def schema_version(self) -> tuple[int | None, str | None]:
+        rows = await self._call("select version, code_checksum from treadle.schema_version()")
+        return rows[0][0], rows[0][1]
+
+    async def declare_types(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:
+        await self._call(
+            "select treadle.declare_types(%b, %b)", raw_json(encode(types)), sorted(set(queues))
+        )
+
+    async def define_queue(self, name: str, settings: Mapping[str, Any]) -> None:
+        await self._call("select treadle.define_queue(%b, %b)", name, raw_json(encode(settings)))
+
+    async def pause_queue(self, name: str, reason: str | None, actor: str | None = None) -> None:
+        await self._call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
+
+    async def resume_queue(self, name: str, actor: str | None = None) -> None:
+        await self._call("select treadle.resume_queue(%b, %b)", name, actor)
+
+    async def enqueue_batch(
+        self,
+        queue: str,
+        type: str,
+        *,
+        specs: Sequence[bytes],
+        options: bytes,
+        keys: Sequence[str | None] | None,
+    ) -> list[Enqueued]:
+        rows = await self._call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
+        return [Enqueued(*row) for row in rows]
+
+    async def register_agent(self, agent: AgentProfile) -> None:
+        await self._call(
+            """
+            select treadle.register_agent(
+              p_id => %b, p_type => %b, p_capabilities => %b, p_models => %b, p_queues => %b,
+              p_task_types => %b, p_max_concurrent_tasks => %b, p_heartbeat_s => %b,
+              p_claim_ttl_s => %b, p_meta => %b
+            )
+            """,
+            agent.id,
+            agent.type,
+            agent.capabilities,
+            agent.models,
+            agent.queues,
+            agent.task_types,
+            agent.max_concurrent_tasks,
+            agent.heartbeat_s,
+            agent.claim_ttl_s,
+            raw_json(encode(agent.meta)),
+        )
+
+    async def agent_heartbeat(self, agent: str) -> str:
+        rows = await self._call("select treadle.agent_heartbeat(%b)", agent)
+        return str(rows[0][0])
+
+    async def set_agent_status(self, agent: str, status: str) -> None:
+        await self._call("select treadle.set_agent_status(%b, %b)", agent, status)
+
+    async def claim_tasks(
+        self,
+        agent: str,
+        queues: Sequence[str],
+        *,
+        types: Sequence[str] | None,
+        limit: int,
+        token: UUID,
+        start: bool = False,
+        idle: bool = False,
+    ) -> list[Claim]:
+        """Claim up to `limit` tasks; repeat with the same token when the answer was lost."""
+        rows = await self._call(
+            """
+            select
+              id, claim_token, queue, type, spec, attempt, max_attempts, timeout_s, priority,
+              lease_until, created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
+              idempotency_key, previous
+            from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
+            """,
+            agent,
+            list(queues),
+            None if types is None else list(types),
+            limit,
+            start,
+            token,
+            idle,
+        )
+        return [Claim(*row) for row in rows]
+
+    async def start_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.start_tasks(%b, %b)", *_columns(claims)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def heartbeat_tasks(
+        self, claims: Sequence[Pair], progress: Sequence[bytes | None] | None = None
+    ) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.heartbeat_tasks(%b, %b, %b::jsonb[])",
+            *_columns(claims),
+            None if progress is None else json_array(progress),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def complete_tasks(
+        self, claims: Sequence[Pair], outputs: Sequence[bytes | None], run_ms: Sequence[int]
+    ) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[])",
+            *_columns(claims),
+            json_array(outputs),
+            list(run_ms),
+        )
+        return dict(rows)
+
+    @asynccontextmanager
+    async def completing(
+        self, task_id: UUID, token: UUID, output: Callable[[], bytes]
+    ) -> AsyncIterator[Connection]:
+        """A transaction for the caller's own writes that ends with the completion of a task."""
+        with translated():
+            async with self._pool.connection() as conn, conn.transaction():
+                yield conn
+                await conn.execute(
+                    "select treadle.complete_task(%b, %b, %b)", (task_id, token, raw_json(output()))
+                )
+
+    async def fail_tasks(self, claims: Sequence[Pair], failures: Sequence[Failure]) -> list[Failed]:
+        rows = await self._call(
+            """
+            select id, verdict, retry_at
+            from treadle.fail_tasks(%b, %b, %b, %b, %b, %b::float8[])
+            """,
+            *_columns(claims),
+            [failure.failure_class for failure in failures],
+            [failure.error for failure in failures],
+            [failure.action for failure in failures],
+            [failure.retry_after_s for failure in failures],
+        )
+        return [Failed(*row) for row in rows]
+
+    async def release_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.release_tasks(%b, %b)", *_columns(claims)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def cancel_tasks(
+        self, ids: Sequence[UUID], reason: str | None, actor: str | None = None
+    ) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.cancel_tasks(%b, %b, %b)", list(ids), reason, actor
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def retry_task(
+        self,
+        task_id: UUID,
+        resolution: str = "retry",
+        *,
+        changes: Mapping[str, Any] | None = None,
+        reviewer: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        rows = await self._call(
+            "select treadle.retry_task(%b, %b, %b, %b, %b)",
+            task_id,
+            resolution,
+            raw_json(encode(dict(changes or {}), name="changes")),
+            reviewer,
+            note,
+        )
+        return str(rows[0][0])
+
+    async def reap_claims(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
+        rows = await self._call(
+            "select id, reason, status, problem from treadle.reap_claims(%b::integer, %b::uuid[])",
+            limit,
+            list(skip),
+        )
+        return [Reaped(*row) for row in rows]
+
+    async def mark_silent_agents(self) -> list[str]:
+        rows = await self._call("select * from treadle.mark_silent_agents() as gone (id)")
+        return [row[0] for row in rows]
+
+    async def next_reap_at(self) -> float | None:
+        return await self._seconds_until("treadle.next_reap_at()")
+
+    async def promote_tasks(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:
+        rows = await self._call(
+            "select id, problem from treadle.promote_tasks(%b::integer, %b::uuid[])",
+            limit,
+            list(skip),
+        )
+        return [Promoted(*row) for row in rows]
+
+    async def next_due_at(self) -> float | None:
+        return await self._seconds_until("treadle.next_due_at()")
+
+    async def read_results(self, ids: Sequence[UUID]) -> list[Ended]:
+        rows = await self._call(
+            """
+            select id, status, output, failure_class, failure_reason
+            from treadle.read_results(%b)
+            """,
+            list(ids),
+        )
+        return [Ended(*row) for row in rows]
+
+    async def take_results(self, consumer: str, limit: int, token: UUID) -> list[TakenResult]:
+        rows = await self._call(
+            """
+            select id, queue, type, spec, output, decision_report, completed_by, completed_at
+            from treadle.take_results(%b, %b::integer, %b)
+            """,
+            consumer,
+            limit,
+            token,
+        )
+        return [TakenResult(*row) for row in rows]
+
+    async def _seconds_until(self, moment: str) -> float | None:
+        """How far away a moment is by the database's clock, never by ours."""
+        rows = await self._call(f"select extract(epoch from {moment} - treadle.clock())::float8")
+        value: float | None = rows[0][0]
+        return value
+
+    async def _call(self, query: str, *parameters: object) -> list[Row]:
+        for attempt in range(1, 6):
+            try:
+                with translated():
+                    async with self._pool.connection() as conn:
+                        cursor = await conn.execute(query, parameters, binary=True)
+                        return await cursor.fetchall()
+            except Exception as error:
+                cause = error.__cause__
+                state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
+                if state not in RETRY_AT_ONCE or attempt == 5:
+                    raise
+                await anyio.sleep(random.uniform(0, 0.02 * 2**attempt))
+        raise AssertionError("unreachable")
+
+
+def enqueue_call(
+    queue: str,
+    type: str,
+    *,
+    specs: Sequence[bytes],
+    options: bytes,
+    keys: Sequence[str | None] | None,
+) -> tuple[Any, ...]:
+    """Query and parameters of an enqueue, for our connections and for a caller's."""
+    return (
+        "select id, created from treadle.enqueue_batch(%b, %b, %b::jsonb[], %b, %b::text[])",
+        queue,
+        type,
+        json_array(specs),
+        raw_json(options),
+        None if keys is None else list(keys),
+    )
+
+
+def raw_json(text: bytes) -> Jsonb:
+    """JSON text that is ready to send."""
+    return Jsonb(text, dumps=_as_is)
+
+
+def json_array(texts: Iterable[bytes | None]) -> list[Jsonb | None]:
+    return [None if text is None else Jsonb(text, dumps=_as_is) for text in texts]
+
+
+def _as_is(text: bytes) -> bytes:
+    return text
+
+
+def _columns(claims: Sequence[Pair]) -> tuple[list[UUID], list[UUID]]:
+    return [claim[0] for claim in claims], [claim[1] for claim in claims]

@@ -1,0 +1,134 @@
+"""What people read: the views of treadle, as rows by column name.
+
+Only `select`; what changes the database is in the gateway.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from treadle.db.gateway import Gateway
+from treadle.db.translate import translated
+from treadle.errors import InvalidArgument, TaskNotFound
+
+Record = dict[str, Any]
+
+
+class Reader:
+    """Reads views; every method returns plain dicts."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def tasks(
+        self,
+        *,
+        status: str | None = None,
+        queue: str | None = None,
+        type: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+    ) -> list[Record]:
+        """The newest tasks that match."""
+        filters = {"status": status, "queue": queue, "type": type, "agent_id": agent}
+        given = {name: value for name, value in filters.items() if value is not None}
+        where = sql.SQL(" and ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
+        )
+        query = sql.SQL(
+            """
+            select
+              id, queue, type, title, status, priority, effective_priority, attempt, max_attempts,
+              agent_id, progress, failure_class, failure_reason, run_at, retry_at, created_at,
+              started_at, completed_at, cost_usd
+            from treadle.task_details
+            {where}
+            order by id desc
+            limit {limit}
+            """
+        ).format(
+            where=sql.SQL("where ") + where if given else sql.SQL(""), limit=sql.Literal(limit)
+        )
+        return await self.rows(query, given)
+
+    async def task(self, task_id: UUID) -> Record:
+        """One task with everything about it."""
+        found = await self.rows(
+            "select * from treadle.task_details where id = %(id)s", {"id": task_id}
+        )
+        if not found:
+            raise TaskNotFound(
+                f"there is no task {task_id}",
+                hint="List them: treadle tasks list",
+                task_id=str(task_id),
+            )
+        return found[0]
+
+    async def find_task(self, text: str) -> UUID:
+        """A task's id from its full form or a unique ending of six characters or more."""
+        try:
+            return UUID(text)
+        except ValueError:
+            pass
+        if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
+            raise InvalidArgument(
+                f"{text!r} is not a task id",
+                hint="Give the whole id, or at least its last 6 characters.",
+                argument="task_id",
+            )
+        found = await self.rows(
+            "select id from treadle.task_details where id::text like %(end)s limit 2",
+            {"end": f"%{text.lower()}"},
+        )
+        if not found:
+            raise TaskNotFound(f"no task id ends in {text}", hint="List them: treadle tasks list")
+        if len(found) > 1:
+            raise InvalidArgument(f"more than one task id ends in {text}", hint="Give more of it.")
+        task_id: UUID = found[0]["id"]
+        return task_id
+
+    async def history(self, task_id: UUID) -> list[Record]:
+        """Every attempt of a task, oldest first."""
+        return await self.rows(
+            """
+            select * from treadle.dispatch_log where task_id = %(id)s
+            order by coalesce(ended_at, 'infinity'), attempt
+            """,
+            {"id": task_id},
+        )
+
+    async def dead_letters(self, *, reviewed: bool = False, limit: int = 50) -> list[Record]:
+        """Dead letters, the newest first; those already reviewed only when asked for."""
+        return await self.rows(
+            """
+            select * from treadle.dead_letter_review
+            where %(reviewed)s or not reviewed
+            order by dead_lettered_at desc
+            limit %(limit)s
+            """,
+            {"reviewed": reviewed, "limit": limit},
+        )
+
+    async def agents(self) -> list[Record]:
+        return await self.rows(
+            "select * from treadle.agent_load order by alive desc, heartbeat_at desc"
+        )
+
+    async def queues(self) -> list[Record]:
+        return await self.rows("select * from treadle.queue_health order by queue")
+
+    async def stuck(self) -> list[Record]:
+        return await self.rows("select * from treadle.stuck order by since")
+
+    async def rows(
+        self, query: str | sql.Composed, parameters: dict[str, Any] | Sequence[Any] | None = None
+    ) -> list[Record]:
+        """Run a select and return its rows by name."""
+        with translated():
+            async with self._gateway.connection() as conn:
+                cursor = conn.cursor(row_factory=dict_row)
+                await cursor.execute(query, parameters)
+                return await cursor.fetchall()

@@ -1,0 +1,209 @@
+"""The steps of a migration run, each one transaction under the migration lock.
+
+Whatever a step reads before it changes something, it reads under that lock.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+
+from treadle.db import sqlfiles
+from treadle.db.direct import explain
+from treadle.db.history import History, read_history
+from treadle.db.install import LOCK, SESSION
+from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
+from treadle.errors import Unavailable
+
+TRIES = 5
+# Waiting for another runner disturbs nobody, so it may take longer than a lock on a table.
+RUNNER_WAIT_S = 60.0
+
+_LOCKS = (errors.LockNotAvailable, errors.DeadlockDetected)
+# The databases of a server share their roles: another one's runner may write the same rows, and
+# the migration lock is of one database only.
+_SHARED = (*_LOCKS, errors.InternalError_, errors.UniqueViolation)
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Runner:
+    """The steps of one run, on one connection."""
+
+    def __init__(
+        self,
+        conn: psycopg.Connection[Any],
+        *,
+        lock_timeout_s: float = 5.0,
+        say: Say = lambda _: None,
+    ) -> None:
+        self._conn = conn
+        self._lock_timeout_s = lock_timeout_s
+        self._say = say
+        self._failed = ""
+
+    def read(self, *, refuse: bool = True) -> History:
+        """The history as it is now."""
+        try:
+            with self._conn.transaction():
+                history = read_history(self._conn)
+        except psycopg.Error as error:
+            raise explain(error, "reading the history of the schema") from error
+        if refuse:
+            history.refuse()
+        return history
+
+    def roles(self) -> None:
+        """Make the roles where they are missing."""
+
+        def step() -> None:
+            with self._locked():
+                self._execute("roles.sql", sqlfiles.roles_sql())
+
+        self._patiently("making the roles", step, retried=_SHARED)
+
+    def next_migration(self, to: int) -> Migration | None:
+        """Apply the first migration that is missing; None when there is none."""
+
+        def step() -> Migration | None:
+            with self._locked():
+                # Again, under the lock: another runner may have been here.
+                history = read_history(self._conn)
+                history.refuse()
+                done = {row.version for row in history.applied}
+                pending = [m for m in migrations() if m.version not in done and m.version <= to]
+                if not pending:
+                    return None
+                self._say(f"applying {pending[0].label}")
+                self._apply(pending[0])
+                return pending[0]
+
+        return self._patiently("applying a migration", step)
+
+    def code(self) -> bool:
+        """Apply functions, views and triggers if they differ; whether they did."""
+
+        def step() -> bool:
+            with self._locked():
+                history = read_history(self._conn)
+                history.refuse()
+                if history.code == code_checksum():
+                    return False
+                self._say("applying functions, views and triggers")
+                self._apply_code()
+                return True
+
+        return self._patiently("applying functions, views and triggers", step)
+
+    def _apply(self, migration: Migration) -> None:
+        if migration.version > 1:
+            self._conn.execute("set local role treadle_owner")
+        self._execute(f"migrations/{migration.label}.sql", migration.sql)
+        self._conn.execute(
+            "insert into treadle.migrations (version, name, checksum) values (%s, %s, %s)",
+            (migration.version, migration.name, migration.checksum),
+        )
+        # The code was made for other tables; a migration may also drop what it replaces.
+        self._conn.execute("delete from treadle.code")
+
+    def _apply_code(self) -> None:
+        conn, files = self._conn, code_files()
+        conn.execute("set local role treadle_owner")
+        conn.execute("set local check_function_bodies = off")
+        views = conn.execute(
+            """
+            select pg_views.viewname from pg_catalog.pg_views
+            where pg_views.schemaname = 'treadle' and pg_views.viewowner = 'treadle_owner'
+            """
+        ).fetchall()
+        if views:
+            # All at once and without cascade: a view that others built on ours stops us by name.
+            names = sql.SQL(", ").join(sql.Identifier("treadle", row[0]) for row in views)
+            conn.execute(sql.SQL("drop view {}").format(names))
+        self._revoke([PurePath(path).stem for path, _ in files if path.startswith("functions/")])
+        for path, text in files:
+            self._execute(path, text)
+        conn.execute(
+            """
+            insert into treadle.code (checksum) values (%s)
+            on conflict (only_row) do update
+            set checksum = excluded.checksum, applied_at = clock_timestamp()
+            """,
+            (code_checksum(),),
+        )
+
+    def _revoke(self, functions: list[str]) -> None:
+        """Take back what older files granted: `create or replace` would keep it."""
+        found = self._conn.execute(
+            """
+            select pg_proc.oid::regprocedure::text
+            from pg_catalog.pg_proc
+            inner join pg_catalog.pg_namespace on pg_namespace.oid = pg_proc.pronamespace
+            where pg_namespace.nspname = 'treadle' and pg_proc.proname = any (%s)
+            """,
+            (functions,),
+        ).fetchall()
+        if found:
+            names = ", ".join(row[0] for row in found)
+            self._conn.execute(
+                f"revoke all on routine {names} from public, {', '.join(ROLES)}".encode()
+            )
+
+    def _execute(self, path: str, text: str) -> None:
+        try:
+            self._conn.execute(text.encode())
+        except psycopg.Error as error:
+            self._failed = path
+            if error.diag.statement_position:
+                line = text.count("\n", 0, int(error.diag.statement_position)) + 1
+                self._failed = f"{path} line {line}"
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        conn = self._conn
+        with conn.transaction():
+            conn.execute("\n".join(SESSION).encode())
+            self._set_lock_timeout(RUNNER_WAIT_S)
+            try:
+                conn.execute(f"select {LOCK}".encode())
+            except errors.LockNotAvailable:
+                raise Unavailable(
+                    f"another migration has been running for {RUNNER_WAIT_S:.0f} s",
+                    hint="Wait for it to end, then run this again.",
+                ) from None
+            self._set_lock_timeout(self._lock_timeout_s)
+            yield
+
+    def _set_lock_timeout(self, seconds: float) -> None:
+        # Zero would mean for ever.
+        milliseconds = max(1, round(seconds * 1000))
+        self._conn.execute(
+            "select pg_catalog.set_config('lock_timeout', %s, true)", (f"{milliseconds}ms",)
+        )
+
+    def _patiently(
+        self,
+        doing: str,
+        step: Callable[[], T],
+        *,
+        retried: tuple[type[psycopg.Error], ...] = _LOCKS,
+    ) -> T:
+        tries = 0
+        while True:
+            tries += 1
+            self._failed = doing
+            try:
+                return step()
+            except psycopg.Error as error:
+                if not isinstance(error, retried) or tries == TRIES:
+                    raise explain(error, self._failed) from error
+            self._say(f"{doing}: a lock is taken, trying again")
+            # As long a pause as the wait was: those who queued behind it get through.
+            time.sleep(self._lock_timeout_s * random.uniform(0.5, 1.5))

@@ -1,0 +1,109 @@
+"""The SQL files: where they are, in which order they go, and their checksums.
+
+Nothing here talks to a database. Migrations are history and applied once each; the code
+(functions, views, triggers) is text and applied as a whole whenever it changed.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from treadle.errors import ConfigurationError
+
+ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
+
+_MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+_NAMED = re.compile(r"\btreadle\.([a-z_][a-z0-9_]*)")
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One file of `sql/migrations`."""
+
+    version: int
+    name: str
+    sql: str
+    checksum: str
+
+    @property
+    def label(self) -> str:
+        """The name of the file without its ending."""
+        return f"{self.version:04d}_{self.name}"
+
+
+def sql_dir() -> Path:
+    """The folder of the SQL files: inside the installed package, else beside `src`."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "sql", package.parents[1] / "sql"):
+        if (folder / "migrations").is_dir():
+            return folder
+    raise ConfigurationError(
+        "the SQL files of treadle are missing", hint="Install the package again."
+    )
+
+
+def roles_sql(folder: Path | None = None) -> str:
+    """The text that creates the roles."""
+    return _read((folder or sql_dir()) / "roles.sql")
+
+
+def migrations(folder: Path | None = None) -> list[Migration]:
+    """All migrations, in order: 1, 2, 3 ... without a gap."""
+    found = []
+    for path in sorted(((folder or sql_dir()) / "migrations").glob("*.sql")):
+        match = _MIGRATION.fullmatch(path.name)
+        if match is None:
+            raise ConfigurationError(f"migration {path.name} is not named NNNN_name.sql")
+        text = _read(path)
+        found.append(Migration(int(match[1]), match[2], text, _sha256(text)))
+    versions = [migration.version for migration in found]
+    if versions != list(range(1, len(versions) + 1)) or not found:
+        raise ConfigurationError(f"migrations must count 1, 2, 3 ... but are {versions}")
+    return found
+
+
+def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
+    """Every code file as (path, text), in an order in which they can be applied."""
+    root = folder or sql_dir()
+    views = {path.stem: (path, _read(path)) for path in sorted((root / "views").glob("*.sql"))}
+    ordered = [
+        *((path, _read(path)) for path in sorted((root / "functions").rglob("*.sql"))),
+        *(views[name] for name in _view_order({n: text for n, (_, text) in views.items()})),
+        *((path, _read(path)) for path in sorted((root / "triggers").glob("*.sql"))),
+    ]
+    return [(path.relative_to(root).as_posix(), text) for path, text in ordered]
+
+
+def code_checksum(folder: Path | None = None) -> str:
+    """One checksum over the paths and texts of all code files."""
+    return _sha256("".join(f"{path}\n{_sha256(text)}\n" for path, text in code_files(folder)))
+
+
+def _view_order(texts: dict[str, str]) -> list[str]:
+    """Views after the views that they name; by name where that leaves a choice."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for name, text in texts.items():
+        named = set(_NAMED.findall(_COMMENT.sub("", text)))
+        sorter.add(name, *(named & texts.keys() - {name}))
+    order: list[str] = []
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ConfigurationError(f"views need each other: {' -> '.join(error.args[1])}") from None
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order.extend(ready)
+        sorter.done(*ready)
+    return order
+
+
+def _read(path: Path) -> str:
+    """The text of a file with plain newlines, however the checkout stored it."""
+    return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

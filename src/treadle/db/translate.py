@@ -1,0 +1,84 @@
+"""Turn what psycopg raises into the errors of treadle.
+
+One table decides: the SQLSTATE. What is not in it and is not connection trouble passes unchanged.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
+
+from treadle.errors import (
+    Forbidden,
+    InvalidArgument,
+    SchemaMissing,
+    TreadleError,
+    Unavailable,
+    by_sqlstate,
+)
+
+_BY_SQLSTATE = by_sqlstate()
+RETRY_AT_ONCE = frozenset({"40001", "40P01", "55P03"})
+# Connection, resource and operator trouble: it passes. 25006 is a primary that became a standby,
+# 26000 a prepared statement that a pooler lost.
+_PASSING_CLASSES = ("08", "53", "57", "58")
+_PASSING = frozenset({"25006", "25P02", "26000"}) | RETRY_AT_ONCE
+_NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise treadle's errors instead of psycopg's."""
+    try:
+        yield
+    except psycopg.Error as error:
+        known = translate(error)
+        if known is None:
+            raise
+        raise known from error
+    except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+        raise Unavailable(f"no database connection: {error}", hint=_ANSWER) from error
+
+
+_ANSWER = "Is PostgreSQL up and the URL right? Check with: treadle doctor"
+
+
+def translate(error: psycopg.Error) -> TreadleError | None:
+    """The treadle error for a psycopg error, or None when there is none."""
+    state, diag = error.sqlstate, error.diag
+    if state in _BY_SQLSTATE:
+        return _BY_SQLSTATE[state](
+            diag.message_primary or str(error), hint=diag.message_hint or None, **_detail(diag)
+        )
+    if state in _NO_SCHEMA and "treadle" in (diag.message_primary or ""):
+        return SchemaMissing(
+            f"this database has no treadle schema: {diag.message_primary}",
+            hint="Make it with: treadle db migrate",
+        )
+    if state == "42501":
+        return Forbidden(
+            diag.message_primary or "permission denied",
+            hint="Grant the login a role of treadle, for example: grant treadle_worker to you",
+        )
+    if state is not None and state.startswith("22"):
+        return InvalidArgument(diag.message_primary or str(error), sqlstate=state)
+    if state == "54001":
+        return InvalidArgument("the payload is nested too deep", hint="Flatten it.")
+    passing = state is None or state in _PASSING or state.startswith(_PASSING_CLASSES)
+    if passing and isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
+        text = (diag.message_primary or str(error)).strip()
+        return Unavailable(f"database trouble: {text}", hint=_ANSWER, sqlstate=state)
+    if isinstance(error, psycopg.DataError):
+        return InvalidArgument(str(error).strip())
+    return None
+
+
+def _detail(diag: psycopg.errors.Diagnostic) -> dict[str, Any]:
+    try:
+        found = json.loads(diag.message_detail or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,213 @@
+"""Every error treadle raises on purpose, and how each face shows it.
+
+* TreadleError
+  + InvalidArgument      TR001  the caller is wrong; do not retry
+    - TooLarge           TR002  a payload over the size cap
+  + ClaimLost            TR101  another worker owns the task now; drop the result
+  + IllegalTransition    TR102  the task is not in a state that allows this
+  + NotFound
+    - TaskNotFound       TR201
+    - UnknownQueue       TR202
+    - UnknownType        TR203
+    - UnknownAgent       TR204
+  + SchemaError
+    - SchemaMissing      TR301  the database has no treadle schema
+    - SchemaTooNew       TR302  the schema is newer than this code
+    - SchemaOutdated     TR303  the schema is older than this code
+    - MigrationChanged   TR304  an applied migration was edited
+    - RolesMissing       TR305  the treadle roles do not exist and may not be made
+  + Forbidden            42501  the login lacks a role of treadle
+  + Unavailable          -      connection or lock trouble; retry with backoff
+  + ResultTimeout        -      the awaited task did not end in time
+  + TaskFailed           -      the awaited task was dead-lettered or cancelled
+  + ConfigurationError   -      a setting or an application path is wrong
+    - MissingExtra       -      an optional dependency is not installed
+
+One class has one SQLSTATE, one HTTP status with its problem code, and one exit code.
+"""
+
+from typing import ClassVar
+
+
+class TreadleError(Exception):
+    """Base class: catches everything treadle raises on purpose."""
+
+    sqlstate: ClassVar[str | None] = None
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None, **detail: object) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.detail = detail
+
+
+class InvalidArgument(TreadleError):
+    """An argument is wrong; the same call will fail again."""
+
+    sqlstate = "TR001"
+    exit_code = 2
+    http_status = 422
+    code = "invalid-argument"
+
+
+class TooLarge(InvalidArgument):
+    """A payload is over the size cap."""
+
+    sqlstate = "TR002"
+    http_status = 413
+    code = "too-large"
+
+
+class ClaimLost(TreadleError):
+    """The claim shown is no longer the one on the row."""
+
+    sqlstate = "TR101"
+    exit_code = 4
+    http_status = 409
+    code = "claim-lost"
+
+
+class IllegalTransition(TreadleError):
+    """The task is in a state from which this is not allowed."""
+
+    sqlstate = "TR102"
+    exit_code = 4
+    http_status = 409
+    code = "illegal-transition"
+
+
+class NotFound(TreadleError):
+    """What was named does not exist."""
+
+    exit_code = 3
+    http_status = 404
+    code = "not-found"
+
+
+class TaskNotFound(NotFound):
+    """No task has this id."""
+
+    sqlstate = "TR201"
+    code = "task-not-found"
+
+
+class UnknownQueue(NotFound):
+    """No queue has this name."""
+
+    sqlstate = "TR202"
+    code = "unknown-queue"
+
+
+class UnknownType(NotFound):
+    """No task type has this name."""
+
+    sqlstate = "TR203"
+    code = "unknown-type"
+
+
+class UnknownAgent(NotFound):
+    """No agent has registered under this id."""
+
+    sqlstate = "TR204"
+    code = "unknown-agent"
+
+
+class SchemaError(TreadleError):
+    """The schema in the database and this code do not fit."""
+
+    http_status = 503
+    code = "schema"
+
+
+class SchemaMissing(SchemaError):
+    """The database has no treadle schema."""
+
+    sqlstate = "TR301"
+    code = "schema-missing"
+
+
+class SchemaTooNew(SchemaError):
+    """The schema was made by a newer treadle."""
+
+    sqlstate = "TR302"
+    code = "schema-too-new"
+
+
+class SchemaOutdated(SchemaError):
+    """The schema was made by an older treadle."""
+
+    sqlstate = "TR303"
+    code = "schema-outdated"
+
+
+class MigrationChanged(SchemaError):
+    """A migration that is applied differs from its file."""
+
+    sqlstate = "TR304"
+    code = "migration-changed"
+
+
+class RolesMissing(SchemaError):
+    """The treadle roles are missing and this login may not create them."""
+
+    sqlstate = "TR305"
+    code = "roles-missing"
+
+
+class Forbidden(TreadleError):
+    """The login may not do this."""
+
+    sqlstate = "42501"
+    http_status = 403
+    code = "forbidden"
+
+
+class Unavailable(TreadleError):
+    """The database cannot be reached or did not answer in time."""
+
+    exit_code = 6
+    http_status = 503
+    code = "unavailable"
+
+
+class ResultTimeout(TreadleError):
+    """The awaited task did not end in time; it goes on."""
+
+    exit_code = 7
+    http_status = 504
+    code = "result-timeout"
+
+
+class TaskFailed(TreadleError):
+    """The awaited task ended without a result."""
+
+    exit_code = 8
+    http_status = 409
+    code = "task-failed"
+
+
+class ConfigurationError(TreadleError):
+    """A setting, a file or an application path is wrong."""
+
+    exit_code = 2
+    code = "configuration"
+
+
+class MissingExtra(ConfigurationError):
+    """An optional dependency is needed and not installed."""
+
+    code = "missing-extra"
+
+
+def by_sqlstate() -> dict[str, type[TreadleError]]:
+    """Map each SQLSTATE of the taxonomy to its class."""
+    found: dict[str, type[TreadleError]] = {}
+    waiting = [TreadleError]
+    while waiting:
+        cls = waiting.pop()
+        waiting.extend(cls.__subclasses__())
+        if cls.sqlstate is not None:
+            found[cls.sqlstate] = cls
+    return found

@@ -1,0 +1,120 @@
+"""What travels between the database and the rest: plain, typed, immutable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+TERMINAL = frozenset({"completed", "dead_lettered", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task that was handed to this worker; the columns of `treadle.claim_tasks`, in order."""
+
+    id: UUID
+    token: UUID
+    queue: str
+    type: str
+    spec: dict[str, Any]
+    attempt: int
+    max_attempts: int
+    timeout_s: float | None
+    priority: int
+    lease_until: datetime
+    created_at: datetime
+    deadline_at: datetime | None
+    title: str | None
+    tags: list[str] | None
+    parent_id: UUID | None
+    dag_id: UUID | None
+    project_id: UUID | None
+    idempotency_key: str | None
+    previous: list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """A task that was put on a queue, or the one that already had its key."""
+
+    id: UUID
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ends without a result, and what should follow."""
+
+    error: str
+    failure_class: str = "error"
+    action: str | None = None
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What became of a task whose attempt failed."""
+
+    id: UUID
+    verdict: str
+    retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """A claim that ran out; `problem` is set when its row could not be moved."""
+
+    id: UUID
+    reason: str
+    status: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """A task that fell due; `problem` is set when its row could not be moved."""
+
+    id: UUID
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an awaited task ended."""
+
+    id: UUID
+    status: str
+    output: Any
+    failure_class: str | None
+    failure_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenResult:
+    """A result that was handed to its consumer."""
+
+    id: UUID
+    queue: str
+    type: str
+    spec: dict[str, Any]
+    output: Any
+    decision_report: Any
+    completed_by: str | None
+    completed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """How an agent registers."""
+
+    id: str
+    type: str = "worker"
+    capabilities: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    queues: list[str] = field(default_factory=lambda: ["default"])
+    task_types: list[str] | None = None
+    max_concurrent_tasks: int | None = None
+    heartbeat_s: float = 30.0
+    claim_ttl_s: float = 60.0
+    meta: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,62 @@
+"""What a handler can say besides returning a value: raise one of these, or return it.
+
+* RetryAfter   try again after so many seconds, whatever the policy says
+* FailForGood  no retry can help: straight to the dead letters
+* RateLimited  the provider said slow down; no attempt is burnt
+* CancelTask   the task is not wanted any more
+"""
+
+from treadle.jsontext import clean_text
+from treadle.models import Failure
+
+
+class Outcome(Exception):
+    """Base class of typed outcomes."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def failure(self) -> Failure:
+        """The outcome as `treadle.fail_tasks` takes it."""
+        raise NotImplementedError
+
+
+class RetryAfter(Outcome):
+    """Fail this attempt and try again after so many seconds."""
+
+    def __init__(self, seconds: float, reason: str = "retry asked for") -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+    def failure(self) -> Failure:
+        return Failure(clean_text(self.reason), action="retry", retry_after_s=self.seconds)
+
+
+class FailForGood(Outcome):
+    """Fail without a retry; `failure_class` says of what kind."""
+
+    def __init__(self, reason: str, failure_class: str = "error") -> None:
+        super().__init__(reason)
+        self.failure_class = failure_class
+
+    def failure(self) -> Failure:
+        return Failure(clean_text(self.reason), self.failure_class, action="fail")
+
+
+class RateLimited(Outcome):
+    """The provider said slow down; try again later without burning an attempt."""
+
+    def __init__(self, retry_after_s: float | None = None, reason: str = "rate limited") -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+    def failure(self) -> Failure:
+        return Failure(clean_text(self.reason), "rate_limit", retry_after_s=self.retry_after_s)
+
+
+class CancelTask(Outcome):
+    """End the task as cancelled."""
+
+    def failure(self) -> Failure:
+        return Failure(clean_text(self.reason or "cancelled by its handler"), action="cancel")

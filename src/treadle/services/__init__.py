@@ -1,0 +1,1 @@
+"""Background processes: one shape, one process each."""

@@ -1,0 +1,24 @@
+"""The reaper: takes tasks back from workers that are gone, stuck or too slow."""
+
+from treadle.services.service import BATCH, Service, log
+
+
+class Reaper(Service):
+    """Ends claims that ran out and marks silent agents."""
+
+    name = "reaper"
+
+    async def tick(self) -> int:
+        reaped = await self._gateway.reap_claims(BATCH, self.skip())
+        for each in reaped:
+            if each.problem is not None:
+                self.remember_bad(each.id, each.problem)
+                continue
+            self.moved += 1
+            log.info("claim.reaped", task_id=str(each.id), reason=each.reason, now=each.status)
+        for agent in await self._gateway.mark_silent_agents():
+            log.warning("agent.silent", agent=agent)
+        return len(reaped)
+
+    async def next_in(self) -> float | None:
+        return await self._gateway.next_reap_at()

@@ -1,0 +1,116 @@
+"""The one shape of a background process: do what is due, sleep until something is.
+
+Any number may run side by side: what to do is decided in SQL, row by row, under locks. A row that
+cannot be moved is logged, left out from then on, and does not stop the others.
+"""
+
+import random
+import signal
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import UUID
+
+import anyio
+import structlog
+
+from treadle.db.gateway import Gateway
+from treadle.db.listener import Listener
+from treadle.errors import TreadleError
+from treadle.worker.health import keep_health_file
+
+log = structlog.get_logger(__name__)
+BATCH = 500
+SHORTEST_S = 0.02
+FORGET_AFTER_S = 300.0
+
+
+class Service(ABC):
+    """A loop around one tick."""
+
+    name: ClassVar[str]
+    channel: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        longest_s: float = 5.0,
+        listen_url: str | None = None,
+        health_file: Path | None = None,
+        signals: bool = False,
+    ) -> None:
+        self._gateway = gateway
+        self._longest_s = longest_s
+        self._listen_url = listen_url
+        self._health_file = health_file
+        self._signals = signals
+        self._wake = anyio.Event()
+        self._stopping = False
+        self._bad: dict[UUID, float] = {}
+        self.moved = 0
+
+    @abstractmethod
+    async def tick(self) -> int:
+        """Move one batch of what is due; returns how many rows it looked at."""
+
+    @abstractmethod
+    async def next_in(self) -> float | None:
+        """Seconds until something falls due; None when nothing is waiting."""
+
+    def stop(self) -> None:
+        """End after the batch in hand."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Tick until stopped."""
+        log.info(f"{self.name}.started")
+        async with anyio.create_task_group() as helpers:
+            if self._signals:
+                helpers.start_soon(self._on_signals)
+            if self._health_file is not None:
+                helpers.start_soon(keep_health_file, self._health_file, self._facts)
+            if self.channel is not None and self._listen_url is not None:
+                listener = Listener(self._listen_url, [self.channel], lambda _: self._wake.set())
+                helpers.start_soon(listener.run)
+            await self._loop()
+            helpers.cancel_scope.cancel()
+        log.info(f"{self.name}.stopped", moved=self.moved)
+
+    async def _loop(self) -> None:
+        delay = 0.1
+        while not self._stopping:
+            try:
+                if await self.tick() >= BATCH:
+                    continue
+                due = await self.next_in()
+                pause = self._longest_s if due is None else min(due, self._longest_s)
+                delay = 0.1
+            except TreadleError as error:
+                log.warning(f"{self.name}.waiting", error=str(error))
+                pause = random.uniform(delay / 2, delay)
+                delay = min(delay * 2, 5.0)
+            with anyio.move_on_after(max(SHORTEST_S, pause)):
+                await self._wake.wait()
+            self._wake = anyio.Event()
+
+    def skip(self) -> list[UUID]:
+        """Rows that could not be moved a short while ago."""
+        now = time.monotonic()
+        self._bad = {row: at for row, at in self._bad.items() if now - at < FORGET_AFTER_S}
+        return list(self._bad)
+
+    def remember_bad(self, row: UUID, problem: str) -> None:
+        log.error(f"{self.name}.bad_row", task_id=str(row), problem=problem)
+        self._bad[row] = time.monotonic()
+
+    async def _on_signals(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            async for number in received:
+                log.info(f"{self.name}.stopping", signal=signal.Signals(number).name)
+                self.stop()
+
+    def _facts(self) -> dict[str, Any]:
+        return {"status": "ok", "service": self.name, "moved": self.moved}

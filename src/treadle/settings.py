@@ -1,0 +1,134 @@
+"""What can be configured, from where, and with which defaults.
+
+The only module that reads the environment. Order: command line, `TREADLE_*`, then `treadle.toml`
+in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`.
+"""
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from treadle.errors import ConfigurationError
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class Settings(BaseSettings):
+    """The effective settings of one process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TREADLE_", toml_file="treadle.toml", extra="ignore", frozen=True
+    )
+
+    database_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("TREADLE_DATABASE_URL", "DATABASE_URL", "database_url"),
+        description="PostgreSQL 15 or newer, as a libpq URL.",
+    )
+    listen_url: str | None = Field(
+        None, description="Direct connection for LISTEN when database_url goes through a pooler."
+    )
+    embedded: bool = Field(False, description="Use the embedded PostgreSQL when no URL is given.")
+    data_dir: Path | None = Field(None, description="Folder of the embedded PostgreSQL.")
+    notify: bool = Field(True, description="LISTEN for new tasks; off means polling only.")
+    queues: Annotated[list[str], NoDecode] = Field(
+        ["default"], description="Queues a worker serves, comma separated."
+    )
+    agent_id: str | None = Field(None, description="Name of the worker; made up when absent.")
+    capabilities: Annotated[list[str], NoDecode] = Field(
+        [], description="What this agent can do, comma separated."
+    )
+    slots: int = Field(10, ge=1, le=10_000, description="Handlers run at once by a worker.")
+    prefetch: int | None = Field(
+        None, ge=0, le=10_000, description="Most tasks claimed ahead; adapts below it."
+    )
+    poll_s: Seconds = Field(5.0, description="Longest sleep of an idle worker between looks.")
+    heartbeat_s: Seconds = Field(30.0, description="A lease lasts three heartbeats.")
+    claim_ttl_s: Seconds = Field(60.0, description="A claim must start within this time.")
+    drain_s: float = Field(30.0, ge=0, le=86_400, description="Grace for handlers on SIGTERM.")
+    service_s: Seconds = Field(5.0, description="Longest sleep of the reaper and the promoter.")
+    prepare: bool = Field(
+        True, description="Use prepared statements; turn off behind a transaction pooler."
+    )
+    pool_size: int = Field(4, ge=2, le=100, description="Most pooled connections of a process.")
+    connect_timeout_s: Seconds = Field(10.0, description="Longest wait for a connection.")
+    log_format: Literal["auto", "json", "console"] = Field("auto", description="Log rendering.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Log level."
+    )
+
+    @field_validator("queues", "capabilities", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings; an override that is None counts as not given."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
+            for item in error.errors()
+        )
+        raise ConfigurationError(
+            f"wrong settings: {problems}", hint="See them all with: treadle config show"
+        ) from None
+
+
+def origin(name: str) -> str:
+    """Say where a setting comes from: environment, file or default."""
+    names = [f"TREADLE_{name.upper()}"]
+    if name == "database_url":
+        names.append("DATABASE_URL")
+    for variable in names:
+        if variable in os.environ:
+            return f"environment {variable}"
+    file = Path("treadle.toml")
+    if file.is_file():
+        import tomllib
+
+        if name in tomllib.loads(file.read_text()):
+            return "treadle.toml"
+    return "default"
+
+
+def data_home() -> Path:
+    """The folder for a plain user's own data."""
+    home = os.environ.get("XDG_DATA_HOME")
+    return Path(home) if home else Path.home() / ".local" / "share"
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """The environment for a process that treadle starts."""
+    return {**os.environ, **extra}
+
+
+def new_agent_id() -> str:
+    """A readable name that no other process has."""
+    return f"{socket.gethostname()}.{os.getpid()}.{os.urandom(3).hex()}"

@@ -1,0 +1,133 @@
+"""Send answers in batches: what comes in while one flush is in flight goes in the next.
+
+No delay at low load, large batches at high load. While the database is away answers are kept and
+sent again: each is safe to repeat.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+
+import anyio
+import psycopg
+import structlog
+
+from treadle.db.gateway import Gateway
+from treadle.errors import TreadleError, Unavailable
+from treadle.models import Claim, Failure
+
+log = structlog.get_logger(__name__)
+MAX_BATCH = 1000
+T = TypeVar("T")
+
+
+class Completer:
+    """Collects completions, failures and releases, and flushes them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._done: list[tuple[Claim, bytes, int]] = []
+        self._failed: list[tuple[Claim, Failure]] = []
+        self._released: list[Claim] = []
+        self._work = anyio.Event()
+        self._flushing = False
+        self._idle = anyio.Event()
+        self.completed = 0
+        self.failed = 0
+
+    def complete(self, claim: Claim, output: bytes, run_ms: int) -> None:
+        self._done.append((claim, output, run_ms))
+        self._work.set()
+
+    def fail(self, claim: Claim, failure: Failure) -> None:
+        self._failed.append((claim, failure))
+        self._work.set()
+
+    def release(self, claim: Claim) -> None:
+        self._released.append(claim)
+        self._work.set()
+
+    @property
+    def waiting(self) -> int:
+        """Answers that the database has not confirmed."""
+        return len(self._done) + len(self._failed) + len(self._released) + self._flushing
+
+    async def drained(self) -> None:
+        """Wait until every answer given so far is confirmed."""
+        while self.waiting:
+            self._idle = anyio.Event()
+            await self._idle.wait()
+
+    async def run(self) -> None:
+        """Flush for ever."""
+        while True:
+            if not (self._done or self._failed or self._released):
+                self._idle.set()
+                self._work = anyio.Event()
+                await self._work.wait()
+            self._flushing = True
+            done, self._done = self._done[:MAX_BATCH], self._done[MAX_BATCH:]
+            failed, self._failed = self._failed[:MAX_BATCH], self._failed[MAX_BATCH:]
+            released, self._released = self._released, []
+            if done:
+                await self._send(done, self._complete)
+                self.completed += len(done)
+            if failed:
+                await self._send(failed, self._fail)
+                self.failed += len(failed)
+            if released:
+                await self._send(released, self._release)
+            self._flushing = False
+
+    async def _send(self, batch: list[T], send: Callable[[list[T]], Awaitable[None]]) -> None:
+        """Send a batch until it is through; a bad one among them does not stop the others."""
+        delay = 0.05
+        while True:
+            try:
+                await send(batch)
+                return
+            except Unavailable as error:
+                log.warning("completer.waiting", answers=len(batch), error=str(error))
+                await anyio.sleep(random.uniform(delay / 2, delay))
+                delay = min(delay * 2, 5.0)
+            except (TreadleError, psycopg.Error) as error:
+                if len(batch) == 1:
+                    log.error("completer.refused", error=str(error), answer=repr(batch)[:500])
+                    self._refused(batch[0], error)
+                    return
+                half = len(batch) // 2
+                await self._send(batch[:half], send)
+                batch = batch[half:]
+
+    def _refused(self, answer: object, error: Exception) -> None:
+        """An output that cannot be stored fails its attempt; the reaper has the rest."""
+        if isinstance(answer, tuple) and len(answer) == 3:
+            failure = Failure(f"the output cannot be stored: {error}", "invalid_output")
+            self.fail(answer[0], failure)
+
+    async def _complete(self, batch: list[tuple[Claim, bytes, int]]) -> None:
+        verdicts = await self._gateway.complete_tasks(
+            [(claim.id, claim.token) for claim, _, _ in batch],
+            [output for _, output, _ in batch],
+            [run_ms for _, _, run_ms in batch],
+        )
+        _report_stale(verdicts)
+
+    async def _fail(self, batch: list[tuple[Claim, Failure]]) -> None:
+        for ended in await self._gateway.fail_tasks(
+            [(claim.id, claim.token) for claim, _ in batch], [failure for _, failure in batch]
+        ):
+            if ended.verdict == "dead_lettered":
+                log.error("task.dead_lettered", task_id=str(ended.id))
+            elif ended.verdict == "stale":
+                log.warning("task.stale_answer", task_id=str(ended.id))
+
+    async def _release(self, batch: list[Claim]) -> None:
+        await self._gateway.release_tasks([(claim.id, claim.token) for claim in batch])
+
+
+def _report_stale(verdicts: dict[UUID, str]) -> None:
+    for task_id, verdict in verdicts.items():
+        if verdict == "stale":
+            log.warning("task.stale_answer", task_id=str(task_id))

@@ -1,0 +1,157 @@
+"""Run one claimed task: check its arguments, call the handler, turn what happens into an answer.
+
+Knows nothing of queues and batches: answers go to the completer.
+"""
+
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import anyio
+import structlog
+from anyio import CancelScope, CapacityLimiter
+
+from treadle.db.gateway import Gateway
+from treadle.errors import ClaimLost, InvalidArgument
+from treadle.jsontext import clean_text, encode_safely
+from treadle.models import Claim, Failure
+from treadle.outcomes import Outcome
+from treadle.worker.completer import Completer
+from treadle.worker.context import Context
+from treadle.worker.registry import Definition, Registry
+
+log = structlog.get_logger(__name__)
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+
+class Running:
+    """A handler at work: its claim, its context, and the scope that can stop it."""
+
+    __slots__ = ("claim", "context", "marked", "scope", "why")
+
+    def __init__(self, claim: Claim, context: Context, scope: CancelScope) -> None:
+        self.claim = claim
+        self.context = context
+        self.scope = scope
+        self.marked = False
+        self.why: str | None = None
+
+    def stop(self, why: str) -> None:
+        """Interrupt the handler: `lost`, `cancelled` or `drain`."""
+        self.why = why
+        self.context.cancel(why)
+        self.scope.cancel()
+
+
+class Executor:
+    """Runs handlers and hands their answers on."""
+
+    def __init__(
+        self, registry: Registry, gateway: Gateway, completer: Completer, *, agent: str, slots: int
+    ) -> None:
+        self.running: dict[UUID, Running] = {}
+        self._registry = registry
+        self._gateway = gateway
+        self._completer = completer
+        self._agent = agent
+        self._threads = CapacityLimiter(slots)
+
+    async def run(self, claim: Claim) -> None:
+        """Run the handler of a claim to its end, whichever it is."""
+        definition = self._registry.get(claim.type)
+        if definition is None:
+            self._completer.release(claim)
+            return
+        context = Context(claim, self._gateway, self._agent)
+        answer: bytes | Failure | None
+        with CancelScope() as scope:
+            running = Running(claim, context, scope)
+            self.running[claim.id] = running
+            if claim.timeout_s is not None:
+                scope.deadline = anyio.current_time() + claim.timeout_s
+            try:
+                answer = self._answer(await self._call(definition, context))
+            except Outcome as outcome:
+                answer = outcome.failure()
+            except ClaimLost:
+                running.why = "lost"
+                answer = None
+            except Exception as error:
+                answer = _failure(error)
+            finally:
+                del self.running[claim.id]
+        if scope.cancelled_caught:
+            answer = self._interrupted(running)
+        self._settle(running, answer)
+
+    async def _call(self, definition: Definition, context: Context) -> Any:
+        try:
+            arguments = definition.arguments(context.task.spec)
+        except InvalidArgument as error:
+            raise _Refused(str(error)) from None
+        if definition.context_name is not None:
+            arguments[definition.context_name] = context
+        if definition.is_async:
+            return await definition.handler(**arguments)
+        call: Callable[[], Any] = lambda: definition.handler(**arguments)  # noqa: E731
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
+
+    def _answer(self, result: object) -> bytes | Failure:
+        if isinstance(result, Outcome):
+            return result.failure()
+        if result is None:
+            return b"null"
+        output = encode_safely(result)
+        if len(output) > MAX_OUTPUT_BYTES:
+            return Failure(
+                f"the output has {len(output)} bytes, {MAX_OUTPUT_BYTES} are allowed; "
+                "store it elsewhere and return a reference",
+                "invalid_output",
+                action="fail",
+            )
+        return output
+
+    def _interrupted(self, running: Running) -> Failure | None:
+        """The scope was cancelled: by its deadline, unless somebody said why."""
+        if running.why is None:
+            running.context.cancel("timeout")
+            return Failure(f"ran longer than {running.claim.timeout_s:g} s", "timeout")
+        return None
+
+    def _settle(self, running: Running, answer: bytes | Failure | None) -> None:
+        claim = running.claim
+        if running.context.completed:
+            return
+        if isinstance(answer, bytes):
+            self._completer.complete(
+                claim, answer, int((time.monotonic() - running.context.started) * 1000)
+            )
+        elif isinstance(answer, Failure):
+            log.info(
+                "task.attempt_failed",
+                task_id=str(claim.id),
+                type=claim.type,
+                attempt=claim.attempt,
+                failure_class=answer.failure_class,
+                error=answer.error.strip().rpartition("\n")[2][:500],
+            )
+            self._completer.fail(claim, answer)
+        elif running.why == "drain":
+            self._completer.release(claim)
+        else:
+            log.warning("task.stopped", task_id=str(claim.id), type=claim.type, why=running.why)
+
+
+class _Refused(Outcome):
+    """The arguments do not fit the handler: no retry can help."""
+
+    def failure(self) -> Failure:
+        return Failure(clean_text(self.reason), "refused", action="fail")
+
+
+def _failure(error: Exception) -> Failure:
+    text = "".join(traceback.format_exception(error))
+    kind = "timeout" if isinstance(error, TimeoutError) else "error"
+    return Failure(clean_text(text), kind)

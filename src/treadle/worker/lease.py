@@ -1,0 +1,105 @@
+"""Keep the leases of running tasks: mark them started, send heartbeats, stop what was lost.
+
+One batched call for all tasks of the worker. A short task never gets here: it goes from claimed to
+completed without a separate start.
+"""
+
+import time
+from collections.abc import Callable
+
+import anyio
+import structlog
+
+from treadle.db.gateway import Gateway
+from treadle.errors import TreadleError, UnknownAgent
+from treadle.worker.executor import Executor, Running
+
+log = structlog.get_logger(__name__)
+START_AFTER_S = 0.5
+
+
+class LeaseKeeper:
+    """Marks, renews and gives up leases."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        executor: Executor,
+        *,
+        agent: str,
+        heartbeat_s: float,
+        register: Callable[[], object],
+        on_status: Callable[[str], None],
+    ) -> None:
+        self._gateway = gateway
+        self._executor = executor
+        self._agent = agent
+        self._heartbeat_s = heartbeat_s
+        self._register = register
+        self._on_status = on_status
+        self._wake = anyio.Event()
+        self._beat_now = False
+        self.on_tick: Callable[[], None] = lambda: None
+
+    def wake(self, *, beat: bool = False) -> None:
+        """There is something to look after; with `beat`, ask the database about it now."""
+        self._beat_now = self._beat_now or beat
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Look after the leases for ever."""
+        next_beat = time.monotonic() + self._heartbeat_s
+        while True:
+            pause = next_beat - time.monotonic()
+            if self._executor.running:
+                pause = min(pause, START_AFTER_S, self._heartbeat_s)
+            with anyio.move_on_after(max(0.0, pause)):
+                self._wake = anyio.Event()
+                await self._wake.wait()
+            self.on_tick()
+            try:
+                await self._mark_started()
+                if self._beat_now or time.monotonic() >= next_beat:
+                    self._beat_now = False
+                    await self._beat()
+                    next_beat = time.monotonic() + self._heartbeat_s
+            except TreadleError as error:
+                log.warning("heartbeat.failed", error=str(error))
+                await anyio.sleep(min(1.0, self._heartbeat_s / 3))
+
+    async def _mark_started(self) -> None:
+        limit = time.monotonic() - min(START_AFTER_S, self._heartbeat_s)
+        due = [
+            running
+            for running in self._executor.running.values()
+            if not running.marked and running.context.started <= limit
+        ]
+        if not due:
+            return
+        verdicts = await self._gateway.start_tasks(
+            [(running.claim.id, running.claim.token) for running in due]
+        )
+        for running in due:
+            running.marked = True
+            self._judge(running, verdicts.get(running.claim.id, "lost"))
+
+    async def _beat(self) -> None:
+        held = [running for running in self._executor.running.values() if running.marked]
+        if held:
+            progress = [running.context.take_progress() for running in held]
+            verdicts = await self._gateway.heartbeat_tasks(
+                [(running.claim.id, running.claim.token) for running in held], progress
+            )
+            for running in held:
+                self._judge(running, verdicts.get(running.claim.id, "lost"))
+        try:
+            self._on_status(await self._gateway.agent_heartbeat(self._agent))
+        except UnknownAgent:
+            log.warning("agent.unknown", agent=self._agent)
+            await self._register()  # type: ignore[misc]
+
+    def _judge(self, running: Running, verdict: str) -> None:
+        """A claim that no longer holds stops its handler at once."""
+        if verdict != "ok" and running.claim.id in self._executor.running:
+            log.warning("task.claim_lost", task_id=str(running.claim.id), verdict=verdict)
+            running.stop(verdict)
