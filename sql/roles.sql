@@ -42,7 +42,12 @@ begin
   if not pg_catalog.pg_has_role('treadle_operator', 'treadle_observer', 'member') then
     grant treadle_observer to treadle_operator;
   end if;
-  if not pg_catalog.pg_has_role(current_user, 'treadle_owner', 'member') then
+  -- From PostgreSQL 16 on, whoever makes a role is a member that may not become it.
+  if not pg_catalog.pg_has_role(
+    current_user,
+    'treadle_owner',
+    case when current_setting('server_version_num')::integer < 160000 then 'member' else 'set' end
+  ) then
     execute format('grant treadle_owner to %I', current_user);
   end if;
 end;

@@ -11,6 +11,8 @@ from (
   (null, 'created', 'enqueue_task', 'held back'),
   (null, 'pending', 'enqueue_task', 'waits for its time'),
   (null, 'ready', 'enqueue_task', 'claimable at once'),
+  ('created', 'ready', 'unhold_tasks', 'let go'),
+  ('created', 'pending', 'unhold_tasks', 'let go, waits for its time'),
   ('pending', 'ready', 'promote_tasks', 'its time has come'),
   ('ready', 'claimed', 'claim_tasks', 'an agent has it'),
   ('ready', 'running', 'claim_tasks', 'claimed and started'),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack, overload
 
 import anyio
+import structlog
 
 from treadle.db import migrate
 from treadle.db.gateway import Gateway
@@ -37,6 +38,8 @@ from treadle.settings import Settings, load_settings, new_agent_id
 from treadle.tasks import EnqueueOptions, Task, TypeSettings, make_options
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
+
+log = structlog.get_logger(__name__)
 
 
 class WorkerSettings(TypedDict, total=False):
@@ -84,6 +87,10 @@ class Treadle:
                 hint="Set TREADLE_DATABASE_URL=postgresql://…, or try: treadle dev",
             )
         return url
+
+    def use(self, url: str) -> None:
+        """Work on this database instead; to be said before the first connection."""
+        self._given_url = url
 
     def task(
         self, name: str | None = None, *, queue: str = "default", **settings: Unpack[TypeSettings]
@@ -268,8 +275,12 @@ class Treadle:
 
 async def _check_schema(gateway: Gateway) -> None:
     problem = migrate.schema_problem(*await gateway.schema_version())
-    if problem is not None:
+    if problem is None:
+        return
+    if problem.detail.get("part") != "code":
         raise problem
+    # Functions keep their signatures: old and new workers run side by side during an upgrade.
+    log.warning("schema.other_functions", problem=str(problem), hint=problem.hint)
 
 
 async def _first(made: Awaitable[list[Handle]]) -> Handle:

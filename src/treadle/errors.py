@@ -18,6 +18,7 @@
     - RolesMissing       TR305  the treadle roles do not exist and may not be made
   + Forbidden            42501  the login lacks a role of treadle
   + Unavailable          -      connection or lock trouble; retry with backoff
+  + DatabaseError        -      PostgreSQL refused it for a reason that is not ours
   + ResultTimeout        -      the awaited task did not end in time
   + TaskFailed           -      the awaited task was dead-lettered or cancelled
   + ConfigurationError   -      a setting or an application path is wrong
@@ -170,6 +171,12 @@ class Unavailable(TreadleError):
     exit_code = 6
     http_status = 503
     code = "unavailable"
+
+
+class DatabaseError(TreadleError):
+    """PostgreSQL refused a call for a reason that treadle does not know."""
+
+    code = "database"
 
 
 class ResultTimeout(TreadleError):

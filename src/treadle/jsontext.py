@@ -4,16 +4,15 @@
 answer that was paid for is stored with the odd character replaced.
 """
 
+import json
 import math
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from treadle.errors import InvalidArgument, TooLarge
 
 MAX_DEPTH = 64
-# Bytes that can only stand in the text when a value needs a closer look.
-_SUSPECTS = (b"\\u0000", b"NaN", b"Infinity")
 
 
 def encode(value: object, *, name: str = "spec", max_bytes: int | None = None) -> bytes:
@@ -27,7 +26,7 @@ def encode(value: object, *, name: str = "spec", max_bytes: int | None = None) -
             hint="Use strings, numbers, booleans, lists and dicts.",
             argument=name,
         ) from None
-    if any(suspect in text for suspect in _SUSPECTS) or len(text) > 2 * MAX_DEPTH:
+    if _is_suspect(text) or text.count(b"[") + text.count(b"{") > MAX_DEPTH:
         _examine(value, name)
     if max_bytes is not None and len(text) > max_bytes:
         raise TooLarge(
@@ -44,16 +43,26 @@ def encode_safely(value: object) -> bytes:
     """Turn any value into JSON that jsonb takes; what it cannot hold is replaced."""
     try:
         text = to_json(value, fallback=repr)
-        if not any(suspect in text for suspect in _SUSPECTS):
+        if not _is_suspect(text):
             return text
-        return to_json(_mended(value, 0), fallback=repr)
     except (PydanticSerializationError, ValueError, RecursionError):
-        return to_json(_mended(value, 0), fallback=repr)
+        pass
+    return to_json(_mended(value, 0, frozenset()))
 
 
 def decode(text: bytes | str) -> Any:
-    """Read JSON that came from the database."""
-    return from_json(text)
+    """Read JSON that came from the database, whatever it is.
+
+    A number too long for an int becomes a float; what is nested too deep to read stays text.
+    """
+    try:
+        return from_json(text)
+    except ValueError:
+        pass
+    try:
+        return json.loads(text, parse_int=_number)
+    except RecursionError:
+        return text if isinstance(text, str) else bytes(text).decode()
 
 
 def clean_text(text: str, limit: int = 20_000) -> str:
@@ -66,6 +75,11 @@ def clean_text(text: str, limit: int = 20_000) -> str:
             f"{cleaned[:half]}\n… {len(cleaned) - limit} characters left out …\n{cleaned[-half:]}"
         )
     return cleaned
+
+
+def _is_suspect(text: bytes) -> bool:
+    """Whether the text may hold what jsonb refuses, so that a closer look is worth it."""
+    return b"\\u0000" in text or b"NaN" in text or b"Infinity" in text
 
 
 def _examine(value: object, path: str, depth: int = 0) -> None:
@@ -97,15 +111,35 @@ def _examine(value: object, path: str, depth: int = 0) -> None:
         )
 
 
-def _mended(value: object, depth: int) -> object:
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _mended(value: object, depth: int, inside: frozenset[int]) -> object:
+    """The value in plain types; `inside` are the containers around it: one may hold itself."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (bytes, bytearray)):
+        value = value.decode("utf-8", "replace")
     if isinstance(value, str):
         return clean_text(value, limit=len(value) + 1)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if depth >= MAX_DEPTH:
-        return clean_text(repr(type(value)), 200) if isinstance(value, (dict, list)) else value
-    if isinstance(value, dict):
-        return {clean_text(str(key)): _mended(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_mended(item, depth + 1) for item in value]
-    return value
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        if depth >= MAX_DEPTH or id(value) in inside:
+            return f"<{type(value).__name__}>"
+        inside |= {id(value)}
+        if isinstance(value, dict):
+            return {
+                clean_text(str(key)): _mended(item, depth + 1, inside)
+                for key, item in value.items()
+            }
+        return [_mended(item, depth + 1, inside) for item in value]
+    try:
+        plain = to_jsonable_python(value, fallback=repr)
+    except (PydanticSerializationError, ValueError, RecursionError):
+        plain = repr(value)
+    return _mended(plain, depth, inside)

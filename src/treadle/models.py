@@ -11,10 +11,10 @@ TERMINAL = frozenset({"completed", "dead_lettered", "cancelled"})
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A task that was handed to this worker; the columns of `treadle.claim_tasks`, in order."""
+    """A task that was handed to this worker: the token, and the columns of `claim_tasks`."""
 
-    id: UUID
     token: UUID
+    id: UUID
     queue: str
     type: str
     spec: dict[str, Any]

@@ -19,7 +19,7 @@ class Outcome(Exception):
 
     def failure(self) -> Failure:
         """The outcome as `treadle.fail_tasks` takes it."""
-        raise NotImplementedError
+        return Failure(clean_text(self.reason))
 
 
 class RetryAfter(Outcome):

@@ -32,14 +32,24 @@ begin
     );
   end if;
 
+  -- A claim is a sign of life, also of an agent that the reaper took for dead.
+  if v_agent.silent then
+    perform treadle.agent_heartbeat(p_agent);
+    select agents.* into v_agent from treadle.agents where agents.id = p_agent;
+  end if;
+
   if v_agent.status <> 'active' then
     v_agent.max_concurrent_tasks := 0;
   elsif v_agent.max_concurrent_tasks is not null then
     select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
-    v_agent.max_concurrent_tasks := v_agent.max_concurrent_tasks - (
-      select count(*)
-      from treadle.tasks
-      where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating')
+    -- It may hold more than its limit, when that was lowered since.
+    v_agent.max_concurrent_tasks := greatest(
+      0,
+      v_agent.max_concurrent_tasks - (
+        select count(*)
+        from treadle.tasks
+        where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating')
+      )
     );
   end if;
   return v_agent;

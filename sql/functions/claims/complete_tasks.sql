@@ -35,7 +35,7 @@ begin
   perform treadle.keep_durable();
 
   with held as materialized (
-    select tasks.ctid, claim.output, claim.run_ms
+    select tasks.id, claim.output, claim.run_ms
     from unnest(p_ids, p_tokens, p_outputs, p_run_ms) as claim (id, token, output, run_ms)
     inner join treadle.tasks on claim.id = tasks.id
     where
@@ -72,7 +72,8 @@ begin
       failure_class = null,
       failure_reason = null
     from held
-    where tasks.ctid = held.ctid
+    -- Not by ctid: a row that changed while it was waited for would not be found there.
+    where tasks.id = held.id
     returning tasks.ctid, tasks.id
   )
 

@@ -1,5 +1,8 @@
 -- end_verdicts: what became of each claim that was to end: done now, already done, or stale.
 --
+-- Already means that the same answer was taken before: a result that came after a cancellation or
+-- a dead letter was not stored, so it is stale.
+--
 -- Concurrency: reads.
 -- Lock order:  none.
 -- Raises:      nothing.
@@ -28,8 +31,11 @@ begin
   select
     claim.id,
     case
-      when claim.id = any (p_done) then p_verdict
-      when tasks.last_token = claim.token then 'already'
+      when tasks.last_token = claim.token and claim.id = any (p_done) then p_verdict
+      when
+        tasks.last_token = claim.token
+        and (tasks.status = 'completed') = coalesce(p_verdict = 'completed', false)
+        then 'already'
       else 'stale'
     end
   from unnest(p_ids, p_tokens) with ordinality as claim (id, token, at)

@@ -38,6 +38,7 @@ begin
 
   select
     array_agg(held.ctid) as rows,
+    array_agg(held.id) as ids,
     array_agg(case when held.class = any (c_classes) then held.class else 'error' end) as classes,
     array_agg(held.error) as errors,
     array_agg(held.action) as actions,
@@ -45,26 +46,33 @@ begin
     array_fill('handler'::text, array[count(*)::integer]) as reasons
   into v_held
   from (
-    select tasks.ctid, claim.class, claim.error, claim.action, claim.retry_after
-    from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after)
-      as claim (id, token, class, error, action, retry_after)
+    select tasks.ctid, tasks.id, claim.class, claim.error, claim.action, claim.retry_after
+    from (
+      -- Named twice, it is still one attempt.
+      select distinct on (given.id, given.token) given.*
+      from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after)
+        as given (id, token, class, error, action, retry_after)
+    ) as claim
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     order by tasks.id
     for no key update of tasks
   ) as held;
 
-  return query
-  with ended as (
-    select moved.*
-    from treadle.end_attempts(
-      v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
-      v_held.retry_after
-    ) as moved
-  )
+  perform moved.id
+  from treadle.end_attempts(
+    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after
+  ) as moved;
 
-  select verdicts.id, coalesce(ended.status, verdicts.verdict), ended.retry_at
+  return query
+  select
+    verdicts.id,
+    case
+      when verdicts.verdict = 'already' and verdicts.id = any (v_held.ids) then tasks.status
+      else verdicts.verdict
+    end,
+    case when verdicts.verdict = 'already' then tasks.retry_at end
   from treadle.end_verdicts(p_ids, p_tokens, '{}', null) as verdicts
-  left join ended on verdicts.id = ended.id;
+  left join treadle.tasks on verdicts.id = tasks.id;
 end;
 $$;
 

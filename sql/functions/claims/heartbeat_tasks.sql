@@ -30,7 +30,7 @@ begin
   end if;
 
   with held as materialized (
-    select tasks.ctid, claim.progress
+    select tasks.id, claim.progress
     from unnest(p_ids, p_tokens, p_progress) as claim (id, token, progress)
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     where tasks.started_at is not null
@@ -44,7 +44,8 @@ begin
     lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true)),
     progress = coalesce(held.progress, tasks.progress)
   from held, treadle.agents
-  where tasks.ctid = held.ctid and tasks.agent_id = agents.id;
+  -- Not by ctid: a row that changed while it was waited for would not be found there.
+  where tasks.id = held.id and tasks.agent_id = agents.id;
 
   return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
 end;

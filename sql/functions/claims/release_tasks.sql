@@ -24,7 +24,7 @@ begin
   perform treadle.keep_durable();
 
   with held as materialized (
-    select tasks.ctid
+    select tasks.id
     from unnest(p_ids, p_tokens) as claim (id, token)
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     order by tasks.id
@@ -43,7 +43,8 @@ begin
       claimed_at = null,
       started_at = null,
       heartbeat_at = null
-    where tasks.ctid = any (array(select held.ctid from held))
+    -- Not by ctid: a row that changed while it was waited for would not be found there.
+    where tasks.id = any (array(select held.id from held))
     returning tasks.ctid, tasks.id, tasks.queue
   )
 

@@ -22,7 +22,7 @@ begin
   perform treadle.check_pairs(p_ids, p_tokens);
 
   with held as materialized (
-    select tasks.ctid
+    select tasks.id
     from unnest(p_ids, p_tokens) as claim (id, token)
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     order by tasks.id
@@ -38,7 +38,8 @@ begin
       lease_until = v_now + treadle.lease(agents, true)
     from treadle.agents
     where
-      tasks.ctid = any (array(select held.ctid from held))
+      -- Not by ctid: a row that changed while it was waited for would not be found there.
+      tasks.id = any (array(select held.id from held))
       and tasks.agent_id = agents.id
       and tasks.started_at is null
     returning tasks.ctid

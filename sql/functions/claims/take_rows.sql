@@ -35,7 +35,8 @@ begin
       heartbeat_at = case when p_start then p_now end,
       lease_until = p_now + treadle.lease(p_agent, p_start),
       progress = null
-    where tasks.ctid = any (p_rows)
+    -- A call repeated after the reaper was there must not give a task its old token again.
+    where tasks.ctid = any (p_rows) and tasks.last_token is distinct from p_token
     returning tasks.ctid
   )
 

@@ -14,12 +14,12 @@ language plpgsql
 volatile
 set search_path = ''
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
   v_ids  uuid[] := array(select treadle.uuidv7() from unnest(p_specs));
+  v_held uuid[];
   v_todo bigint[];
 begin
   perform treadle.check_specs(
@@ -52,30 +52,34 @@ begin
       return;
     end if;
 
+    -- One probe of the key's index for each key: a join could be planned as a scan of them all.
+    v_held := array(
+      select
+        (
+          select tasks.id
+          from treadle.tasks
+          where
+            tasks.idempotency_key = given.key
+            and tasks.project_id is not distinct from p_kind.project_id
+            and tasks.status not in ('dead_lettered', 'cancelled')
+          limit 1
+        )
+      from unnest(p_keys) with ordinality as given (key, at)
+      order by given.at
+    );
+
     -- The task in the way may have been cancelled since: its key is free, so try again.
     v_todo := array(
       select given.at
-      from unnest(p_keys) with ordinality as given (key, at)
-      where
-        given.key is not null
-        and not exists (
-          select from treadle.tasks
-          where
-            tasks.project_id is not distinct from p_kind.project_id
-            and tasks.idempotency_key = given.key
-            and tasks.status not in ('dead_lettered', 'cancelled')
-        )
+      from unnest(p_keys, v_held) with ordinality as given (key, held, at)
+      where given.key is not null and given.held is null
     );
     exit when cardinality(v_todo) = 0;
   end loop;
 
   return query
-  select coalesce(held.id, given.id), coalesce(held.id = given.id, true)
-  from unnest(v_ids, p_keys) with ordinality as given (id, key, at)
-  left join treadle.tasks as held
-    on held.idempotency_key = given.key
-    and held.project_id is not distinct from p_kind.project_id
-    and held.status not in ('dead_lettered', 'cancelled')
+  select coalesce(given.held, given.id), coalesce(given.held = given.id, true)
+  from unnest(v_ids, v_held) with ordinality as given (id, held, at)
   order by given.at;
 end;
 $$;

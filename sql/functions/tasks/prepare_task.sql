@@ -24,11 +24,18 @@ declare
   v_task  treadle.tasks;
   v_queue treadle.queues;
   v_type  treadle.task_types;
-  v_other text[] := array(
+  v_hold  boolean;
+  v_other text[];
+begin
+  if jsonb_typeof(p_options) is distinct from 'object' then
+    perform treadle.refuse(
+      'the options must be a json object', jsonb_build_object('argument', 'options')
+    );
+  end if;
+  v_other := array(
     select keys.name from jsonb_object_keys(p_options) as keys (name)
     where keys.name <> all (c_options)
   );
-begin
   if cardinality(v_other) > 0 then
     perform treadle.refuse(
       format('unknown option %s', left(quote_literal(v_other[1]), 100)),
@@ -39,6 +46,7 @@ begin
 
   begin
     v_task := jsonb_populate_record(null::treadle.tasks, p_options);
+    v_hold := (p_options ->> 'hold')::boolean;
     if p_options ? 'delay_s' then
       if not (p_options ->> 'delay_s')::float8 between 0 and 315360000 then
         raise data_exception using message = 'delay_s must be 0 or more seconds, up to ten years';
@@ -73,7 +81,7 @@ begin
 
   v_task.created_at := p_now;
   v_task.status := case
-    when (p_options ->> 'hold')::boolean then 'created'
+    when v_hold then 'created'
     when v_task.run_at > p_now then 'pending'
     else 'ready'
   end;

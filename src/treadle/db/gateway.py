@@ -1,22 +1,17 @@
 """One method per SQL function; nothing else in treadle changes the database.
 
 A method names the function, passes its arguments and turns rows into models. Decisions belong in
-SQL, where every client gets them. Every call may be repeated: deadlocks and lock timeouts are
-retried here, a lost connection by the caller.
+SQL, where every client gets them.
 """
 
-import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-import anyio
-import psycopg
-from psycopg.types.json import Jsonb
-
-from treadle.db.pool import Connection, Pool
-from treadle.db.translate import RETRY_AT_ONCE, translated
+from treadle.db.calls import Caller, RawJson, json_array
+from treadle.db.pool import Connection
+from treadle.db.translate import translated
 from treadle.jsontext import encode
 from treadle.models import (
     AgentProfile,
@@ -30,19 +25,11 @@ from treadle.models import (
     TakenResult,
 )
 
-Row = tuple[Any, ...]
 Pair = tuple[UUID, UUID]
 
 
-class Gateway:
+class Gateway(Caller):
     """The SQL interface of treadle as typed methods."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """A pooled connection, for the reader and for a handler's own transaction."""
-        return self._pool.connection()
 
     async def schema_version(self) -> tuple[int | None, str | None]:
         rows = await self._call("select version, code_checksum from treadle.schema_version()")
@@ -50,11 +37,11 @@ class Gateway:
 
     async def declare_types(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:
         await self._call(
-            "select treadle.declare_types(%b, %b)", raw_json(encode(types)), sorted(set(queues))
+            "select treadle.declare_types(%b, %b)", RawJson(encode(types)), sorted(set(queues))
         )
 
     async def define_queue(self, name: str, settings: Mapping[str, Any]) -> None:
-        await self._call("select treadle.define_queue(%b, %b)", name, raw_json(encode(settings)))
+        await self._call("select treadle.define_queue(%b, %b)", name, RawJson(encode(settings)))
 
     async def pause_queue(self, name: str, reason: str | None, actor: str | None = None) -> None:
         await self._call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
@@ -92,7 +79,7 @@ class Gateway:
             agent.max_concurrent_tasks,
             agent.heartbeat_s,
             agent.claim_ttl_s,
-            raw_json(encode(agent.meta)),
+            RawJson(encode(agent.meta)),
         )
 
     async def agent_heartbeat(self, agent: str) -> str:
@@ -117,8 +104,8 @@ class Gateway:
         rows = await self._call(
             """
             select
-              id, claim_token, queue, type, spec, attempt, max_attempts, timeout_s, priority,
-              lease_until, created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
+              id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until,
+              created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
               idempotency_key, previous
             from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
             """,
@@ -130,7 +117,7 @@ class Gateway:
             token,
             idle,
         )
-        return [Claim(*row) for row in rows]
+        return [Claim(token, *row) for row in rows]
 
     async def start_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
         rows = await self._call(
@@ -151,8 +138,13 @@ class Gateway:
     async def complete_tasks(
         self, claims: Sequence[Pair], outputs: Sequence[bytes | None], run_ms: Sequence[int]
     ) -> dict[UUID, str]:
+        """Complete tasks; the answer names only those that were not completed by this call."""
         rows = await self._call(
-            "select id, verdict from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[])",
+            """
+            select id, verdict
+            from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[])
+            where verdict <> 'completed'
+            """,
             *_columns(claims),
             json_array(outputs),
             list(run_ms),
@@ -164,11 +156,15 @@ class Gateway:
         self, task_id: UUID, token: UUID, output: Callable[[], bytes]
     ) -> AsyncIterator[Connection]:
         """A transaction for the caller's own writes that ends with the completion of a task."""
-        with translated():
-            async with self._pool.connection() as conn, conn.transaction():
-                yield conn
+        async with AsyncExitStack() as stack:
+            with translated():
+                conn = await stack.enter_async_context(self._pool.connection())
+                await stack.enter_async_context(conn.transaction())
+            # What the caller's own statements raise is the caller's.
+            yield conn
+            with translated():
                 await conn.execute(
-                    "select treadle.complete_task(%b, %b, %b)", (task_id, token, raw_json(output()))
+                    "select treadle.complete_task(%b, %b, %b)", (task_id, token, RawJson(output()))
                 )
 
     async def fail_tasks(self, claims: Sequence[Pair], failures: Sequence[Failure]) -> list[Failed]:
@@ -212,7 +208,7 @@ class Gateway:
             "select treadle.retry_task(%b, %b, %b, %b, %b)",
             task_id,
             resolution,
-            raw_json(encode(dict(changes or {}), name="changes")),
+            RawJson(encode(dict(changes or {}), name="changes")),
             reviewer,
             note,
         )
@@ -266,27 +262,6 @@ class Gateway:
         )
         return [TakenResult(*row) for row in rows]
 
-    async def _seconds_until(self, moment: str) -> float | None:
-        """How far away a moment is by the database's clock, never by ours."""
-        rows = await self._call(f"select extract(epoch from {moment} - treadle.clock())::float8")
-        value: float | None = rows[0][0]
-        return value
-
-    async def _call(self, query: str, *parameters: object) -> list[Row]:
-        for attempt in range(1, 6):
-            try:
-                with translated():
-                    async with self._pool.connection() as conn:
-                        cursor = await conn.execute(query, parameters, binary=True)
-                        return await cursor.fetchall()
-            except Exception as error:
-                cause = error.__cause__
-                state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
-                if state not in RETRY_AT_ONCE or attempt == 5:
-                    raise
-                await anyio.sleep(random.uniform(0, 0.02 * 2**attempt))
-        raise AssertionError("unreachable")
-
 
 def enqueue_call(
     queue: str,
@@ -302,22 +277,9 @@ def enqueue_call(
         queue,
         type,
         json_array(specs),
-        raw_json(options),
+        RawJson(options),
         None if keys is None else list(keys),
     )
-
-
-def raw_json(text: bytes) -> Jsonb:
-    """JSON text that is ready to send."""
-    return Jsonb(text, dumps=_as_is)
-
-
-def json_array(texts: Iterable[bytes | None]) -> list[Jsonb | None]:
-    return [None if text is None else Jsonb(text, dumps=_as_is) for text in texts]
-
-
-def _as_is(text: bytes) -> bytes:
-    return text
 
 
 def _columns(claims: Sequence[Pair]) -> tuple[list[UUID], list[UUID]]:

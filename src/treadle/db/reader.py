@@ -100,16 +100,37 @@ class Reader:
             {"id": task_id},
         )
 
-    async def dead_letters(self, *, reviewed: bool = False, limit: int = 50) -> list[Record]:
+    async def dead_letters(
+        self,
+        *,
+        reviewed: bool = False,
+        queue: str | None = None,
+        type: str | None = None,
+        failure_class: str | None = None,
+        task_id: UUID | None = None,
+        limit: int = 50,
+    ) -> list[Record]:
         """Dead letters, the newest first; those already reviewed only when asked for."""
         return await self.rows(
             """
             select * from treadle.dead_letter_review
-            where %(reviewed)s or not reviewed
+            where
+              (%(reviewed)s or not reviewed)
+              and (%(queue)s::text is null or queue = %(queue)s)
+              and (%(type)s::text is null or type = %(type)s)
+              and (%(class)s::text is null or class = %(class)s)
+              and (%(task_id)s::uuid is null or task_id = %(task_id)s)
             order by dead_lettered_at desc
             limit %(limit)s
             """,
-            {"reviewed": reviewed, "limit": limit},
+            {
+                "reviewed": reviewed,
+                "queue": queue,
+                "type": type,
+                "class": failure_class,
+                "task_id": task_id,
+                "limit": limit,
+            },
         )
 
     async def agents(self) -> list[Record]:

@@ -1,6 +1,6 @@
 """Turn what psycopg raises into the errors of treadle.
 
-One table decides: the SQLSTATE. What is not in it and is not connection trouble passes unchanged.
+The SQLSTATE decides.
 """
 
 import json
@@ -12,6 +12,7 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from treadle.errors import (
+    DatabaseError,
     Forbidden,
     InvalidArgument,
     SchemaMissing,
@@ -35,10 +36,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        known = translate(error)
-        if known is None:
-            raise
-        raise known from error
+        raise translate(error) from error
     except (PoolTimeout, PoolClosed, TooManyRequests) as error:
         raise Unavailable(f"no database connection: {error}", hint=_ANSWER) from error
 
@@ -46,8 +44,8 @@ def translated() -> Iterator[None]:
 _ANSWER = "Is PostgreSQL up and the URL right? Check with: treadle doctor"
 
 
-def translate(error: psycopg.Error) -> TreadleError | None:
-    """The treadle error for a psycopg error, or None when there is none."""
+def translate(error: psycopg.Error) -> TreadleError:
+    """The treadle error for a psycopg error."""
     state, diag = error.sqlstate, error.diag
     if state in _BY_SQLSTATE:
         return _BY_SQLSTATE[state](
@@ -73,7 +71,7 @@ def translate(error: psycopg.Error) -> TreadleError | None:
         return Unavailable(f"database trouble: {text}", hint=_ANSWER, sqlstate=state)
     if isinstance(error, psycopg.DataError):
         return InvalidArgument(str(error).strip())
-    return None
+    return DatabaseError(diag.message_primary or str(error).strip(), sqlstate=state)
 
 
 def _detail(diag: psycopg.errors.Diagnostic) -> dict[str, Any]:

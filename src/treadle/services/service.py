@@ -23,6 +23,7 @@ from treadle.worker.health import keep_health_file
 log = structlog.get_logger(__name__)
 BATCH = 500
 SHORTEST_S = 0.02
+STUCK_S = 1.0
 FORGET_AFTER_S = 300.0
 
 
@@ -83,18 +84,25 @@ class Service(ABC):
         delay = 0.1
         while not self._stopping:
             try:
-                if await self.tick() >= BATCH:
+                seen = await self.tick()
+                if seen >= BATCH:
                     continue
-                due = await self.next_in()
-                pause = self._longest_s if due is None else min(due, self._longest_s)
+                pause = self._pause(await self.next_in(), seen)
                 delay = 0.1
             except TreadleError as error:
                 log.warning(f"{self.name}.waiting", error=str(error))
                 pause = random.uniform(delay / 2, delay)
                 delay = min(delay * 2, 5.0)
-            with anyio.move_on_after(max(SHORTEST_S, pause)):
+            with anyio.move_on_after(pause):
                 await self._wake.wait()
             self._wake = anyio.Event()
+
+    def _pause(self, due_s: float | None, seen: int) -> float:
+        """Sleep until the next is due; what is overdue and did not move is held by somebody."""
+        if due_s is None:
+            return self._longest_s
+        shortest = SHORTEST_S if seen or due_s > 0 else STUCK_S
+        return min(max(due_s, shortest), self._longest_s)
 
     def skip(self) -> list[UUID]:
         """Rows that could not be moved a short while ago."""

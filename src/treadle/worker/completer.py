@@ -10,7 +10,6 @@ from typing import TypeVar
 from uuid import UUID
 
 import anyio
-import psycopg
 import structlog
 
 from treadle.db.gateway import Gateway
@@ -91,7 +90,7 @@ class Completer:
                 log.warning("completer.waiting", answers=len(batch), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
-            except (TreadleError, psycopg.Error) as error:
+            except TreadleError as error:
                 if len(batch) == 1:
                     log.error("completer.refused", error=str(error), answer=repr(batch)[:500])
                     self._refused(batch[0], error)
@@ -109,7 +108,7 @@ class Completer:
     async def _complete(self, batch: list[tuple[Claim, bytes, int]]) -> None:
         verdicts = await self._gateway.complete_tasks(
             [(claim.id, claim.token) for claim, _, _ in batch],
-            [output for _, output, _ in batch],
+            [output or None for _, output, _ in batch],
             [run_ms for _, _, run_ms in batch],
         )
         _report_stale(verdicts)

@@ -88,6 +88,11 @@ class Context:
         progress, self._progress = self._progress, None
         return progress
 
+    def keep_progress(self, unsent: bytes | None) -> None:
+        """Progress that did not arrive: send it again, unless there is newer."""
+        if self._progress is None:
+            self._progress = unsent
+
     def cancel(self, reason: str) -> None:
         """Tell the handler to stop; for the worker."""
         self._cancel_reason = reason

@@ -3,6 +3,7 @@
 Knows nothing of queues and batches: answers go to the completer.
 """
 
+import math
 import time
 import traceback
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from treadle.worker.context import Context
 from treadle.worker.registry import Definition, Registry
 
 log = structlog.get_logger(__name__)
+NOTHING = b""
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
@@ -51,7 +53,8 @@ class Executor:
     def __init__(
         self, registry: Registry, gateway: Gateway, completer: Completer, *, agent: str, slots: int
     ) -> None:
-        self.running: dict[UUID, Running] = {}
+        # By claim, not by task: a task may come back while an earlier attempt still cleans up.
+        self.running: dict[tuple[UUID, UUID], Running] = {}
         self._registry = registry
         self._gateway = gateway
         self._completer = completer
@@ -68,7 +71,7 @@ class Executor:
         answer: bytes | Failure | None
         with CancelScope() as scope:
             running = Running(claim, context, scope)
-            self.running[claim.id] = running
+            self.running[claim.id, claim.token] = running
             if claim.timeout_s is not None:
                 scope.deadline = anyio.current_time() + claim.timeout_s
             try:
@@ -78,10 +81,15 @@ class Executor:
             except ClaimLost:
                 running.why = "lost"
                 answer = None
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                answer = _failure(error)
+            except anyio.get_cancelled_exc_class() as error:
+                # Nobody has cancelled it: the handler let out one of its own.
+                if anyio.current_effective_deadline() == -math.inf:
+                    raise
                 answer = _failure(error)
             finally:
-                del self.running[claim.id]
+                del self.running[claim.id, claim.token]
         if scope.cancelled_caught:
             answer = self._interrupted(running)
         self._settle(running, answer)
@@ -102,7 +110,7 @@ class Executor:
         if isinstance(result, Outcome):
             return result.failure()
         if result is None:
-            return b"null"
+            return NOTHING
         output = encode_safely(result)
         if len(output) > MAX_OUTPUT_BYTES:
             return Failure(
@@ -151,7 +159,7 @@ class _Refused(Outcome):
         return Failure(clean_text(self.reason), "refused", action="fail")
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: BaseException) -> Failure:
     text = "".join(traceback.format_exception(error))
     kind = "timeout" if isinstance(error, TimeoutError) else "error"
     return Failure(clean_text(text), kind)

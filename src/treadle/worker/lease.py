@@ -5,7 +5,8 @@ completed without a separate start.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
+from uuid import UUID
 
 import anyio
 import structlog
@@ -28,13 +29,16 @@ class LeaseKeeper:
         *,
         agent: str,
         heartbeat_s: float,
-        register: Callable[[], object],
+        claim_ttl_s: float,
+        register: Callable[[], Awaitable[None]],
         on_status: Callable[[str], None],
     ) -> None:
         self._gateway = gateway
         self._executor = executor
         self._agent = agent
         self._heartbeat_s = heartbeat_s
+        # A claim may wait half its ttl for a slot; then it has to be marked well within the rest.
+        self._start_after_s = min(START_AFTER_S, heartbeat_s, claim_ttl_s / 8)
         self._register = register
         self._on_status = on_status
         self._wake = anyio.Event()
@@ -52,7 +56,7 @@ class LeaseKeeper:
         while True:
             pause = next_beat - time.monotonic()
             if self._executor.running:
-                pause = min(pause, START_AFTER_S, self._heartbeat_s)
+                pause = min(pause, self._start_after_s)
             with anyio.move_on_after(max(0.0, pause)):
                 self._wake = anyio.Event()
                 await self._wake.wait()
@@ -68,12 +72,12 @@ class LeaseKeeper:
                 await anyio.sleep(min(1.0, self._heartbeat_s / 3))
 
     async def _mark_started(self) -> None:
-        limit = time.monotonic() - min(START_AFTER_S, self._heartbeat_s)
-        due = [
+        limit = time.monotonic() - self._start_after_s
+        due = self._latest(
             running
             for running in self._executor.running.values()
             if not running.marked and running.context.started <= limit
-        ]
+        )
         if not due:
             return
         verdicts = await self._gateway.start_tasks(
@@ -84,22 +88,40 @@ class LeaseKeeper:
             self._judge(running, verdicts.get(running.claim.id, "lost"))
 
     async def _beat(self) -> None:
-        held = [running for running in self._executor.running.values() if running.marked]
+        held = self._latest(
+            running for running in self._executor.running.values() if running.marked
+        )
         if held:
             progress = [running.context.take_progress() for running in held]
-            verdicts = await self._gateway.heartbeat_tasks(
-                [(running.claim.id, running.claim.token) for running in held], progress
-            )
+            try:
+                verdicts = await self._gateway.heartbeat_tasks(
+                    [(running.claim.id, running.claim.token) for running in held], progress
+                )
+            except TreadleError:
+                for running, unsent in zip(held, progress, strict=True):
+                    running.context.keep_progress(unsent)
+                raise
             for running in held:
                 self._judge(running, verdicts.get(running.claim.id, "lost"))
         try:
             self._on_status(await self._gateway.agent_heartbeat(self._agent))
         except UnknownAgent:
             log.warning("agent.unknown", agent=self._agent)
-            await self._register()  # type: ignore[misc]
+            await self._register()
+
+    def _latest(self, found: Iterable[Running]) -> list[Running]:
+        """One claim per task: an older one of this worker's own was superseded by the newer."""
+        by_task: dict[UUID, Running] = {}
+        for running in list(found):
+            older = by_task.get(running.claim.id)
+            by_task[running.claim.id] = running
+            if older is not None:
+                self._judge(older, "lost")
+        return list(by_task.values())
 
     def _judge(self, running: Running, verdict: str) -> None:
         """A claim that no longer holds stops its handler at once."""
-        if verdict != "ok" and running.claim.id in self._executor.running:
-            log.warning("task.claim_lost", task_id=str(running.claim.id), verdict=verdict)
+        claim = running.claim
+        if verdict != "ok" and (claim.id, claim.token) in self._executor.running:
+            log.warning("task.claim_lost", task_id=str(claim.id), verdict=verdict)
             running.stop(verdict)

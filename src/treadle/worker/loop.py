@@ -17,7 +17,7 @@ import structlog
 
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
-from treadle.errors import ConfigurationError, TreadleError, Unavailable
+from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent, UnknownAgent
 from treadle.models import AgentProfile
 from treadle.worker.buffer import Buffer
 from treadle.worker.completer import Completer
@@ -83,6 +83,7 @@ class Worker:
             self._executor,
             agent=options.agent,
             heartbeat_s=options.heartbeat_s,
+            claim_ttl_s=options.claim_ttl_s,
             register=self._register,
             on_status=self._on_status,
         )
@@ -149,10 +150,13 @@ class Worker:
 
     async def _claim(self, want: int, *, idle: bool) -> int:
         """Claim; an answer lost on the way is asked for again with the same token."""
-        token = uuid4()
+        token, asked_at = uuid4(), time.monotonic()
         delay = 0.05
         while not self._draining.is_set():
             received = time.monotonic()
+            if received - asked_at > self._options.claim_ttl_s:
+                # What it may have claimed has run out; a task must not get its old token again.
+                token, asked_at = uuid4(), received
             try:
                 claims = await self._gateway.claim_tasks(
                     self._options.agent,
@@ -162,11 +166,16 @@ class Worker:
                     token=token,
                     idle=idle,
                 )
-            except Unavailable as error:
+            except (Unavailable, UnknownAgent) as error:
                 log.warning("claim.waiting", error=str(error))
+                if isinstance(error, UnknownAgent):
+                    self._keeper.wake(beat=True)  # it registers again
                 with anyio.move_on_after(random.uniform(delay / 2, delay)):
                     await self._draining.wait()
                 delay = min(delay * 2, 5.0)
+                continue
+            except UnknownAgent:
+                await self._register()
                 continue
             if claims:
                 self._buffer.put(claims, want, received)

@@ -1,0 +1,28 @@
+# Treadle for any of its processes; the command chooses which. See docker-compose.yml.
+
+FROM python:3.13-slim AS build
+WORKDIR /source
+RUN python -m venv /opt/treadle
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY pyproject.toml README.md LICENSE ./
+COPY sql sql
+COPY src src
+RUN /opt/treadle/bin/pip install '.[fast]'
+
+FROM python:3.13-slim
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin treadle \
+  && install -d -o treadle -g treadle /run/treadle
+COPY --from=build /opt/treadle /opt/treadle
+COPY examples /app/examples
+ENV PATH=/opt/treadle/bin:$PATH \
+    PYTHONPATH=/app \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    TREADLE_LOG_FORMAT=json
+WORKDIR /app
+USER treadle
+# A process touches its health file while it is well; older than a minute means stuck.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+  CMD ["sh", "-c", "test -n \"$(find /run/treadle/health -mmin -1 2>/dev/null)\""]
+ENTRYPOINT ["treadle"]
+CMD ["--help"]

@@ -1,0 +1,77 @@
+# Needs make and Python 3.11 or newer, nothing else. `make` alone lists the targets.
+
+SHELL := /bin/sh
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3.14 python3; do \
+  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+  then echo $$python; break; fi; done)
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
+
+# The server programs of PostgreSQL 15, where they are installed.
+PG15_BIN ?= $(shell for bin in /usr/lib/postgresql/15/bin /usr/pgsql-15/bin \
+  /opt/homebrew/opt/postgresql@15/bin /usr/local/opt/postgresql@15/bin \
+  $$(pg_config --bindir 2>/dev/null); do \
+  case "$$($$bin/postgres --version 2>/dev/null)" in (*" 15."*) echo $$bin; break;; esac; done)
+
+# What pytest gets, for example: make test ARGS="tests/behaviour -x"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo dev test test-pg15 check format bench requirements sql clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
+	| while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
+
+venv: .venv/.installed ## make .venv with treadle and its tools
+
+.venv/.installed: pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "error: no Python 3.11 or newer with its venv module found; set PYTHON=..." >&2; exit 1; \
+	fi
+	@echo "making .venv with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv .venv
+	@echo "installing treadle and its tools into .venv ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+demo: venv ## see it work: embedded PostgreSQL, workers, a crash, the recovery
+	@$(BIN)/treadle demo
+
+dev: venv ## run database, worker, reaper and promoter in the foreground
+	@$(BIN)/treadle dev
+
+test: venv ## run the tests on real PostgreSQL
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-pg15: venv ## run the tests on PostgreSQL 15, where it is installed
+	@if [ -n "$(PG15_BIN)" ]; then \
+	  echo "testing on $$($(PG15_BIN)/postgres --version)"; \
+	  TREADLE_TEST_PG_BIN="$(PG15_BIN)" $(BIN)/python -m pytest $(ARGS); \
+	else echo "skipped: PostgreSQL 15 is not installed; set PG15_BIN=..."; fi
+
+check: venv ## formatting, lint, types, SQL lint, import direction
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/sqlfluff lint --disable-progress-bar sql
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+format: venv ## format Python and SQL
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+	@$(BIN)/sqlfluff fix --disable-progress-bar sql
+
+bench: venv ## measure treadle, and the peers that are installed
+	@$(BIN)/python -m bench $(ARGS)
+
+requirements: venv ## print which tests show which requirement
+	@$(BIN)/python tests/requirements.py
+
+sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machine picture
+	@$(BIN)/python -m treadle.db.generate
+
+clean: ## remove .venv and caches
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

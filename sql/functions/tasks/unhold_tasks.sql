@@ -1,0 +1,66 @@
+-- unhold_tasks: let tasks go that were enqueued with hold.
+--
+-- Of each it says ready, pending (its time has not come) or its state when it was not held.
+--
+-- Concurrency: rows are locked in id order.
+-- Lock order:  tasks.
+-- Raises:      nothing; an unknown id comes back as unknown.
+
+create or replace function treadle.unhold_tasks(p_ids uuid[])
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now    timestamptz := treadle.clock();
+  v_rows   tid[];
+  v_queues text[];
+  v_due_at timestamptz;
+begin
+  perform treadle.keep_durable();
+
+  with held as materialized (
+    select tasks.ctid
+    from unnest(p_ids) as wanted (id)
+    inner join treadle.tasks on wanted.id = tasks.id
+    where tasks.status = 'created'
+    order by tasks.id
+    for no key update of tasks
+  ),
+
+  freed as (
+    update treadle.tasks
+    set status = case when tasks.run_at > v_now then 'pending' else 'ready' end
+    where tasks.ctid = any (array(select held.ctid from held))
+    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at
+  )
+
+  select
+    array_agg(freed.ctid),
+    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
+    min(freed.run_at) filter (where freed.status = 'pending')
+  into v_rows, v_queues, v_due_at
+  from freed;
+
+  perform treadle.wake_queues(v_queues);
+  perform treadle.wake_promoter(v_due_at);
+  perform treadle.audit_tasks(v_rows, 'unheld', null);
+  return query
+  select wanted.id, coalesce(tasks.status, 'unknown')
+  from unnest(p_ids) with ordinality as wanted (id, at)
+  left join treadle.tasks on wanted.id = tasks.id
+  order by wanted.at;
+end;
+$$;
+
+comment on function treadle.unhold_tasks(uuid[]) is
+'Release tasks that were enqueued with hold; says of each the state it is in now.';
+
+revoke all on function treadle.unhold_tasks(uuid[]) from public;
+grant execute on function treadle.unhold_tasks(uuid[]) to treadle_producer, treadle_operator;

@@ -1,0 +1,135 @@
+"""The command line: `treadle <noun> <verb>`.
+
+A command's module is imported when the command is used, so that help is quick: nothing here may
+import the database, the settings or the logs.
+"""
+
+import sys
+import traceback
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from treadle.cli import common
+from treadle.errors import TreadleError
+
+# Section -> command -> first line of its help. The module has the command under its own name.
+SECTIONS = {
+    "Try it": {
+        "demo": "See it work: an embedded PostgreSQL, workers, a crash, the recovery.",
+        "dev": "Run database, worker, reaper and promoter in the foreground, for daily work.",
+    },
+    "Run": {
+        "worker": "Claim tasks and run their handlers.",
+        "reaper": "Take tasks back from workers that are gone, stuck or too slow.",
+        "promoter": "Make tasks claimable when their time has come.",
+    },
+    "Look and act": {
+        "tasks": "List, show, enqueue, cancel, retry and await tasks.",
+        "dead": "Decide about tasks that gave up: retry, cancel, or change and retry.",
+        "agents": "See who works; drain an agent before its host goes.",
+        "queues": "See how deep queues are; pause, resume and define them; find what is stuck.",
+    },
+    "Set up": {
+        "db": "Install and check the schema.",
+        "config": "Show and check the settings.",
+        "doctor": "Check everything that a healthy treadle needs.",
+    },
+}
+MODULES = {"reaper": "services", "promoter": "services"}
+
+
+class Commands(TyperGroup):
+    """Commands that are loaded when they are needed, and errors as people read them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for section in SECTIONS.values():
+            for name, text in section.items():
+                self.commands[name] = TyperCommand(name=name, help=text, rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load(str(name)), rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(section.items()))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            known = common.known_error(error)
+            if known is None:
+                raise
+            report(known)
+            raise typer.Exit(known.exit_code) from None
+
+
+app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def treadle(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    database_url: common.DatabaseUrl = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="TREADLE_DEBUG", help="Show tracebacks of errors.")
+    ] = False,
+) -> None:
+    """Tasks for fleets of agents, kept in the PostgreSQL that you already run.
+
+    \b
+    Examples:
+      treadle demo                              see it work, nothing else needed
+      treadle worker my_module:app              run the tasks of an application
+      treadle tasks list --status running       see what is going on
+    """
+    common.given = common.Given(database_url=database_url, debug=debug)
+    if version:
+        from treadle import __version__
+
+        typer.echo(f"treadle {__version__}")
+        raise typer.Exit()
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def load(name: str) -> Any:
+    """The real command, from its module."""
+    found = getattr(import_module(f"treadle.cli.{MODULES.get(name, name)}"), name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
+    return typer.main.get_command(found)
+
+
+def report(error: BaseException) -> None:
+    """Say on stderr what went wrong and what to do; the traceback only when debugging."""
+    if common.given.debug:
+        traceback.print_exception(error)
+    typer.echo(f"error: {common.printable(error)}", err=True)
+    if isinstance(error, TreadleError):
+        if error.hint:
+            typer.echo(f"hint: {common.printable(error.hint)}", err=True)
+    elif not common.given.debug:
+        typer.echo("hint: This was not expected. TREADLE_DEBUG=1 shows where it is.", err=True)
+
+
+def main() -> None:
+    """The entry point: like the commands, and no traceback for what was not expected."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not an error.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="treadle")
+    except Exception as error:
+        report(error)
+        sys.exit(1)

@@ -1,0 +1,95 @@
+"""`treadle config`: the settings, where they come from, and whether they make sense."""
+
+from typing import Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+config = common.group(
+    """Show and check the settings.
+
+    \b
+    Example:
+      treadle config show
+    """
+)
+
+FILE = "treadle.toml"
+
+
+@config.command()
+def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """Show every setting, its value and where that comes from; passwords are masked.
+
+    \b
+    Example:
+      treadle config show --json
+    """
+    from treadle.db.direct import masked
+    from treadle.settings import Settings, load_settings, origin
+
+    given = database_url or common.given.database_url
+    settings = load_settings(database_url=given)
+    rows: list[dict[str, Any]] = []
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        rows.append(
+            {
+                "name": name,
+                "value": masked(value) if isinstance(value, str) else value,
+                "origin": "command line" if name == "database_url" and given else origin(name),
+                "description": field.description,
+            }
+        )
+    columns = [
+        Column("name", "name"),
+        Column("value", "value"),
+        Column("origin", "origin"),
+        Column("description", "description"),
+    ]
+    out.show(rows, columns, as_json=as_json)
+
+
+@config.command()
+def check(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """Check the settings without connecting; exit 2 when one is wrong.
+
+    \b
+    Example:
+      treadle config check
+    """
+    from treadle.settings import load_settings
+
+    load_settings(database_url=database_url or common.given.database_url)
+    problems = _unknown()
+    if as_json:
+        out.document({"ok": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            typer.echo(problem)
+        if not problems:
+            common.note("the settings are good; try them: treadle doctor")
+    if problems:
+        raise typer.Exit(2)
+
+
+def _unknown() -> list[str]:
+    """Names that look like settings and are none: most likely misspelt, and without effect."""
+    import tomllib
+    from pathlib import Path
+
+    from treadle.settings import Settings, child_environment
+
+    known = list(Settings.model_fields)
+    variables = [f"TREADLE_{name.upper()}" for name in known] + ["TREADLE_DEBUG"]
+    named = [(name, variables) for name in child_environment() if name.startswith("TREADLE_")]
+    if Path(FILE).is_file():
+        named += [(name, known) for name in tomllib.loads(Path(FILE).read_text(encoding="utf-8"))]
+    problems = []
+    for name, possible in named:
+        if name not in possible and not name.startswith("TREADLE_TEST_"):
+            hint = common.did_you_mean(name, possible) or ""
+            problems.append(f"{name} is not a setting. {hint}".strip())
+    return problems

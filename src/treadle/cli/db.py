@@ -1,0 +1,161 @@
+"""`treadle db`: install and check the schema."""
+
+from typing import Annotated
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+db = common.group(
+    """Install and check the schema.
+
+    \b
+    Example:
+      treadle db migrate
+    """
+)
+
+
+@db.command()
+def migrate(
+    to: Annotated[int | None, typer.Option(metavar="N", help="Stop after this migration.")] = None,
+    lock_timeout: Annotated[
+        float, typer.Option(metavar="S", help="Longest wait for a lock that others hold.")
+    ] = 5.0,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Bring the schema of the database to this version of treadle.
+
+    \b
+    Example:
+      treadle db migrate --database-url postgresql://localhost/app
+
+    Safe to repeat, to interrupt, and to run twice at once.
+    """
+    from treadle.db import migrate as schema
+
+    common.quiet_logs()
+    with common.database(database_url) as url:
+        done = schema.migrate(url, to=to, lock_timeout_s=lock_timeout, on_step=common.note)
+    if as_json:
+        out.document(
+            {
+                "version": done.version,
+                "applied": done.applied,
+                "code_applied": done.code_applied,
+                "changed": done.changed,
+            }
+        )
+        return
+    words = "the schema is now" if done.changed else "nothing to do: the schema is"
+    typer.echo(f"{words} at migration {done.version}")
+
+
+@db.command()
+def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """Show which migrations are applied and which are waiting.
+
+    \b
+    Example:
+      treadle db status --json
+    """
+    from treadle.db import migrate as schema
+
+    common.quiet_logs()
+    with common.database(database_url) as url:
+        found = schema.status(url)
+    rows = [
+        {
+            "version": row.version,
+            "name": row.name,
+            "state": _state(row.version, f"{row.version:04d}_{row.name}", found),
+            "applied_at": row.applied_at,
+            "applied_by": row.applied_by,
+        }
+        for row in found.applied
+    ]
+    rows += [
+        {"version": m.version, "name": m.name, "state": "pending", "applied_at": None,
+         "applied_by": None}
+        for m in found.pending
+    ]  # fmt: skip
+    if as_json:
+        out.document(
+            {
+                "server": found.server,
+                "version": found.version,
+                "latest": found.latest,
+                "current": found.current,
+                "code_current": found.code_current,
+                "items": rows,
+            }
+        )
+        return
+    out.show(
+        rows,
+        [
+            Column("version", "version", right=True),
+            Column("name", "name"),
+            Column("state", "state", out.state),
+            Column("applied", "applied_at", out.ago),
+            Column("by", "applied_by"),
+        ],
+        as_json=False,
+    )
+    if found.current:
+        common.note(f"PostgreSQL {found.server}: the schema is up to date")
+    elif found.unknown:
+        common.note("the schema is newer than this treadle; use a newer one")
+    elif found.changed:
+        common.note("applied migrations differ from their files; see: treadle db verify")
+    else:
+        what = "migrations are waiting" if found.pending else "functions and views are not current"
+        common.note(f"{what}; run: treadle db migrate")
+
+
+@db.command()
+def verify(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """Compare every object of the schema with what this treadle made; exit 1 on a difference.
+
+    \b
+    Example:
+      treadle db verify
+    """
+    from treadle.db import migrate as schema
+
+    common.quiet_logs()
+    with common.database(database_url) as url:
+        problems = schema.verify(url)
+    if as_json:
+        out.document({"ok": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            typer.echo(common.printable(problem))
+        if not problems:
+            common.note("the schema is as this treadle made it")
+    if problems:
+        raise typer.Exit(1)
+
+
+@db.command()
+def sql() -> None:
+    """Print the whole install as plain SQL, for psql or another migration tool.
+
+    \b
+    Example:
+      treadle db sql | psql -v ON_ERROR_STOP=1 app
+    """
+    from treadle.db import migrate as schema
+
+    typer.echo(schema.install_script(), nl=False)
+
+
+def _state(version: int, label: str, found: object) -> str:
+    from treadle.db.migrate import SchemaStatus
+
+    assert isinstance(found, SchemaStatus)
+    if version in found.unknown:
+        return "unknown"
+    return "changed" if label in found.changed else "applied"

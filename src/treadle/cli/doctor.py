@@ -1,0 +1,101 @@
+"""`treadle doctor`: is everything there that a healthy treadle needs?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+from treadle.errors import TreadleError, Unavailable
+
+if TYPE_CHECKING:
+    from treadle.db.checks import Check
+
+COLUMNS = [
+    Column("check", "check"),
+    Column("status", "status", out.state),
+    Column("found", "found"),
+]
+
+
+def doctor(
+    health_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Look only at this health file of a process."),
+    ] = None,
+    max_age: Annotated[
+        float, typer.Option(metavar="S", min=0, help="Oldest health file that is good.")
+    ] = 60.0,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Check everything that a healthy treadle needs.
+
+    \b
+    Examples:
+      treadle doctor
+      treadle doctor --health-file /run/treadle/health --max-age 60
+
+    Exit code 1: a check failed. 6: the database does not answer.
+    """
+    common.quiet_logs()
+    code = 0
+    if health_file is not None:
+        checks = [_health(health_file, max_age)]
+    else:
+        checks, code = _database(database_url)
+    rows = [
+        {"check": c.check, "status": c.status, "found": c.found, "todo": c.todo} for c in checks
+    ]
+    good = all(check.status != "fail" for check in checks)
+    if as_json:
+        out.document({"ok": good, "items": rows})
+    elif out.console().is_terminal:
+        _print(checks)
+    else:
+        out.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
+    if not good:
+        raise typer.Exit(code or 1)
+
+
+def _print(checks: "list[Check]") -> None:
+    """Found and what to do in whole sentences, however narrow the terminal."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("STATUS", "CHECK", "FOUND"):
+        table.add_column(title, no_wrap=title != "FOUND")
+    for check in checks:
+        found = out.plain(check.found)
+        if check.todo and check.status != "ok":
+            found.append(f"\n→ {common.printable(check.todo)}", style="bold")
+        table.add_row(out.state(check.status), out.plain(check.check), found)
+    out.console().print(table)
+
+
+def _health(path: Path, max_age: float) -> "Check":
+    from treadle.db.checks import Check
+    from treadle.worker.health import read_health_file
+
+    try:
+        facts = read_health_file(path, max_age)
+    except TreadleError as error:
+        todo = "Is the process running, and does it have this --health-file?"
+        return Check("health", "fail", str(error), todo)
+    return Check("health", "ok", ", ".join(f"{name} {value}" for name, value in facts.items()))
+
+
+def _database(database_url: str | None) -> "tuple[list[Check], int]":
+    from treadle.db.checks import Check, examine
+    from treadle.settings import load_settings
+
+    checks: list[Check] = []
+    try:
+        with common.database(database_url) as url:
+            settings = load_settings()
+            listen_url = (settings.listen_url or url) if settings.notify else None
+            checks.extend(examine(url, listen_url=listen_url))
+    except Unavailable as error:
+        return [*checks, Check("connection", "fail", str(error), error.hint)], error.exit_code
+    return checks, 0

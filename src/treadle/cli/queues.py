@@ -1,0 +1,170 @@
+"""`treadle queues`: depth, pause, resume, define, and what is stuck."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+
+queues = common.group(
+    """See how deep queues are; pause, resume and define them; find what is stuck.
+
+    \b
+    Example:
+      treadle queues pause mail --reason "provider is down"
+    """
+)
+
+Name = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+
+COLUMNS = [
+    Column("queue", "queue"),
+    Column("state", "state", out.state),
+    Column("ready", "ready", right=True),
+    Column("running", "in_flight", right=True),
+    Column("waiting", "waiting", right=True),
+    Column("retrying", "retrying", right=True),
+    Column("dead", "dead_letters", right=True),
+    Column("oldest", "oldest_ready_age", out.length, right=True),
+    Column("done_per_s", "completed_per_s", right=True),
+    Column("failed_5m", "failed_attempts_5m", right=True),
+    Column("wait_p50", "wait_p50_s", out.length, right=True),
+    Column("run_p50", "run_p50_s", out.length, right=True),
+]
+STUCK = [
+    Column("reason", "reason"),
+    Column("status", "status", out.state),
+    Column("queue", "queue"),
+    Column("type", "type"),
+    Column("tasks", "tasks", right=True),
+    Column("since", "since", out.ago),
+    Column("example", "example_id", out.short),
+]
+
+
+@queues.command("list")
+def list_queues(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List the queues with their depth, oldest task and speed.
+
+    \b
+    Example:
+      treadle queues list --json
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).queues()
+
+    rows = common.call(work, database_url)
+    for row in rows:
+        row["state"] = "paused" if row["paused"] else "open"
+    out.show(rows, COLUMNS, as_json=as_json)
+
+
+@queues.command()
+def stuck(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List what should move and does not, and why.
+
+    \b
+    Example:
+      treadle queues stuck
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).stuck()
+
+    rows = common.call(work, database_url)
+    out.show(rows, STUCK, as_json=as_json, empty="nothing is stuck")
+
+
+@queues.command()
+def pause(
+    queue: Name,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Let nothing more be claimed from a queue; what runs, runs on.
+
+    \b
+    Example:
+      treadle queues pause mail --reason "provider is down"
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).pause_queue(queue, reason)
+
+    common.call(work, database_url)
+    common.note(f"queue {queue} is paused; go on with: treadle queues resume {queue}")
+
+
+@queues.command()
+def resume(queue: Name, database_url: common.DatabaseUrl = None) -> None:
+    """Let a paused queue go on.
+
+    \b
+    Example:
+      treadle queues resume mail
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).resume_queue(queue)
+
+    common.call(work, database_url)
+    common.note(f"queue {queue} is open")
+
+
+@queues.command()
+def define(
+    queue: Name,
+    priority: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of tasks that do not say: 0 is first, 100 last."),
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(metavar="N", help="Attempts before a task is a dead letter.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Longest run of an attempt.")
+    ] = None,
+    ageing_rate: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Priority points gained per minute of waiting."),
+    ] = None,
+    retry: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Retry policy: JSON, @file or -.")
+    ] = None,
+    max_spec_bytes: Annotated[
+        int | None, typer.Option(metavar="N", help="Largest payload of a task.")
+    ] = None,
+    audit: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="compact, or full: every change an event.")
+    ] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make a queue, or change one; what is not named stays as it is.
+
+    \b
+    Example:
+      treadle queues define night --priority 80 --max-attempts 5
+    """
+    settings = {
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "timeout_s": timeout,
+        "ageing_rate": ageing_rate,
+        "retry": common.json_argument(retry, "retry") if retry is not None else None,
+        "max_spec_bytes": max_spec_bytes,
+        "audit": audit,
+    }
+    named = {name: value for name, value in settings.items() if value is not None}
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).define_queue(queue, named)
+
+    common.call(work, database_url)
+    common.note(f"queue {queue} is defined")

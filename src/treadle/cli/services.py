@@ -1,0 +1,65 @@
+"""`treadle reaper` and `treadle promoter`: the background processes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treadle.cli import common
+
+if TYPE_CHECKING:
+    from treadle.services.service import Service
+
+
+def reaper(
+    health_file: common.HealthFile = None,
+    log_format: common.LogFormat = None,
+    log_level: common.LogLevel = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Take tasks back from workers that are gone, stuck or too slow.
+
+    \b
+    Example:
+      treadle reaper --health-file /run/treadle/reaper
+
+    Any number may run; SIGTERM ends it.
+    """
+    settings = common.process_logs(log_format, log_level)
+    from treadle.services.reaper import Reaper
+
+    _serve(Reaper, health_file, database_url, settings.connect_timeout_s)
+
+
+def promoter(
+    health_file: common.HealthFile = None,
+    log_format: common.LogFormat = None,
+    log_level: common.LogLevel = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make tasks claimable when their time has come.
+
+    \b
+    Example:
+      treadle promoter --health-file /run/treadle/promoter
+
+    It moves due retries and delayed tasks. Any number may run; SIGTERM ends it.
+    """
+    settings = common.process_logs(log_format, log_level)
+    from treadle.services.promoter import Promoter
+
+    _serve(Promoter, health_file, database_url, settings.connect_timeout_s)
+
+
+def _serve(
+    kind: "type[Service]", health_file: Path | None, database_url: str | None, wait_s: float
+) -> None:
+    with common.database(database_url) as url:
+        common.probe(url, within_s=wait_s)
+        common.run(_run(kind, url, health_file), fast=True)
+
+
+async def _run(kind: "type[Service]", url: str, health_file: Path | None) -> None:
+    from treadle.app import Treadle
+
+    app = Treadle(url)
+    async with app.service(kind, health_file=health_file, signals=True) as service:
+        await service.run()

@@ -1,0 +1,157 @@
+"""One task for a person: where it is, why, and what happened to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from treadle.cli import out
+from treadle.cli.common import printable
+from treadle.cli.out import Column, Record
+
+WAITING, RUNNING, BACKOFF = "░", "█", "·"
+WIDTH = 32
+MAX_ERROR_LINES = 40
+
+ATTEMPTS = [
+    Column("attempt", "attempt", right=True),
+    Column("outcome", "outcome", out.state),
+    Column("agent", "agent_id"),
+    Column("claimed", "claimed_at", out.ago),
+    Column("took", "took", out.length, right=True),
+    Column("class", "class"),
+    Column("reason", "reason"),
+]
+_FIELDS = [
+    "id", "queue", "type", "title", "status", "priority", "effective_priority", "attempt",
+    "max_attempts", "agent_id", "progress", "tags", "capabilities", "assigned_agent",
+    "idempotency_key", "consumer", "created_by", "source", "parent_id", "dag_id", "depends_on",
+    "timeout_s", "deadline_at", "run_at", "retry_at", "lease_until", "created_at", "claimed_at",
+    "started_at", "completed_at", "cost_usd", "notes",
+]  # fmt: skip
+
+
+def print_task(task: Record, attempts: Sequence[Record], reason: str) -> None:
+    """Everything about a task, on a terminal."""
+    from rich.table import Table
+
+    terminal = out.console()
+    heading = out.state(task["status"])
+    heading.append(f"  {printable(task['title'] or task['type'])}", style="bold")
+    terminal.print(heading)
+    terminal.print(out.plain(f"{strip(task, attempts)}  {reason}"))
+    terminal.print()
+    grid = Table.grid(padding=(0, 2))
+    for name in _FIELDS:
+        value = task.get(name)
+        if value is not None and value != []:
+            shown = (
+                f"{out.moment(value)} ({out.ago(value)})"
+                if isinstance(value, datetime)
+                else out.line(value)
+            )
+            grid.add_row(out.plain(name, "bright_black"), out.plain(shown))
+    terminal.print(grid)
+    print_json("spec", task["spec"])
+    if task.get("output") is not None:
+        print_json("output", task["output"])
+    print_attempts(attempts)
+
+
+def print_attempts(attempts: Sequence[Record]) -> None:
+    """The attempts as a table, then the error of the last that has one."""
+    if not attempts:
+        return
+    terminal = out.console()
+    terminal.print()
+    out.print_table([{**each, "took": _took(each)} for each in attempts], ATTEMPTS)
+    failed = [each for each in attempts if each.get("error")]
+    if failed:
+        terminal.print()
+        terminal.print(out.plain(f"error of attempt {failed[-1]['attempt']}", "bright_black"))
+        lines = str(failed[-1]["error"]).rstrip().splitlines()
+        if len(lines) > MAX_ERROR_LINES:
+            lines = [f"… {len(lines) - MAX_ERROR_LINES} lines …", *lines[-MAX_ERROR_LINES:]]
+        terminal.print(out.plain("\n".join(lines)))
+
+
+def print_json(name: str, value: Any) -> None:
+    """A JSON value under its name."""
+    terminal = out.console()
+    terminal.print()
+    terminal.print(out.plain(name, "bright_black"))
+    terminal.print(out.plain(json.dumps(value, default=out.jsonable, indent=2, ensure_ascii=False)))
+
+
+def why(task: Record, stuck: Sequence[Record]) -> str:
+    """Why a task is where it is, in a sentence."""
+    status, attempts = task["status"], f"{task['attempt']} of {task['max_attempts']}"
+    if status == "created":
+        return "held back: nobody has released it"
+    if status == "pending":
+        if task.get("blocked_by"):
+            return f"waits for {len(task['blocked_by'])} other tasks"
+        return f"starts {out.ago(task['run_at'])}" if task["run_at"] else "waits for its turn"
+    if status == "ready":
+        same = (
+            row for row in stuck if (row["queue"], row["type"]) == (task["queue"], task["type"])
+        )
+        found = next((row["reason"] for row in same if row["status"] == "ready"), None)
+        return str(found or f"waits for a free worker since {out.ago(task['created_at'])}")
+    if status in ("claimed", "running", "validating"):
+        return f"{task['agent_id']} has it, attempt {attempts}; {_lease(task)}"
+    if status == "retrying":
+        return f"attempt {attempts} failed ({_failure(task)}); again {out.ago(task['retry_at'])}"
+    if status == "completed":
+        took = out.length(task["completed_at"] - task["created_at"])
+        return f"by {task['completed_by']}, {took} after it was enqueued, attempt {attempts}"
+    if status == "dead_lettered":
+        return f"gave up after attempt {attempts}: {_failure(task)}"
+    if status == "cancelled":
+        return str(task["failure_reason"] or "no reason was given")
+    return "waits for an answer from outside"
+
+
+def strip(task: Record, attempts: Sequence[Record]) -> str:
+    """The life of a task as a bar: waiting, running, backing off, and how it ended."""
+    parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]
+    total = sum(seconds for _, seconds in parts) or 1.0
+    bar = "".join(mark * max(1, round(seconds / total * WIDTH)) for mark, seconds in parts)
+    ended = task["status"] in ("completed", "dead_lettered", "cancelled")
+    return bar + (out.STATES[task["status"]][0] if ended else "")
+
+
+def _spans(task: Record, attempts: Sequence[Record]) -> Iterator[tuple[str, float]]:
+    now = datetime.now(tz=UTC)
+    reached, waiting = task["created_at"], WAITING
+    for attempt in attempts:
+        if attempt["claimed_at"] is None:
+            continue
+        ended = attempt["ended_at"] or now
+        yield waiting, (attempt["claimed_at"] - reached).total_seconds()
+        yield RUNNING, (ended - attempt["claimed_at"]).total_seconds()
+        reached, waiting = ended, BACKOFF
+    if task["completed_at"] is None and not any(a["ended_at"] is None for a in attempts):
+        yield waiting, (now - reached).total_seconds()
+
+
+def _took(attempt: Record) -> float | None:
+    began = attempt["started_at"] or attempt["claimed_at"]
+    if began is None or attempt["ended_at"] is None:
+        return None
+    seconds: float = (attempt["ended_at"] - began).total_seconds()
+    return seconds
+
+
+def _lease(task: Record) -> str:
+    left = (task["lease_until"] - datetime.now(tz=UTC)).total_seconds()
+    if left < 0:
+        return "its lease is over and no reaper took it back"
+    return f"its lease lasts {out.length(left)}"
+
+
+def _failure(task: Record) -> str:
+    reason = (task["failure_reason"] or "no reason was given").strip().splitlines() or [""]
+    return f"{task['failure_class']}: {reason[-1]}"

@@ -1,0 +1,186 @@
+"""One PostgreSQL server for the run, one fresh database for each test.
+
+The server is the embedded one, or that of `TREADLE_TEST_DATABASE_URL` (a superuser's URL).
+`TREADLE_TEST_PG_BIN` names the programs of another PostgreSQL to test on. A test gets a clone of a
+template database that was migrated once; all of it is gone when the run ends.
+"""
+
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from pytest_postgresql.janitor import DatabaseJanitor
+
+from treadle.db.embedded import EmbeddedServer
+from treadle.db.migrate import migrate
+from treadle.errors import MissingExtra
+
+OwnServer = Callable[..., EmbeddedServer]
+
+ROLES = "treadle_operator, treadle_observer, treadle_worker, treadle_producer, treadle_owner"
+# No test on the shared server needs a crash to be survived.
+SHARED = {
+    "fsync": "off",
+    "synchronous_commit": "on",
+    "max_connections": "200",
+    "autovacuum_naptime": "10s",
+}
+
+_numbers = itertools.count(1)
+
+
+def pytest_configure() -> None:
+    """Let a run that is told to end stop its servers first."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def pg_bin() -> Path | None:
+    """The programs of the PostgreSQL under test; None means those of the embedded one."""
+    given = os.environ.get("TREADLE_TEST_PG_BIN")
+    return Path(given) if given else None
+
+
+@pytest.fixture(scope="session")
+def server_url(pg_bin: Path | None) -> Iterator[str]:
+    """A superuser's URL of the server that the tests share."""
+    given = os.environ.get("TREADLE_TEST_DATABASE_URL")
+    if given:
+        with _without_new_roles(given):
+            yield given
+        return
+    with _server(pg_bin, SHARED) as server:
+        yield server.url()
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> Iterator[str]:
+    """The name of a migrated database to clone."""
+    with _database(server_url, as_template=True) as name:
+        migrate(_with_name(server_url, name))
+        yield name
+
+
+@pytest.fixture(scope="session")
+def new_database(server_url: str, template: str) -> Callable[[], AbstractContextManager[str]]:
+    """Make fresh databases with the schema, for fixtures that live longer than a test."""
+
+    @contextmanager
+    def make() -> Iterator[str]:
+        with _database(server_url, template_dbname=template) as name:
+            yield _with_name(server_url, name)
+
+    return make
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    """A fresh database with the schema."""
+    with new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """A fresh database without the schema."""
+    with _database(server_url) as name:
+        yield _with_name(server_url, name)
+
+
+@pytest.fixture
+async def conn(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
+    """An autocommit connection to `database_url`."""
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def sync_conn(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """The same for tests without a loop."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def own_server(pg_bin: Path | None) -> Iterator[OwnServer]:
+    """Start a server of the test's own, with fsync on, to crash it or to change its settings."""
+    servers = []
+
+    def start(**settings: str) -> EmbeddedServer:
+        server = EmbeddedServer(_new_folder(), bindir=pg_bin, settings=settings)
+        servers.append(server)
+        try:
+            server.start()
+        except MissingExtra as error:
+            pytest.skip(str(error))
+        return server
+
+    yield start
+    for server in servers:
+        server.stop("immediate")
+        shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+@contextmanager
+def _server(bindir: Path | None, settings: dict[str, str]) -> Iterator[EmbeddedServer]:
+    folder = _new_folder()
+    try:
+        with EmbeddedServer(folder, bindir=bindir, settings=settings) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _database(server_url: str, **options: Any) -> Iterator[str]:
+    name = f"treadle_test_{os.getpid()}_{next(_numbers)}"
+    server = conninfo_to_dict(server_url)
+    janitor = DatabaseJanitor(
+        user=str(server.get("user") or ""),
+        password=str(server["password"]) if server.get("password") else None,
+        host=str(server.get("host") or ""),
+        port=str(server.get("port") or ""),
+        dbname=name,
+        **options,
+    )
+    with janitor:
+        yield name
+
+
+@contextmanager
+def _without_new_roles(server_url: str) -> Iterator[None]:
+    """Leave somebody else's server without the roles that it did not have before."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        found = connection.execute("select to_regrole('treadle_owner')").fetchone()
+        yield
+        if found == (None,):
+            # Another run on the same server may still need them.
+            with suppress(psycopg.errors.DependentObjectsStillExist):
+                connection.execute(f"drop role if exists {ROLES}".encode())
+
+
+def _with_name(server_url: str, name: str) -> str:
+    parts = urlsplit(server_url)
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
+
+
+def _new_folder() -> Path:
+    # Short, for the socket in it, and not below a folder that only this user may enter.
+    return Path(tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"

@@ -1,0 +1,44 @@
+"""Files stay short enough to read in one go."""
+
+from pathlib import Path
+
+from tests.repo import tree
+
+
+def too_long(paths: list[Path], limit: int) -> dict[str, int]:
+    """The files with `limit` lines or more."""
+    counts = {tree.name(path): len(path.read_text().splitlines()) for path in paths}
+    return {name: count for name, count in counts.items() if count >= limit}
+
+
+def test_a_python_module_has_fewer_than_300_lines() -> None:
+    assert too_long(tree.files(".py"), 300) == {}
+
+
+def test_a_test_file_has_fewer_than_250_lines() -> None:
+    tests = [path for path in tree.files(".py") if tree.name(path).startswith("tests/")]
+
+    assert len(tests) > 0
+    assert too_long(tests, 250) == {}
+
+
+def test_a_sql_function_file_has_fewer_than_100_lines() -> None:
+    assert len(tree.functions()) > 0
+    assert too_long(tree.functions(), 100) == {}
+
+
+def test_a_line_has_at_most_100_columns() -> None:
+    checked = [
+        path
+        for path in [*tree.files(".py", ".sql", ".toml", ".yml"), tree.ROOT / "Makefile"]
+        if tree.name(path) not in tree.GENERATED
+    ]
+
+    wide = [
+        f"{tree.name(path)}:{number}"
+        for path in checked
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if len(line) > 100
+    ]
+
+    assert wide == []

@@ -1,0 +1,49 @@
+"""The generated files are those that the SQL files give, and a check that fails says which."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from treadle.db import generate, reference, sqlfiles
+from treadle.errors import ConfigurationError
+
+
+def test_the_generated_files_are_up_to_date(
+    empty_database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = generate.main(["--check", "--database-url", empty_database_url])
+
+    assert (code, capsys.readouterr().out) == (0, "")
+
+
+def test_a_generated_file_that_differs_is_out_of_date(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    texts = generate.generated(empty_database_url)
+    names = {path.relative_to(sqlfiles.sql_dir().parent).as_posix() for path in texts}
+    same, other, missing = (tmp_path / name for name in ("same", "other", "missing"))
+    same.write_text("text")
+    other.write_text("old text")
+
+    late = generate.outdated({same: "text", other: "text", missing: "text"})
+
+    assert late == [other, missing]
+    assert names >= {"sql/install.sql", "sql/schema.snapshot.sql", "docs/reference/sql.md"}
+
+
+def test_the_state_machine_is_drawn_between_its_marks(
+    sync_conn: psycopg.Connection[tuple[object, ...]],
+) -> None:
+    page = f"before\n{reference.BEGIN}\nold picture\n{reference.END}\nafter\n"
+
+    drawn = reference.state_machine(sync_conn, page)
+
+    assert drawn.startswith(f"before\n{reference.BEGIN}\n```mermaid\nstateDiagram-v2\n  [*] --> ")
+    assert drawn.endswith(f"```\n{reference.END}\nafter\n")
+    assert "\n  claimed --> running: start_tasks\n" in drawn
+    assert "\n  completed --> [*]\n" in drawn
+    assert "old picture" not in drawn
+    assert reference.state_machine(sync_conn, drawn) == drawn
+    with pytest.raises(ConfigurationError, match="no place"):
+        reference.state_machine(sync_conn, "no marks")

@@ -1,0 +1,104 @@
+"""Every way to the schema leads to the same schema, and that is the one of the snapshot."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.schema import tools
+from treadle.db import schema, sqlfiles
+from treadle.db.migrate import install_script, migrate, status, verify
+
+
+@pytest.mark.requirement("B12")
+def test_a_fresh_database_has_the_schema_of_the_snapshot(database_url: str) -> None:
+    assert tools.described(database_url) == schema.snapshot()
+    assert verify(database_url) == []
+    assert status(database_url).current
+
+
+def test_a_second_run_changes_nothing(database_url: str) -> None:
+    before = tools.content(database_url)
+
+    result = migrate(database_url)
+
+    assert not result.changed
+    assert result.version == tools.LATEST
+    assert tools.content(database_url) == before
+
+
+def test_the_code_can_be_applied_twice(database_url: str, edited_sql: Path) -> None:
+    before, _ = tools.content(database_url)
+    some = next((edited_sql / "functions").rglob("*.sql"))
+    some.write_text(some.read_text() + "\n-- The same, with another checksum.\n")
+
+    result = migrate(database_url)
+
+    assert (result.applied, result.code_applied) == ([], True)
+    assert tools.content(database_url)[0] == before
+
+
+def test_plain_psql_with_install_sql_gives_the_same(
+    database_url: str, empty_database_url: str, psql: str
+) -> None:
+    file = sqlfiles.sql_dir() / "install.sql"
+
+    done = subprocess.run(
+        [psql, "--no-psqlrc", "--quiet", "--file", str(file), empty_database_url],
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert tools.content(empty_database_url) == tools.content(database_url)
+    assert not migrate(empty_database_url).changed
+
+
+def test_the_install_script_as_one_text_gives_the_same(
+    database_url: str, empty_database_url: str, psql: str
+) -> None:
+    done = subprocess.run(
+        [psql, "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "-f", "-", empty_database_url],
+        input=install_script(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert tools.content(empty_database_url) == tools.content(database_url)
+
+
+def test_an_install_script_that_fails_leaves_nothing(empty_database_url: str, psql: str) -> None:
+    broken = install_script().replace("\ncommit;\n", "\nselect 1 / 0;\ncommit;\n")
+
+    done = subprocess.run(
+        [psql, "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "-f", "-", empty_database_url],
+        input=broken,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 3
+    assert status(empty_database_url).version is None
+
+
+@pytest.mark.parametrize("version", range(1, tools.LATEST + 1))
+def test_an_upgrade_from_each_earlier_migration_gives_the_same(
+    version: int, database_url: str, empty_database_url: str
+) -> None:
+    early = migrate(empty_database_url, to=version)
+    assert tools.applied(empty_database_url) == list(range(1, version + 1))
+    assert early.code_applied == (version == tools.LATEST)
+
+    late = migrate(empty_database_url)
+
+    assert len(late.applied) == tools.LATEST - version
+    assert tools.content(empty_database_url) == tools.content(database_url)
+
+
+def test_one_migration_at_a_time_gives_the_same(database_url: str, empty_database_url: str) -> None:
+    for version in range(1, tools.LATEST + 1):
+        result = migrate(empty_database_url, to=version)
+        assert (result.version, len(result.applied)) == (version, 1)
+
+    assert tools.content(empty_database_url) == tools.content(database_url)
