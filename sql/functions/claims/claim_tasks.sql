@@ -54,8 +54,11 @@ begin
     end if;
 
     v_rows := treadle.pick_tasks(
-      v_open.lanes, v_open.shifts, least(p_limit, v_agent.max_concurrent_tasks)
+      v_open.lanes, v_open.shifts, least(p_limit, v_agent.max_concurrent_tasks), v_agent.budget_usd
     );
+    if v_agent.budget_usd is not null then
+      v_rows := treadle.affordable_rows(v_rows, v_agent.budget_usd);
+    end if;
     if v_rows = '{}' then
       return;
     end if;

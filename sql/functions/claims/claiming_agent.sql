@@ -1,7 +1,7 @@
--- claiming_agent: the agent that claims, with its limit cut down to what is free.
+-- claiming_agent: the agent that claims, its limit and budget cut down to what is free.
 --
--- Concurrency: an agent with a limit is locked, so that its tasks can be counted: only its own
---              claims make more of them.
+-- Concurrency: an agent with a limit or a budget is locked, so that its tasks can be counted: only
+--              its own claims make more of them.
 -- Lock order:  agents.
 -- Raises:      TR001 invalid argument, TR204 unknown agent.
 
@@ -40,23 +40,24 @@ begin
 
   if v_agent.status <> 'active' then
     v_agent.max_concurrent_tasks := 0;
-  elsif v_agent.max_concurrent_tasks is not null then
+  elsif num_nonnulls(v_agent.max_concurrent_tasks, v_agent.budget_usd) > 0 then
     select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
     -- It may hold more than its limit, when that was lowered since.
-    v_agent.max_concurrent_tasks := greatest(
-      0,
-      v_agent.max_concurrent_tasks - (
-        select count(*)
-        from treadle.tasks
-        where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating')
-      )
-    );
+    select
+      case
+        when v_agent.max_concurrent_tasks is not null
+          then greatest(0, v_agent.max_concurrent_tasks - count(*))
+      end,
+      v_agent.budget_usd - coalesce(sum(tasks.max_cost_usd), 0)
+    into v_agent.max_concurrent_tasks, v_agent.budget_usd
+    from treadle.tasks
+    where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating');
   end if;
   return v_agent;
 end;
 $$;
 
 comment on function treadle.claiming_agent(text, integer) is
-'Internal: the agent''s row; max_concurrent_tasks is what it may still take.';
+'Internal: the agent''s row; max_concurrent_tasks and budget_usd are what is left of them.';
 
 revoke all on function treadle.claiming_agent(text, integer) from public;

@@ -1,7 +1,6 @@
 -- pick_tasks: lock the best claimable tasks over some lanes, in order of effective priority.
 --
--- One lane is one index scan. Several are merged exactly: take from the lane with the best head for
--- as long as it stays ahead of the next lane's head, then look again.
+-- One lane is one index scan; several are merged. What the agent cannot afford is passed over.
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
@@ -10,88 +9,24 @@
 create or replace function treadle.pick_tasks(
   p_lanes   integer[],
   p_shifts  bigint[],
-  p_limit   integer
+  p_limit   integer,
+  p_budget  numeric default null
 )
 returns tid[]
 language plpgsql
 volatile
 set search_path = ''
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
 as $$
-declare
-  c_end    constant bigint := 9223372036854775807;
-  v_picked tid[] := '{}';
-  v_got    tid[];
-  v_lanes  integer[];
-  v_shifts bigint[];
-  v_heads  bigint[];
-  v_bound  bigint;
 begin
-  if cardinality(p_lanes) = 1 then
-    return array(
-      select tasks.ctid
-      from treadle.tasks
-      where tasks.lane_id = p_lanes[1] and tasks.status = 'ready'
-      order by tasks.rank, tasks.id
-      limit p_limit
-      for update skip locked
-    );
-  end if;
-
-  select
-    array_agg(lane.id order by head.rank - lane.shift),
-    array_agg(lane.shift order by head.rank - lane.shift),
-    array_agg(head.rank - lane.shift order by head.rank - lane.shift)
-  into v_lanes, v_shifts, v_heads
-  from unnest(p_lanes, p_shifts) as lane (id, shift)
-  cross join lateral (
-    select tasks.rank
-    from treadle.tasks
-    where tasks.lane_id = lane.id and tasks.status = 'ready'
-    order by tasks.rank, tasks.id
-    limit 1
-  ) as head;
-
-  while cardinality(v_lanes) > 0 and cardinality(v_picked) < p_limit loop
-    v_bound := coalesce(v_heads[2] + v_shifts[1], c_end);
-    v_got := array(
-      select tasks.ctid
-      from treadle.tasks
-      where tasks.lane_id = v_lanes[1] and tasks.status = 'ready' and tasks.rank <= v_bound
-      order by tasks.rank, tasks.id
-      limit p_limit - cardinality(v_picked)
-      for update skip locked
-    );
-    v_picked := v_picked || v_got;
-
-    -- What is left of this lane up to the bound is ours or locked by others: go on behind it.
-    select
-      array_agg(lane.id order by lane.head),
-      array_agg(lane.shift order by lane.head),
-      array_agg(lane.head order by lane.head)
-    into v_lanes, v_shifts, v_heads
-    from (
-      select ahead.id, ahead.shift, ahead.head
-      from unnest(v_lanes[2:], v_shifts[2:], v_heads[2:]) as ahead (id, shift, head)
-      union all
-      select v_lanes[1], v_shifts[1], next.head
-      from (
-        select tasks.rank - v_shifts[1] as head
-        from treadle.tasks
-        where tasks.lane_id = v_lanes[1] and tasks.status = 'ready' and tasks.rank > v_bound
-        order by tasks.rank, tasks.id
-        limit 1
-      ) as next
-    ) as lane;
-  end loop;
-
-  return v_picked;
+  return case
+    when cardinality(p_lanes) = 1
+      then treadle.pick_from_lane(p_lanes[1], p_limit, p_budget)
+    else treadle.pick_over_lanes(p_lanes, p_shifts, p_limit, p_budget)
+  end;
 end;
 $$;
 
-comment on function treadle.pick_tasks(integer[], bigint[], integer) is
+comment on function treadle.pick_tasks(integer[], bigint[], integer, numeric) is
 'Internal: locks up to p_limit ready tasks of the lanes, best first, and returns where they are.';
 
-revoke all on function treadle.pick_tasks(integer[], bigint[], integer) from public;
+revoke all on function treadle.pick_tasks(integer[], bigint[], integer, numeric) from public;
