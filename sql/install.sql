@@ -33,6 +33,7 @@ set local check_function_bodies = off;
 \ir functions/agents/mark_silent_agents.sql
 \ir functions/agents/register_agent.sql
 \ir functions/agents/set_agent_status.sql
+\ir functions/claims/affordable_rows.sql
 \ir functions/claims/claim_tasks.sql
 \ir functions/claims/claim_verdicts.sql
 \ir functions/claims/claiming_agent.sql
@@ -47,6 +48,8 @@ set local check_function_bodies = off;
 \ir functions/claims/judge_attempt.sql
 \ir functions/claims/lease.sql
 \ir functions/claims/next_reap_at.sql
+\ir functions/claims/pick_from_lane.sql
+\ir functions/claims/pick_over_lanes.sql
 \ir functions/claims/pick_tasks.sql
 \ir functions/claims/previous_attempts.sql
 \ir functions/claims/reap_claims.sql
@@ -98,6 +101,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/take_results.sql
 \ir functions/tasks/tg_tasks__place.sql
 \ir functions/tasks/tg_tasks__wake.sql
+\ir functions/tasks/unhold_tasks.sql
 \ir functions/tasks/wake_promoter.sql
 \ir functions/tasks/wake_queues.sql
 \ir functions/types/declare_types.sql
@@ -113,6 +117,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('61c54d64cfdb611ba1504e65d0a8ea7d7f33939bd5ee37af1cf410892334accf');
+values ('b94ee32c68c572073a0b8e0c9505a5987584cb2652f3f72e2037da22413aed90');
 
 commit;

@@ -533,6 +533,15 @@ grant select on table treadle.transitions to treadle_operator;
 grant select on table treadle.transitions to treadle_producer;
 grant select on table treadle.transitions to treadle_worker;
 
+-- function treadle.affordable_rows(p_rows tid[], p_budget numeric)
+create function treadle.affordable_rows(p_rows tid[], p_budget numeric)
+  returns tid[]
+  language sql stable security invoker cost 100
+  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 df76e52dc605aad8def0b89284c951aa63b9ed9cfff246570235ce8011c4680e
+  owner treadle_owner
+  with a comment
+
 -- function treadle.agent_heartbeat(p_id text)
 create function treadle.agent_heartbeat(p_id text)
   returns text
@@ -642,7 +651,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1a6a07f996572734e17ddff24d081d229942ea7fec35bdd6353594ca59dc13c5
+  as sha256 dd97793551a8f6c369d155b1f6ce09dd16ab3e66f504d312c373bd1a3711b543
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -661,7 +670,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path="", enable_seqscan=off
-  as sha256 7978fd9fe7431cdfbfbb52e8a7f078cd137ee1f835b09e2fa726fa9cc780b1e4
+  as sha256 86dd596248feb2b2472ef9120334d5be839823d725a0c40829344d259bba2528
   owner treadle_owner
   with a comment
 
@@ -692,7 +701,7 @@ create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs 
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 33eed8cb1774235fe29ed2bdbf286e1b8bff5e31d3bd28fab083c9a6c00125fc
+  as sha256 11dbf4b7e5d0e55461e4665a711c514bfe7d1d566e3c835063086531cb8675bb
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -774,7 +783,7 @@ create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[
   returns TABLE(id uuid, verdict text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_mergejoin=off
-  as sha256 5292ba735fc3bcbe73d7f409870ff228c8732a39b52d648ceb90005de2fb9ee5
+  as sha256 320bce75b60d0e43e524b21debf6486ff6a42e334ae5c1c078b202264b77bb4d
   owner treadle_owner
   with a comment
 
@@ -826,7 +835,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0c94699eca842c654708896e5529180d290dd6c7bfc1e9ad5d5625ba99e6bf82
+  as sha256 110a1b6147d6bc4b9d6214c4eabaae546f5a84ecc9072f2fb787de8e2340507e
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -836,7 +845,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 043b1b1c08bbd811e344b671dab2c24c817206b9430689f7d0ab07854569d902
+  as sha256 8b9cf4bc2706980f4eb7d9345c530ee93909028435e0dcc932c547d310e14b7c
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -845,8 +854,8 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
 create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0ca0bc09c73431429484b6309a6d799b931660e7e3c54395b2b67d9acedb77f0
+  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  as sha256 c158f8aaef0528abc4f8b0c752ae914865dc4d24e3902593b049ff525cb3c8b2
   owner treadle_owner
   with a comment
 
@@ -942,12 +951,30 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
--- function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer)
-create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer)
+-- function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric, p_from bigint, p_upto bigint)
+create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_from bigint DEFAULT NULL::bigint, p_upto bigint DEFAULT NULL::bigint)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 931c7cef5fc2ba0b74a60c32259e1c9ecc6a935496f75040a27eed65296e6cf3
+  as sha256 6516f5b8f24a85337fba85b30b1801e6493f99eec8314d83bf076964bc4a580f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
+create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 bb6611c0bae217cbccfab9e56d08859685f4b10c417f5dcd989d473793791191
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
+create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric DEFAULT NULL::numeric)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 cdf6017c466e1a8cf088e08a3014cbbca8461808ac8ae5b10a344eb945f9be39
   owner treadle_owner
   with a comment
 
@@ -965,7 +992,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 3532cc745c00d4ed5801d01052c9b9269b33f202c9c44261d1f20055e9f70b88
+  as sha256 96a8a4968b85f52b02c507fd2295abf37ef4b949263c50f2ad7d9d7e61523733
   owner treadle_owner
   with a comment
 
@@ -1079,7 +1106,7 @@ create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e40a90a17c76d401b02f2d2fb293c58907a4196f639a4a0f4ec8158ed2900a49
+  as sha256 fce11b500a6fb699c8e6a633a607832d1ecba13c4163efc7f2c25fedafb470bb
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1183,7 +1210,7 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 14911bec1894ed8d9fd06683880d5ff7a9eb839ac721f877a51b67532598e346
+  as sha256 aa13a4b790bc01c9c92636b6eea36509de06f70fb8f13dbf509b75876210a69a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1203,7 +1230,7 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 25294d4fd0fddbb99116909414f01ab913e6b97a471b30e2a4641ee0a153c22e
+  as sha256 7666492a5f5f70c3d7b348db09265d46b9d72ba2449c3455fb2b2ad4560e80db
   owner treadle_owner
   with a comment
 
@@ -1224,6 +1251,17 @@ create function treadle.tg_tasks__wake()
   as sha256 8cf8f96951afc45125ade362a1dbae3ac8621c014d1f34d831ff3e2d56690dbe
   owner treadle_owner
   with a comment
+
+-- function treadle.unhold_tasks(p_ids uuid[])
+create function treadle.unhold_tasks(p_ids uuid[])
+  returns TABLE(id uuid, verdict text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 2a6baa13520822c42487e589b942ec0e0fd1bb900a431c626a239dff9ceacadc
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
 
 -- function treadle.uuidv7()
 create function treadle.uuidv7()

@@ -81,7 +81,7 @@ class Treadle:
     def url(self) -> str:
         """The database; an error that says how to name one when there is none."""
         url = self._given_url or self.settings.database_url
-        if url is None:
+        if not url:
             raise ConfigurationError(
                 "no database is configured",
                 hint="Set TREADLE_DATABASE_URL=postgresql://…, or try: treadle dev",

@@ -23,14 +23,42 @@ def configure_logging(
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
         structlog.processors.StackInfoRenderer(),
     ]
+    renderer: list[structlog.typing.Processor]
     if as_json:
-        shared += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        renderer = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        shared += [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # Without the values of variables: they may be somebody's payload.
+        plain = structlog.dev.plain_traceback
+        renderer = [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+        ]
     structlog.configure(
-        processors=shared,
+        processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+    _adopt_stdlib([*shared, structlog.stdlib.add_logger_name], renderer, level)
+
+
+def _adopt_stdlib(
+    shared: list[structlog.typing.Processor],
+    renderer: list[structlog.typing.Processor],
+    level: str,
+) -> None:
+    """What libraries and handlers log by the standard module comes out in the same form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        if isinstance(old.formatter, structlog.stdlib.ProcessorFormatter):
+            root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(_LEVELS[level])
+    # They report each failed try to connect and each connection cut; treadle says so once.
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)

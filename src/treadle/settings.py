@@ -6,6 +6,7 @@ in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_D
 
 import os
 import socket
+import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -99,6 +100,10 @@ def load_settings(**overrides: object) -> Settings:
         raise ConfigurationError(
             f"wrong settings: {problems}", hint="See them all with: treadle config show"
         ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"treadle.toml cannot be read: {error}", hint="It is TOML: name = value, line by line."
+        ) from None
 
 
 def origin(name: str) -> str:
@@ -110,11 +115,8 @@ def origin(name: str) -> str:
         if variable in os.environ:
             return f"environment {variable}"
     file = Path("treadle.toml")
-    if file.is_file():
-        import tomllib
-
-        if name in tomllib.loads(file.read_text()):
-            return "treadle.toml"
+    if file.is_file() and name in tomllib.loads(file.read_text()):
+        return "treadle.toml"
     return "default"
 
 

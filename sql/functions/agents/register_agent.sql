@@ -57,7 +57,7 @@ begin
     registered_at = excluded.registered_at;
   return p_id;
 exception
-  when check_violation or not_null_violation then
+  when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_name = constraint_name;
     perform treadle.refuse(
       format('agent %s cannot be registered: %s', left(quote_nullable(p_id), 60), sqlerrm),

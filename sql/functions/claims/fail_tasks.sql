@@ -34,6 +34,13 @@ declare
   v_held record;
 begin
   perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_pairs(p_ids, null, given.name, given.length)
+  from (
+    values
+    ('classes', cardinality(p_classes)), ('errors', cardinality(p_errors)),
+    ('actions', cardinality(p_actions)), ('retry_after', cardinality(p_retry_after))
+  ) as given (name, length)
+  where given.length is not null;
   perform treadle.keep_durable();
 
   select

@@ -36,7 +36,11 @@ begin
     ),
     ('consumer', octet_length(p_task.consumer) between 1 and 200, 'have 1 to 200 bytes'),
     ('title', octet_length(p_task.title) <= 1000, 'have at most 1000 bytes'),
-    ('capabilities', cardinality(p_task.capabilities) <= 50, 'be at most 50 names')
+    (
+      'capabilities',
+      cardinality(p_task.capabilities) <= 50 and array_position(p_task.capabilities, null) is null,
+      'be at most 50 names'
+    )
   ) as rules (name, good, must)
   -- An empty value is no value: the rule does not apply.
   where not rules.good

@@ -22,10 +22,15 @@ declare
       jsonb_build_object(
         'queue', p_task.queue, 'type', p_task.type, 'priority', p_task.priority,
         'timeout_s', p_task.timeout_s, 'capabilities', p_task.capabilities,
-        'assigned_agent', p_task.assigned_agent, 'ageing_rate', p_task.ageing_rate,
-        'retry', p_task.retry
+        'assigned_agent', p_task.assigned_agent, 'ageing_rate', p_task.ageing_rate
       )
-    ) || (p_changes - 'spec'),
+    )
+    -- Not stripped: in a policy null has a meaning.
+    || case
+      when p_task.retry is null then '{}'
+      else jsonb_build_object('retry', p_task.retry)
+    end
+    || (p_changes - 'spec'),
     p_task.created_at
   );
 begin

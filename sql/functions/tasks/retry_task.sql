@@ -24,6 +24,10 @@ security definer
 set search_path = ''
 as $$
 declare
+  c_changes constant text[] := array[
+    'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
+    'capabilities', 'assigned_agent', 'retry'
+  ];
   v_now  timestamptz := treadle.clock();
   v_task treadle.tasks;
   v_to   text := case p_resolution when 'cancel' then 'cancelled' else 'ready' end;
@@ -37,6 +41,7 @@ begin
     );
   end if;
 
+  perform treadle.check_settings(coalesce(p_changes, '{}'), c_changes);
   perform treadle.keep_durable();
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id for no key update;
   if not found or not exists (

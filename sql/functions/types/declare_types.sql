@@ -15,6 +15,14 @@ security definer
 set search_path = ''
 as $$
 begin
+  if jsonb_typeof(p_types) is distinct from 'object' then
+    perform treadle.refuse(
+      'the types must be a json object',
+      jsonb_build_object('argument', 'types'),
+      'For example {"crawl": {"timeout_s": 600}}.'
+    );
+  end if;
+
   perform treadle.define_queue(given.name)
   from (select distinct wanted.name from unnest(p_queues) as wanted (name)) as given
   where not exists (select from treadle.queues where queues.name = given.name)

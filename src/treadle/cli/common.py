@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -59,10 +59,11 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 @dataclass(frozen=True)
 class Given:
-    """The options before the command."""
+    """The options before the command, and what follows from the others."""
 
     database_url: str | None = None
     debug: bool = False
+    quiet: bool = False
 
 
 given = Given()
@@ -81,7 +82,7 @@ def database(url: str | None = None) -> Iterator[str]:
     from treadle.settings import load_settings
 
     settings = load_settings(database_url=url or given.database_url)
-    if settings.database_url is not None:
+    if settings.database_url:
         yield settings.database_url
     elif settings.embedded:
         with _embedded(settings) as found:
@@ -146,8 +147,10 @@ def probe(url: str, *, within_s: float = 0.0) -> None:
 
 def quiet_logs() -> None:
     """For a command that answers: warnings only, on stderr."""
+    global given
     from treadle.logs import configure_logging
 
+    given = replace(given, quiet=True)
     configure_logging("auto", "debug" if given.debug else "warning")
 
 
@@ -162,8 +165,17 @@ def process_logs(log_format: str | None, log_level: str | None) -> Settings:
     )
     configure_logging(settings.log_format, settings.log_level)
     if settings.log_level == "debug":
-        given = Given(given.database_url, debug=True)
+        given = replace(given, debug=True)
     return settings
+
+
+def health_path(path: Path | None) -> Path | None:
+    """The path of a health file, refused at once where it can never be written."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise ConfigurationError(
+            f"the folder of the health file {path} does not exist", hint="Make it first."
+        )
+    return path
 
 
 def known_error(error: BaseException) -> TreadleError | None:
@@ -187,15 +199,16 @@ def printable(value: object) -> str:
     )
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def confirm(deed: str, *, yes: bool) -> None:
     """Ask before something big; without a terminal nobody can answer, so --yes is needed."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise InvalidArgument(
-            f"{question} Nobody is here to say so", hint="Add --yes to do it without asking."
+            f"this would {deed}, and there is no terminal to ask at",
+            hint="Add --yes to do it without asking, or --dry-run to see which.",
         )
-    typer.confirm(question, abort=True, err=True)
+    typer.confirm(f"{deed.capitalize()}?", abort=True, err=True)
 
 
 def json_argument(text: str, name: str) -> dict[str, Any]:
@@ -227,9 +240,8 @@ def did_you_mean(word: str, known: list[str]) -> str | None:
     """A hint with the nearest of the known words, or with all of them when they are few."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=3)
-    if near:
-        return f"Did you mean {' or '.join(near)}?"
+    if near := get_close_matches(word, known, n=1):
+        return f"Did you mean {near[0]}?"
     return f"It can be: {', '.join(known)}" if 0 < len(known) <= 20 else None
 
 
@@ -239,7 +251,8 @@ def _embedded(settings: Settings) -> Iterator[str]:
     from treadle.db.migrate import migrate, status
 
     with EmbeddedServer(settings.data_dir or default_data_dir()) as server:
-        if server.started_here:
+        # A process that stays has it in its log.
+        if server.started_here and given.quiet:
             note(
                 f"embedded PostgreSQL {server.version} at {server.data_dir}:"
                 " for development, not production"

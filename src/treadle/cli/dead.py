@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -33,7 +34,7 @@ COLUMNS = [
     Column("poison", "poison_pill"),
     Column("since", "dead_lettered_at", out.ago),
     Column("decided", "resolution"),
-    Column("reason", "reason"),
+    Column("reason", "about"),
 ]
 RESULTS = [Column("id", "id"), Column("now", "now"), Column("problem", "problem")]
 IdsOrAll = Annotated[
@@ -76,7 +77,7 @@ def list_dead(
         for row in rows:
             typer.echo(row["task_id"])
         return
-    out.show(rows, COLUMNS, as_json=as_json, empty="no dead letters")
+    _show(rows, as_json=as_json)
 
 
 @dead.command()
@@ -106,12 +107,12 @@ def show(
 
     letter, task, attempts = common.call(work, database_url)
     if as_json:
-        out.document(letter)
+        out.document(_with_times(letter))
     elif out.console().is_terminal:
-        decided = letter["resolution"] and f"{letter['resolution']} by {letter['reviewer']}"
         taskview.print_task(task, attempts, taskview.why(task, []))
-        poison = " A poison pill: it failed several agents." if letter["poison_pill"] else ""
-        common.note(f"\ndecided: {decided or 'not yet'}.{poison}")
+        decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "no"
+        poison = "yes: it failed several agents" if letter["poison_pill"] else "no"
+        out.console().print(out.plain(f"\ndecided: {decided}\npoison pill: {poison}"))
     else:
         for name, value in letter.items():
             out.separated([name, value])
@@ -140,10 +141,10 @@ def retry(
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
     chosen = _chosen("retry", task_ids, everything, filters, database_url)
     if everything and (dry_run or not chosen):
-        out.show(chosen, COLUMNS, as_json=as_json, empty="no dead letters")
+        _show(chosen, as_json=as_json)
         return
     if everything:
-        common.confirm(f"Retry {len(chosen)} dead letters?", yes=yes)
+        common.confirm(f"retry {len(chosen)} dead letters", yes=yes)
     ids = [str(row["task_id"]) for row in chosen]
     resolve(ids, "retry", note=note, as_json=as_json, database_url=database_url)
 
@@ -171,10 +172,10 @@ def cancel(
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
     chosen = _chosen("cancel", task_ids, everything, filters, database_url)
     if everything and (dry_run or not chosen):
-        out.show(chosen, COLUMNS, as_json=as_json, empty="no dead letters")
+        _show(chosen, as_json=as_json)
         return
     if everything:
-        common.confirm(f"Cancel {len(chosen)} dead letters?", yes=yes)
+        common.confirm(f"cancel {len(chosen)} dead letters", yes=yes)
     ids = [str(row["task_id"]) for row in chosen]
     resolve(ids, "cancel", note=note, as_json=as_json, database_url=database_url)
 
@@ -257,6 +258,20 @@ def resolve(
     if problems:
         common.note(f"error: {len(problems)} of {len(done)} could not be decided about")
         raise typer.Exit(problems[0].exit_code)
+
+
+def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
+    """The history comes as JSON from the server, with times in the zone of the session."""
+    for each in letter["history"] or []:
+        each["ended_at"] = datetime.fromisoformat(each["ended_at"])
+    return letter
+
+
+def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    shown = [{**row, "about": taskview.last_line(row["reason"])} for row in rows]
+    if as_json:
+        shown = [_with_times(row) for row in rows]
+    out.show(shown, COLUMNS, as_json=as_json, empty="no dead letters")
 
 
 def _chosen(

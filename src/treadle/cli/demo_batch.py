@@ -97,7 +97,7 @@ async def enqueue_all(conn: Connection) -> Batch:
         flaky = titled(demo_app.publish, "release notes", priority=40)
         batch.flaky = batch.add([await flaky.enqueue(conn=conn, channel="blog.example")])
         hopeless = titled(demo_app.import_invoice, "invoice 0815", priority=40)
-        batch.hopeless = batch.add([await hopeless.enqueue(conn=conn, path="invoice-0815.csv")])
+        batch.hopeless = batch.add([await hopeless.enqueue(conn=conn, path="0815.csv")])
         digest = titled(demo_app.send_digest, "digest", delay=DELAY_S, priority=10)
         batch.scheduled = batch.add([await digest.enqueue(conn=conn, to="team@example.org")])
         charge = titled(demo_app.charge, "order 4711", key=f"demo-4711-{secrets.token_hex(4)}")

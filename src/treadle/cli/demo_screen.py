@@ -50,17 +50,16 @@ class Screen:
     def say(self, mark: str, text: str, style: str = "") -> None:
         """A line of the story; `text` may have markup."""
         seconds = f"{time.monotonic() - self._began:5.1f}s"
-        self._console.print(
-            f"[dim]{seconds}[/] [{style or 'default'}]{mark}[/] {text}", soft_wrap=True
-        )
+        self.line(f"[dim]{seconds}[/] [{style or 'default'}]{mark}[/] {text}")
 
     def note(self, text: str) -> None:
         """A line without a time."""
-        self._console.print(f"         {text}", soft_wrap=True)
+        self.line(f"         {text}")
 
-    def line(self, text: str = "") -> None:
-        """Text as it is."""
-        self._console.print(text, soft_wrap=True)
+    def line(self, text: str) -> None:
+        """Text with markup; on a terminal one line, whatever its width."""
+        cut = {"no_wrap": True, "overflow": "ellipsis"} if self._moves else {"soft_wrap": True}
+        self._console.print(text, **cut)
 
     @contextmanager
     def live(self) -> Iterator[None]:
@@ -139,7 +138,7 @@ class Screen:
             self._console.print(Text(f"  {command}", style="bold cyan"), soft_wrap=True)
 
     def _show(self, table: Table) -> None:
-        self._console.print(Padding(table, (0, 0, 0, 2)))
+        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def _picture(

@@ -80,8 +80,11 @@ class Story:
         """Stop the processes, show what happened, and say what was not as it should be."""
         tasks = await self.batch.read(self._reader)
         attempts = await self.batch.attempts(self._reader)
-        ended = sum(row["status"] != "dead_lettered" for row in tasks.values())
-        self.screen.say("✓", f"{ended} tasks completed, and one gave up as it should", "green")
+        done = sum(row["status"] == "completed" for row in tasks.values())
+        if demo_batch.all_ended(tasks):
+            self.screen.say("✓", f"all tasks have ended, {done} of {len(tasks)} completed", "green")
+        else:
+            self.screen.say("✕", f"{done} of {len(tasks)} completed, and no more time", "red")
         with self.screen.waiting("stopping the processes …"):
             await self._stop()
         self.screen.title("Recovered after the crash")
@@ -153,15 +156,16 @@ class Story:
                     text = f"{row['completed_by']} finished {_named(row)} at attempt {attempt}"
                     self._once((task_id, "saved"), "✓", text, "green")
             if task_id in (self.batch.flaky, self.batch.hopeless):
-                said = str(row["failure_reason"]).strip().rpartition("\n")[2]
+                name = f"{row['type']} [bold]{demo_batch.name_of(row)}[/]"
                 if status == "retrying":
-                    text = f"{_named(row)} failed at attempt {attempt}: {said}"
+                    said = str(row["failure_reason"]).strip().rpartition("\n")[2]
+                    text = f"{name}, attempt {attempt} failed: {said.partition(': ')[2]}"
                     self._once((task_id, attempt), "↻", text, "yellow")
                 elif status == "dead_lettered":
-                    text = f"{_named(row)} gave up after attempt {attempt}: a dead letter"
+                    text = f"{name} gave up after attempt {attempt}: a dead letter"
                     self._once((task_id, "dead"), "†", text, "magenta")
                 elif status == "completed":
-                    text = f"{_named(row)} succeeded at attempt {attempt}"
+                    text = f"{name} succeeded at attempt {attempt}"
                     self._once((task_id, "done"), "✓", text, "green")
             if task_id == self.batch.scheduled and status == "completed":
                 self._once(task_id, "✓", f"{_named(row)} ran when its time had come", "green")

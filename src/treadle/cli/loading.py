@@ -15,7 +15,8 @@ def load_app(path: str) -> Treadle:
     """The application object that a path names; each way to be wrong has its own error."""
     module_name, _, attribute = path.partition(":")
     attribute = attribute or "app"
-    if not all(part.isidentifier() for part in module_name.split(".")):
+    named = all(part.isidentifier() for part in module_name.split("."))
+    if not named or module_name.endswith(".py"):
         raise ConfigurationError(f"{module_name!r} is not the name of a module", hint=_fix(path))
     here = str(Path.cwd())
     if here not in sys.path:
@@ -30,7 +31,7 @@ def load_app(path: str) -> Treadle:
         found = getattr(found, name)
     if not isinstance(found, Treadle):
         raise ConfigurationError(
-            f"{module_name}:{attribute} is not a Treadle application but a {type(found).__name__}",
+            f"{module_name}:{attribute} is no Treadle application but of {type(found)}",
             hint=_apps_hint(module_name, module),
         )
     return found

@@ -145,7 +145,9 @@ def flat(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, dict | list):
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(value)
+    elif isinstance(value, dict | list):
         value = json.dumps(value, default=jsonable, ensure_ascii=False)
     elif not isinstance(value, str):
         simple = value if isinstance(value, int | float) else jsonable(value)
@@ -155,8 +157,6 @@ def flat(value: object) -> str:
 
 def line(value: object) -> str:
     """For a person: as flat, with a dash for nothing."""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = ", ".join(value)
     return flat(value) or "-"
 
 

@@ -20,7 +20,7 @@ from treadle.db.embedded import EmbeddedServer, default_data_dir
 from treadle.db.migrate import migrate
 from treadle.settings import Settings, child_environment
 
-GRACE_S = 8.0
+GRACE_S = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -121,8 +121,18 @@ async def until_signal() -> AsyncIterator[list[signal.Signals]]:
                 received.append(signal.Signals(number))
                 block.cancel()
 
-    async with anyio.create_task_group() as waiter:
-        await waiter.start(wait)
-        with block:
-            yield received
-        waiter.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as waiter:
+            await waiter.start(wait)
+            with block:
+                yield received
+            waiter.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise _only_one(group) from None
+
+
+def _only_one(error: BaseException) -> BaseException:
+    """The one error in a group of one; people should not have to read about groups."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -52,9 +52,10 @@ def promoter(
 def _serve(
     kind: "type[Service]", health_file: Path | None, database_url: str | None, wait_s: float
 ) -> None:
+    path = common.health_path(health_file)
     with common.database(database_url) as url:
         common.probe(url, within_s=wait_s)
-        common.run(_run(kind, url, health_file), fast=True)
+        common.run(_run(kind, url, path), fast=True)
 
 
 async def _run(kind: "type[Service]", url: str, health_file: Path | None) -> None:

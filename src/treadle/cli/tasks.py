@@ -76,7 +76,7 @@ def list_tasks(
     if not as_json:
         for row in rows:
             row["tries"] = f"{row['attempt']}/{row['max_attempts']}"
-            row["about"] = row["failure_reason"] or row["title"]
+            row["about"] = taskview.last_line(row["failure_reason"]) or row["title"]
     out.show(rows, COLUMNS, as_json=as_json, empty="no task matches")
 
 
@@ -142,7 +142,7 @@ def enqueue(
       treadle tasks enqueue summarise '{"url": "https://example.org"}' --wait
       treadle tasks enqueue report @report.json --delay 3600 --key report-today
     """
-    arguments = common.json_argument(spec, "the arguments")
+    arguments = common.json_argument(spec, "spec")
     options: EnqueueOptions = {"queue": queue}
     if priority is not None:
         options["priority"] = priority
@@ -253,7 +253,8 @@ async def _await(app: Treadle, task_id: UUID, *, timeout: float | None, as_json:
         output = await Handle(app, task_id).result(timeout=timeout)
     except TaskFailed as error:
         if as_json:
-            out.document({"id": task_id, "output": None, **error.detail, "error": str(error)})
+            known = {name: error.detail.get(name) for name in ("status", "failure_class")}
+            out.document({"id": task_id, "output": None, **known, "error": str(error)})
         raise
     if as_json:
         out.document({"id": task_id, "status": "completed", "output": output})

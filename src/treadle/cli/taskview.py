@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from treadle.cli import out
-from treadle.cli.common import printable
 from treadle.cli.out import Column, Record
 
 WAITING, RUNNING, BACKOFF = "░", "█", "·"
@@ -38,9 +37,8 @@ def print_task(task: Record, attempts: Sequence[Record], reason: str) -> None:
     from rich.table import Table
 
     terminal = out.console()
-    heading = out.state(task["status"])
-    heading.append(f"  {printable(task['title'] or task['type'])}", style="bold")
-    terminal.print(heading)
+    title = out.plain(f"  {task['title'] or task['type']}", "bold")
+    terminal.print(out.state(task["status"]), title, sep="")
     terminal.print(out.plain(f"{strip(task, attempts)}  {reason}"))
     terminal.print()
     grid = Table.grid(padding=(0, 2))
@@ -114,6 +112,12 @@ def why(task: Record, stuck: Sequence[Record]) -> str:
     return "waits for an answer from outside"
 
 
+def last_line(text: str | None) -> str | None:
+    """What a traceback says in its last line."""
+    lines = (text or "").strip().splitlines()
+    return lines[-1] if lines else None
+
+
 def strip(task: Record, attempts: Sequence[Record]) -> str:
     """The life of a task as a bar: waiting, running, backing off, and how it ended."""
     parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]
@@ -153,5 +157,5 @@ def _lease(task: Record) -> str:
 
 
 def _failure(task: Record) -> str:
-    reason = (task["failure_reason"] or "no reason was given").strip().splitlines() or [""]
-    return f"{task['failure_class']}: {reason[-1]}"
+    reason = last_line(task["failure_reason"]) or "no reason was given"
+    return f"{task['failure_class']}: {reason}"

@@ -1,6 +1,5 @@
 """`treadle worker`: run the handlers of an application."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,8 +65,8 @@ def worker(
     )
     overrides["signals"] = True
     overrides["until_empty"] = until_empty
-    if health_file is not None:
-        overrides["health_file"] = _writable(health_file)
+    if (path := common.health_path(health_file)) is not None:
+        overrides["health_file"] = path
 
     from treadle.cli.loading import load_app
 
@@ -102,11 +101,3 @@ def _own_url(app: "Treadle") -> str | None:
         return app.url
     except ConfigurationError:
         return None
-
-
-def _writable(path: Path) -> Path:
-    if not path.absolute().parent.is_dir():
-        raise ConfigurationError(
-            f"the folder of the health file {path} does not exist", hint="Make it first."
-        )
-    return path

@@ -5,13 +5,15 @@ SQL, where every client gets them.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+from psycopg import OperationalError, Rollback
+
 from treadle.db.calls import Caller, RawJson, json_array
 from treadle.db.pool import Connection
-from treadle.db.translate import translated
+from treadle.db.translate import translate, translated
 from treadle.jsontext import encode
 from treadle.models import (
     AgentProfile,
@@ -156,16 +158,27 @@ class Gateway(Caller):
         self, task_id: UUID, token: UUID, output: Callable[[], bytes]
     ) -> AsyncIterator[Connection]:
         """A transaction for the caller's own writes that ends with the completion of a task."""
-        async with AsyncExitStack() as stack:
-            with translated():
-                conn = await stack.enter_async_context(self._pool.connection())
-                await stack.enter_async_context(conn.transaction())
+        theirs: BaseException | None = None
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                try:
+                    yield conn
+                except BaseException as error:
+                    theirs = error
+                    raise
+                with translated():
+                    cursor = await conn.execute(
+                        "select treadle.complete_task(%b, %b, %b)",
+                        (task_id, token, RawJson(output())),
+                    )
+                if await cursor.fetchone() == ("already",):
+                    # The first commit went through and its answer was lost: this is a repeat.
+                    raise Rollback
+        except OperationalError as error:
             # What the caller's own statements raise is the caller's.
-            yield conn
-            with translated():
-                await conn.execute(
-                    "select treadle.complete_task(%b, %b, %b)", (task_id, token, RawJson(output()))
-                )
+            if error is theirs:
+                raise
+            raise translate(error) from error
 
     async def fail_tasks(self, claims: Sequence[Pair], failures: Sequence[Failure]) -> list[Failed]:
         rows = await self._call(

@@ -1,0 +1,189 @@
+"""`treadle dev`: the embedded PostgreSQL, a worker, the reaper and the promoter in one terminal."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from subprocess import PIPE
+from typing import Annotated
+
+import anyio
+import typer
+from anyio import to_thread
+
+from treadle.app import Treadle
+from treadle.cli import common, out
+from treadle.cli.demo import program_name
+from treadle.cli.loading import load_app
+from treadle.cli.processes import Child, embedded_server, start_child, until_signal
+from treadle.db.embedded import EmbeddedServer
+from treadle.errors import ConfigurationError, TreadleError
+from treadle.settings import Settings, load_settings, origin
+
+DEMO_APP = "treadle.cli.demo_app:app"
+DEMO_TASK = ("summarise", {"document": "Emma", "seconds": 2})
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+# A process that ran this long was well; its next end is not the same trouble again.
+WELL_AFTER_S = 10.0
+LOOK_AT_SERVER_S = 2.0
+LONGEST_LINE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Role:
+    """A process to keep running, and the colour of its name."""
+
+    name: str
+    arguments: Sequence[str]
+    style: str
+
+
+def dev(
+    app: Annotated[
+        str, typer.Argument(metavar="[MODULE:APP]", help="Your application; else that of the demo.")
+    ] = DEMO_APP,
+) -> None:
+    """Run database, worker, reaper and promoter in the foreground, for daily work.
+
+    \b
+    Example:
+      treadle dev my_module:app
+
+    The database is the embedded PostgreSQL, and its data stay. Ctrl-C stops everything.
+    """
+    common.quiet_logs()
+    # A wrong path is told here, once, and not by a worker that starts again and again.
+    loaded = load_app(app)
+    if not loaded.registry.names():
+        raise ConfigurationError(
+            f"{app} has no tasks", hint="Add one: @app.task() above a function."
+        )
+    raise typer.Exit(common.run(_main(Terminal(), app, loaded, load_settings())))
+
+
+class Terminal:
+    """Lines of several processes, each behind the name of its process."""
+
+    def line(self, name: str, text: str, style: str) -> None:
+        """One line of a process; warnings and errors stand out."""
+        loud = {"[warning": "yellow", "[error": "red"}
+        body = next((colour for mark, colour in loud.items() if mark in text), "")
+        shown = out.plain(f"{name:<9}│ ", style) + out.plain(text, body)
+        out.console().print(shown, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """One line of ours."""
+        self.line("dev", text, "bold cyan")
+
+
+async def _main(terminal: Terminal, path: str, app: Treadle, settings: Settings) -> int:
+    """Run until a signal; to be asked to stop is a good end."""
+    async with until_signal() as received, embedded_server(settings, terminal.note) as server:
+        _greet(terminal, server, path, app)
+        if settings.database_url is not None:
+            terminal.note(f"not used here: the database URL from {origin('database_url')}")
+        await _run(terminal, server, path, app)
+    terminal.note(f"{received[0].name}: everything is stopped" if received else "stopped")
+    return 0
+
+
+def _greet(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) -> None:
+    verb = "started" if server.started_here else "was running already"
+    kind, spec = DEMO_TASK if path == DEMO_APP else _example(app)
+    terminal.note(f"PostgreSQL {server.version} {verb}: {server.data_dir}")
+    terminal.note(f"application {path}, types: {', '.join(app.registry.names())}")
+    terminal.note("in another terminal:")
+    terminal.note(f"  export TREADLE_DATABASE_URL='{server.url()}'")
+    terminal.note(f"  {program_name()} tasks enqueue {kind} '{json.dumps(spec)}' --wait")
+    terminal.note("Ctrl-C stops everything")
+
+
+def _example(app: Treadle) -> tuple[str, dict[str, object]]:
+    """The first type of an application, and the arguments that it must have."""
+    name = app.registry.names()[0]
+    definition = app.registry.get(name)
+    parameters = inspect.signature(definition.handler).parameters if definition else {}
+    needed = [
+        each.name
+        for each in parameters.values()
+        if each.default is each.empty
+        and each.kind is not each.VAR_KEYWORD
+        and definition is not None
+        and each.name != definition.context_name
+    ]
+    return name, dict.fromkeys(needed, "...")
+
+
+async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) -> None:
+    # Said on the command line, this wins over a URL that the application itself names.
+    database = ["--database-url", server.url()]
+    roles = [
+        Role("worker", ["worker", path, *database], "green"),
+        Role("reaper", ["reaper", *database], "yellow"),
+        Role("promoter", ["promoter", *database], "magenta"),
+    ]
+    queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
+    settings = {
+        "database_url": server.url(),
+        "listen_url": server.url(),
+        "queues": ",".join(queues),
+        "drain_s": "3",
+    }
+    if app.settings.log_format == "auto":
+        settings["log_format"] = "console"
+    async with anyio.create_task_group() as keepers:
+        for role in roles:
+            keepers.start_soon(_keep, terminal, role, settings)
+        keepers.start_soon(_keep_server, terminal, server)
+
+
+async def _keep(terminal: Terminal, role: Role, settings: Mapping[str, str]) -> None:
+    """Keep a process running: when it ends, start it again, later each time."""
+    pause = FIRST_PAUSE_S
+    while True:
+        began = anyio.current_time()
+        child = await start_child(role.name, role.arguments, settings=settings, output=PIPE)
+        reading = anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as readers:
+            readers.start_soon(_show_lines, terminal, role, child, reading)
+            try:
+                code = await child.process.wait()
+            finally:
+                await child.stop()
+                # Its last words are read; a pipe that its own children keep open is not waited for.
+                reading.deadline = anyio.current_time() + 1
+        if anyio.current_time() - began > WELL_AFTER_S:
+            pause = FIRST_PAUSE_S
+        terminal.note(f"{role.name} ended with code {code}; it starts again in {pause:g} s")
+        await anyio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+async def _show_lines(
+    terminal: Terminal, role: Role, child: Child, reading: anyio.CancelScope
+) -> None:
+    """Print what a process writes, line by line, until it closes its output."""
+    rest = b""
+    with reading:
+        assert child.process.stdout is not None
+        async for chunk in child.process.stdout:
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > LONGEST_LINE:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                terminal.line(role.name, line.decode(errors="replace"), role.style)
+    if rest:
+        terminal.line(role.name, rest.decode(errors="replace"), role.style)
+
+
+async def _keep_server(terminal: Terminal, server: EmbeddedServer) -> None:
+    """Whoever started the server may stop it while we work: then we start it."""
+    while True:
+        await anyio.sleep(LOOK_AT_SERVER_S)
+        if await to_thread.run_sync(lambda: server.running):
+            continue
+        terminal.note("PostgreSQL is gone; starting it again")
+        try:
+            await to_thread.run_sync(server.start)
+        except TreadleError as error:
+            terminal.note(f"PostgreSQL did not start: {error}")

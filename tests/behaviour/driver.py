@@ -1,0 +1,245 @@
+"""Drive the SQL interface by hand: enqueue, claim, age, reap, promote, and look at the rows.
+
+Everything goes through the functions that clients call. Only ageing, the clock and looking at
+tables need the superuser that the tests log in as.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from treadle.models import Claim, Enqueued, Promoted, Reaped
+
+Record = dict[str, Any]
+
+# Ahead of the real time, or standing still.
+_CLOCK = """
+create table if not exists public.test_clock (ahead interval, stopped_at timestamptz);
+grant select on public.test_clock to public;
+create or replace function treadle.clock() returns timestamptz language sql volatile as $$
+  select coalesce(
+    (select stopped_at from public.test_clock),
+    pg_catalog.clock_timestamp() + coalesce((select ahead from public.test_clock), interval '0')
+  )
+$$;
+"""
+
+
+class Driver:
+    """One connection to a test database, with the calls of producers, agents and operators."""
+
+    def __init__(self, url: str, stack: ExitStack) -> None:
+        self.url = url
+        self._stack = stack
+        self.conn = stack.enter_context(psycopg.connect(url, autocommit=True))
+
+    def another(self) -> Driver:
+        """A second session on the same database."""
+        return Driver(self.url, self._stack)
+
+    # What tests look at
+
+    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = self.conn.execute(query.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def value(self, query: str, *parameters: object) -> Any:
+        [[value]] = self.rows(query, *parameters)
+        return value
+
+    def records(self, query: str, *parameters: object) -> list[Record]:
+        with self.conn.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query.encode(), parameters).fetchall()
+
+    def task(self, task_id: UUID) -> Record:
+        [row] = self.records("select * from treadle.tasks where id = %s", task_id)
+        return row
+
+    def state_of(self, task_id: UUID) -> str:
+        return str(self.task(task_id)["status"])
+
+    def attempts(self, task_id: UUID) -> list[Record]:
+        query = "select * from treadle.attempts where task_id = %s order by ended_at"
+        return self.records(query, task_id)
+
+    def events(self, task_id: UUID) -> list[Record]:
+        return self.records("select * from treadle.events where task_id = %s order by id", task_id)
+
+    def contents(self) -> dict[str, list[str]]:
+        """Every row of every table, to show that nothing changed."""
+        tables = self.rows("select tablename from pg_tables where schemaname = 'treadle'")
+        found = {}
+        for (name,) in tables:
+            query = sql.SQL("select t::text from {} as t order by 1").format(
+                sql.Identifier("treadle", name)
+            )
+            found[name] = [row[0] for row in self.conn.execute(query).fetchall()]
+        return found
+
+    # Producers
+
+    def enqueue(
+        self,
+        spec: Record | None = None,
+        *,
+        queue: str = "default",
+        type: str = "code",
+        key: str | None = None,
+        **options: object,
+    ) -> UUID:
+        return self.enqueue_batch([spec or {}], queue=queue, type=type, keys=[key], **options)[0].id
+
+    def enqueue_batch(
+        self,
+        specs: Sequence[object],
+        *,
+        queue: str = "default",
+        type: str = "code",
+        keys: Sequence[str | None] | None = None,
+        **options: object,
+    ) -> list[Enqueued]:
+        rows = self.rows(
+            "select id, created from treadle.enqueue_batch(%s, %s, %s::jsonb[], %s, %s::text[])",
+            queue,
+            type,
+            [Jsonb(spec) for spec in specs],
+            Jsonb(options),
+            None if keys is None else list(keys),
+        )
+        return [Enqueued(*row) for row in rows]
+
+    def cancel(self, *ids: UUID, reason: str | None = None) -> list[str]:
+        query = "select verdict from treadle.cancel_tasks(%s, %s, 'tester')"
+        return [row[0] for row in self.rows(query, list(ids), reason)]
+
+    # Agents
+
+    def agent(self, name: str, **options: object) -> str:
+        given = "".join(f", p_{option} => %s" for option in options)
+        self.rows(f"select treadle.register_agent(%s{given})", name, *options.values())
+        return name
+
+    def claim(
+        self,
+        agent: str = "a",
+        limit: int = 1,
+        *,
+        queues: Sequence[str] = ("default",),
+        types: Sequence[str] | None = None,
+        start: bool = True,
+        token: UUID | None = None,
+        idle: bool = False,
+    ) -> list[Claim]:
+        rows = self.records(
+            "select * from treadle.claim_tasks(%s, %s, %s::text[], %s, %s, %s, %s)",
+            *(agent, list(queues), None if types is None else list(types)),
+            *(limit, start, token, idle),
+        )
+        return [Claim(token=row.pop("claim_token"), **row) for row in rows]
+
+    def claim_one(self, agent: str = "a", **options: Any) -> Claim:
+        [claim] = self.claim(agent, **options)
+        return claim
+
+    def start(self, claim: Claim) -> str:
+        return str(self._answer("start_tasks(%s, %s)", [claim.id], [claim.token]))
+
+    def heartbeat(self, claim: Claim, progress: object = None) -> str:
+        given = None if progress is None else [Jsonb(progress)]
+        call = "heartbeat_tasks(%s, %s, %s::jsonb[])"
+        return str(self._answer(call, [claim.id], [claim.token], given))
+
+    def complete(self, claim: Claim, output: object = None) -> str:
+        call = "complete_tasks(%s, %s, %s::jsonb[])"
+        return str(self._answer(call, [claim.id], [claim.token], [Jsonb(output)]))
+
+    def fail(
+        self,
+        claim: Claim,
+        error: str = "boom",
+        *,
+        failure_class: str = "error",
+        action: str | None = None,
+        retry_after: float | None = None,
+    ) -> str:
+        call = "fail_tasks(%s, %s, %s, %s, %s::text[], %s::float8[])"
+        pair = ([claim.id], [claim.token])
+        return str(
+            self._answer(call, *pair, [failure_class], [error], [action], [retry_after])
+        )
+
+    def release(self, claim: Claim) -> str:
+        return str(self._answer("release_tasks(%s, %s)", [claim.id], [claim.token]))
+
+    # Background processes and operators
+
+    def reap(self, limit: int = 100, skip: Sequence[UUID] = ()) -> list[Reaped]:
+        query = "select * from treadle.reap_claims(%s, %s::uuid[])"
+        return [Reaped(*row) for row in self.rows(query, limit, list(skip))]
+
+    def promote(self, limit: int = 1000, skip: Sequence[UUID] = ()) -> list[Promoted]:
+        query = "select * from treadle.promote_tasks(%s, %s::uuid[])"
+        return [Promoted(*row) for row in self.rows(query, limit, list(skip))]
+
+    def retry(
+        self, task_id: UUID, resolution: str = "retry", changes: Record | None = None
+    ) -> str:
+        query = "select treadle.retry_task(%s, %s, %s, 'tester', 'a note')"
+        return str(self.value(query, task_id, resolution, Jsonb(changes or {})))
+
+    # Time
+
+    def age_claim(self, task_id: UUID, by: timedelta) -> None:
+        """Make a claim look as if all of it had happened that much earlier."""
+        self.rows(
+            """
+            update treadle.tasks
+            set
+              claimed_at = claimed_at - given.age, started_at = started_at - given.age,
+              heartbeat_at = heartbeat_at - given.age, lease_until = lease_until - given.age
+            from (select %s as age) as given
+            where id = %s
+            """,
+            by,
+            task_id,
+        )
+
+    def expire(self, claim: Claim) -> Reaped:
+        """Let a claim run out and have the reaper take the task back."""
+        self.age_claim(claim.id, timedelta(hours=1))
+        [reaped] = [each for each in self.reap() if each.id == claim.id]
+        return reaped
+
+    def fall_due(self, task_id: UUID) -> None:
+        """Let the time of a waiting task come, and promote it."""
+        self.rows(
+            """
+            update treadle.tasks
+            set retry_at = retry_at - interval '60 days', run_at = run_at - interval '60 days'
+            where id = %s
+            """,
+            task_id,
+        )
+        assert task_id in [each.id for each in self.promote()]
+
+    def set_clock(self, ahead: timedelta, *, stopped: bool = False) -> None:
+        """Let treadle.clock() run so much ahead of the real time, or stand still there."""
+        self.rows("set client_min_messages = warning")
+        self.conn.execute(_CLOCK.encode())
+        self.rows("delete from public.test_clock")
+        stop = "clock_timestamp() + %s" if stopped else "null"
+        given = [ahead, ahead] if stopped else [ahead]
+        self.rows(f"insert into public.test_clock values (%s, {stop})", *given)
+
+    def _answer(self, call: str, *parameters: object) -> Any:
+        [row] = self.records(f"select * from treadle.{call}", *parameters)
+        return row["verdict"]

@@ -1,0 +1,131 @@
+"""`treadle doctor` tells what is well, what is not, and what to do about it."""
+
+import os
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import NO_SERVER, Conn
+from tests.conftest import OwnServer
+from treadle.db.migrate import migrate
+
+CHECKS = [
+    "connection", "server", "schema", "functions", "roles", "durability", "clock", "transactions",
+    "listen", "agents", "reaper", "promoter", "stuck", "vacuum",
+]  # fmt: skip
+
+
+def examine(cli: Cli, *arguments: str) -> dict[str, dict[str, str]]:
+    """The checks by name."""
+    return {each["check"]: each for each in cli("doctor", "--json", *arguments).json["items"]}
+
+
+def test_a_sound_server_passes(bare: Cli, own_server: OwnServer) -> None:
+    url = own_server().url()
+    migrate(url)
+
+    done = bare("doctor", "--json", "--database-url", url)
+
+    assert done.code == 0
+    assert done.json["ok"] is True
+    assert [each["check"] for each in done.json["items"]] == CHECKS
+    assert all(each["todo"] for each in done.json["items"] if each["status"] != "ok")
+
+
+def test_fsync_off_is_a_failure(bare: Cli, own_server: OwnServer) -> None:
+    url = own_server(fsync="off", full_page_writes="off").url()
+
+    done = bare("doctor", "--json", "--database-url", url)
+
+    found = {each["check"]: each for each in done.json["items"]}
+    assert done.code == 1
+    assert found["durability"]["status"] == "fail"
+    assert found["durability"]["found"] == "fsync off, full_page_writes off"
+    assert found["schema"]["status"] == "fail"
+    assert found["schema"]["todo"] == "Make it with: treadle db migrate"
+
+
+def test_a_server_that_does_not_answer_is_exit_code_6(bare: Cli) -> None:
+    done = bare("doctor", "--database-url", NO_SERVER)
+
+    assert done.code == 6
+    assert done.rows[1][:2] == ["connection", "fail"]
+    assert "hunter2" not in done.out + done.err
+
+
+def test_tasks_that_nobody_moves_are_told(cli: Cli, sync_conn: Conn) -> None:
+    tools.enqueue(sync_conn)
+    tools.claim(sync_conn)
+    sync_conn.execute("update treadle.tasks set lease_until = clock_timestamp() - interval '1 h'")
+    tools.enqueue(sync_conn, delay_s=5)
+    sync_conn.execute(
+        """
+        update treadle.tasks set run_at = clock_timestamp() - interval '1 h'
+        where status = 'pending'
+        """
+    )
+    sync_conn.execute("select treadle.pause_queue('default')")
+    tools.enqueue(sync_conn)
+
+    found = examine(cli)
+
+    assert found["agents"]["found"] == "1 alive, 1 tasks in hand"
+    assert found["reaper"]["status"] == found["promoter"]["status"] == "fail"
+    assert found["reaper"]["todo"].endswith("Start one: treadle reaper")
+    assert found["stuck"]["status"] == "warn"
+    assert "queue default is paused" in found["stuck"]["found"]
+
+
+def test_functions_of_another_release_are_told(cli: Cli, sync_conn: Conn) -> None:
+    sync_conn.execute("update treadle.code set checksum = 'other'")
+
+    found = examine(cli)
+
+    assert found["functions"]["status"] == "fail"
+    assert "treadle db migrate" in found["functions"]["todo"]
+
+
+def test_an_old_transaction_is_a_warning(
+    cli: Cli, sync_conn: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("treadle.db.checks.OLD_TRANSACTION", timedelta(0))
+    with sync_conn.transaction():
+        sync_conn.execute("select 1")
+
+        found = examine(cli)
+
+    assert found["transactions"]["status"] == "warn"
+    assert "pg_stat_activity" in found["transactions"]["todo"]
+
+
+def test_a_plain_login_sees_what_it_may(cli: Cli, database_url: str, sync_conn: Conn) -> None:
+    worker, stranger = f"worker_{os.getpid()}", f"nobody_{os.getpid()}"
+    sync_conn.execute(f"create role {worker} login in role treadle_worker".encode())
+    sync_conn.execute(f"create role {stranger} login".encode())
+    try:
+        urls = [psycopg.conninfo.make_conninfo(database_url, user=u) for u in (worker, stranger)]
+        known, unknown = (examine(cli, "--database-url", url) for url in urls)
+    finally:
+        sync_conn.execute(f"drop role {worker}, {stranger}".encode())
+
+    assert known["roles"]["found"] == "treadle_worker"
+    assert known["schema"]["status"] == "ok"
+    assert known["agents"]["status"] == "warn"
+    assert "treadle_observer" in known["agents"]["todo"]
+    assert unknown["roles"]["status"] == "fail"
+
+
+def test_polling_only_needs_no_echo(cli: Cli) -> None:
+    assert examine(cli)["listen"]["found"] == "a notification came back"
+    off = cli("doctor", "--json", env={"TREADLE_NOTIFY": "off"}).json["items"]
+    assert {"check": "listen", "status": "ok", "found": "off: workers poll", "todo": None} in off
+
+
+def test_a_health_file_that_is_not_there_is_a_failure(bare: Cli) -> None:
+    done = bare("doctor", "--health-file", "nothing")
+
+    assert done.code == 1
+    assert done.rows[1][:2] == ["health", "fail"]

@@ -1,0 +1,109 @@
+"""Help says what a command does, shows an example, and does not wait for the database driver."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from treadle import __version__
+from treadle.cli import SECTIONS, load
+
+NAMES = {name: text for section in SECTIONS.values() for name, text in section.items()}
+HEAVY = ("psycopg", "pydantic", "structlog", "rich", "anyio")
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its words, nouns and verbs alike."""
+    for name in NAMES:
+        command = load(name)
+        yield (name,), command
+        for verb, inner in getattr(command, "commands", {}).items():
+            yield (name, verb), inner
+
+
+ALL = list(commands())
+
+
+@pytest.mark.parametrize(("words", "command"), ALL, ids=[" ".join(words) for words, _ in ALL])
+def test_help_begins_with_what_it_does_and_an_example(
+    words: tuple[str, ...], command: Any, bare: Cli
+) -> None:
+    shown = bare(*words, "--help")
+
+    assert shown.code == 0
+    first, rest = command.help.strip().split("\n", 1)
+    assert first.endswith(".")
+    assert "Example" in rest
+    assert f"treadle {' '.join(words)}" in shown.out.replace("Usage: root", "Usage: treadle")
+
+
+def test_the_commands_that_were_asked_for_are_there() -> None:
+    words = {" ".join(words) for words, _ in ALL}
+
+    assert words >= {
+        "demo", "dev", "worker", "reaper", "promoter", "doctor",
+        "db migrate", "db status", "db verify", "db sql",
+        "tasks list", "tasks show", "tasks enqueue", "tasks cancel", "tasks retry", "tasks wait",
+        "dead list", "dead show", "dead retry", "dead cancel", "dead modify",
+        "agents list", "agents drain", "agents activate", "agents offline",
+        "queues list", "queues pause", "queues resume", "queues define", "queues stuck",
+        "config show", "config check",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_list_of_commands_says_what_each_says_itself(name: str) -> None:
+    assert load(name).help.strip().splitlines()[0] == NAMES[name]
+
+
+def test_treadle_alone_shows_help_with_three_examples(bare: Cli) -> None:
+    shown = bare()
+
+    assert shown.code == 0
+    assert shown.out == bare("--help").out
+    examples = shown.out.split("Examples:")[1].split("Options:")[0]
+    assert examples.count("  treadle ") == 3
+
+
+def test_the_version_is_that_of_the_package(bare: Cli) -> None:
+    assert bare("--version").out == f"treadle {__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from treadle.cli import app\n"
+        "try: app(['--help'], prog_name='treadle')\n"
+        "except SystemExit: pass\n"
+        f"sys.exit(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert "Look and act:" in done.stdout
+    assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["task"], "tasks"), (["dcotor"], "doctor"), (["queues", "resme"], "resume")],
+)
+def test_a_misspelt_command_is_a_usage_error_with_a_suggestion(
+    words: list[str], meant: str, bare: Cli
+) -> None:
+    wrong = bare(*words)
+
+    assert wrong.code == 2
+    assert "Did you mean" in wrong.err
+    assert meant in wrong.err
+    assert wrong.out == ""
+
+
+def test_an_unknown_option_is_a_usage_error(bare: Cli) -> None:
+    wrong = bare("tasks", "list", "--colour")
+
+    assert wrong.code == 2
+    assert "--colour" in wrong.err

@@ -1,0 +1,128 @@
+"""Every read gives one JSON document with the names of the views, times in UTC and whole ids."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import Conn
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+@pytest.fixture
+def filled(sync_conn: Conn) -> dict[str, str]:
+    """A database with a task of each kind to show."""
+    return {
+        "completed": tools.complete(sync_conn, {"words": 182}),
+        "dead": tools.dead_letter(sync_conn, error="Traceback\nValueError: boom"),
+        "ready": tools.enqueue(sync_conn, {"n": 1}, title="a title"),
+    }
+
+
+def times(value: Any) -> list[str]:
+    """Every value under a name that ends in _at."""
+    if isinstance(value, list):
+        return [found for each in value for found in times(each)]
+    if not isinstance(value, dict):
+        return []
+    own = [each for name, each in value.items() if name.endswith("_at") and each is not None]
+    return own + times(list(value.values()))
+
+
+LISTS = {
+    "tasks list": {"id", "queue", "type", "status", "priority", "attempt", "created_at"},
+    "dead list": {"task_id", "class", "reason", "attempts", "poison_pill", "history"},
+    "agents list": {"agent_id", "status", "alive", "current_tasks", "heartbeat_at"},
+    "queues list": {"queue", "paused", "ready", "in_flight", "oldest_ready_age", "dead_letters"},
+    "queues stuck": {"reason", "status", "queue", "type", "tasks", "since", "example_id"},
+    "config show": {"name", "value", "origin", "description"},
+    "db status": {"version", "name", "state", "applied_at", "applied_by"},
+    "doctor": {"check", "status", "found", "todo"},
+}
+
+
+@pytest.mark.parametrize("words", LISTS)
+def test_a_list_is_an_object_with_items(
+    words: str, cli: Cli, filled: dict[str, str], sync_conn: Conn
+) -> None:
+    if words == "queues stuck":
+        sync_conn.execute("select treadle.pause_queue('default')")
+
+    shown = cli(*words.split(), "--json").json
+
+    assert shown["items"]
+    for item in shown["items"]:
+        assert item.keys() >= LISTS[words]
+    assert all(TIME.fullmatch(each) for each in times(shown))
+
+
+def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
+    cli: Cli, filled: dict[str, str]
+) -> None:
+    shown = cli("tasks", "show", filled["dead"], "--json").json
+
+    assert shown["id"] == filled["dead"]
+    assert shown["status"] == "dead_lettered"
+    assert shown["why"] == "gave up after attempt 1 of 3: error: ValueError: boom"
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
+    assert shown["attempts"][0]["error"] == "Traceback\nValueError: boom"
+    assert times(shown)
+    assert all(TIME.fullmatch(each) for each in times(shown))
+
+
+def test_a_dead_letter_has_its_history_in_utc(cli: Cli, filled: dict[str, str]) -> None:
+    shown = cli("dead", "show", filled["dead"], "--json", env={"PGTZ": "Asia/Tokyo"}).json
+
+    assert shown["task_id"] == filled["dead"]
+    assert [each["class"] for each in shown["history"]] == ["error"]
+    assert all(TIME.fullmatch(each) for each in times(shown))
+
+
+def test_an_awaited_task_has_its_output(cli: Cli, filled: dict[str, str]) -> None:
+    shown = cli("tasks", "wait", filled["completed"], "--json").json
+
+    assert shown == {"id": filled["completed"], "status": "completed", "output": {"words": 182}}
+
+
+def test_an_awaited_task_that_failed_has_the_reason(cli: Cli, filled: dict[str, str]) -> None:
+    failed = cli("tasks", "wait", filled["dead"], "--json")
+
+    assert failed.code == 8
+    assert failed.json["status"] == "dead_lettered"
+    assert failed.json["failure_class"] == "error"
+    assert failed.err.startswith("error: ")
+
+
+def test_an_enqueued_task_has_its_id_and_whether_it_is_new(cli: Cli) -> None:
+    arguments = ("tasks", "enqueue", "code", "--key", "k", "--json")
+
+    first, second = cli(*arguments).json, cli(*arguments).json
+
+    assert first["created"] is True
+    assert second == {"id": first["id"], "created": False}
+
+
+def test_the_schema_tells_its_state(cli: Cli) -> None:
+    assert cli("db", "migrate", "--json").json["changed"] is False
+    assert cli("db", "status", "--json").json["current"] is True
+    assert cli("config", "check", "--json").json == {"ok": True, "problems": []}
+
+
+def test_a_schema_that_was_changed_by_hand_is_told(cli: Cli, sync_conn: Conn) -> None:
+    sync_conn.execute("create table treadle.strange ()")
+
+    found = cli("db", "verify", "--json")
+
+    assert found.code == 1
+    assert found.json["ok"] is False
+    assert any("treadle.strange is unexpected" in each for each in found.json["problems"])
+
+
+def test_characters_of_any_language_and_large_numbers_survive(cli: Cli, sync_conn: Conn) -> None:
+    spec = {"text": "naïve 日本 \u009b", "number": 2**70}
+    task = tools.enqueue(sync_conn, spec)
+
+    assert cli("tasks", "show", task, "--json").json["spec"] == spec

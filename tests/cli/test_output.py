@@ -1,0 +1,90 @@
+"""A table with colours on a terminal, tab-separated text in a pipe, and nothing that steers."""
+
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import Conn
+from treadle.cli import out
+
+EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\n\u202eabc"
+
+
+@pytest.mark.parametrize(
+    "words", ["tasks list", "dead list", "agents list", "queues list", "config show", "db status"]
+)
+def test_in_a_pipe_every_line_has_the_same_columns(words: str, cli: Cli, sync_conn: Conn) -> None:
+    tools.dead_letter(sync_conn, error=EVIL)
+
+    shown = cli(*words.split())
+
+    assert shown.code == 0
+    head, *rows = shown.rows
+    assert rows
+    assert len(head) > 2
+    assert {len(row) for row in rows} == {len(head)}
+    assert "\x1b" not in shown.out
+
+
+def test_in_a_pipe_ids_and_times_are_whole(cli: Cli, sync_conn: Conn) -> None:
+    task = tools.enqueue(sync_conn, title="a title")
+
+    head, row = cli("tasks", "list").rows
+
+    shown = dict(zip(head, row, strict=True))
+    assert shown["id"] == task
+    assert shown["status"] == "ready"
+    assert shown["about"] == "a title"
+    assert shown["created"].endswith("Z")
+
+
+def test_what_is_not_the_result_goes_to_stderr(cli: Cli) -> None:
+    shown = cli("tasks", "list")
+
+    assert len(shown.rows) == 1
+    assert shown.err == "no task matches\n"
+
+
+def test_ids_alone_can_be_passed_on(cli: Cli, sync_conn: Conn) -> None:
+    tasks = [tools.enqueue(sync_conn) for _ in range(3)]
+
+    assert cli("tasks", "list", "-q").out.split() == tasks[::-1]
+
+
+def test_a_terminal_shows_mark_word_and_colour(database_url: str, sync_conn: Conn) -> None:
+    tools.dead_letter(sync_conn, error=EVIL)
+    task = tools.complete(sync_conn, 1)
+    tools.enqueue(sync_conn, title="\x1b[31m[bold]x[/bold]")
+
+    shown = tools.on_terminal("tasks", "list", TREADLE_DATABASE_URL=database_url)
+
+    assert "\x1b[32m✓ completed" in shown
+    assert "\x1b[35m† dead_lettered" in shown
+    assert f"…{task[-8:]}" in shown
+    assert " ago" in shown
+    assert "\\x1b[31m[bold]x[/bold]" in shown
+    assert "\\x202eabc" in shown
+    for evil in ("\x1b]0;", "\x1b[31m", "\x07", "\u202e"):
+        assert evil not in shown
+
+
+def test_no_color_means_no_escape_codes(database_url: str, sync_conn: Conn) -> None:
+    task = tools.dead_letter(sync_conn, error=EVIL)
+    settings = {"TREADLE_DATABASE_URL": database_url, "NO_COLOR": "1"}
+
+    shown = tools.on_terminal("tasks", "show", task, **settings)
+
+    assert "† dead_lettered" in shown
+    assert "gave up after attempt 1 of 3" in shown
+    assert "ATTEMPT" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0421, "42ms"), (1.23, "1.2s"), (59.9, "59s"), (60, "1m"), (125, "2m 5s"),
+     (3600, "1h"), (7260, "2h 1m"), (90_000, "1d 1h"), (None, "-")],
+)  # fmt: skip
+def test_a_duration_has_one_or_two_units(seconds: float | None, words: str) -> None:
+    assert out.length(seconds) == words

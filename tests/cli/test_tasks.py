@@ -1,0 +1,138 @@
+"""`treadle tasks`: find tasks, put them on queues, cancel, retry and explain them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import NO_TASK, Conn
+
+
+def spec_of(conn: Conn, task_id: str) -> object:
+    found = conn.execute("select spec from treadle.tasks where id = %s", (task_id,)).fetchone()
+    assert found is not None
+    return found[0]
+
+
+def test_arguments_come_as_text_from_a_file_or_from_stdin(
+    cli: Cli, sync_conn: Conn, folder: Path
+) -> None:
+    (folder / "spec.json").write_text('{"n": 2}')
+
+    made = [
+        cli("tasks", "enqueue", "code", '{"n": 1}'),
+        cli("tasks", "enqueue", "code", "@spec.json"),
+        cli("tasks", "enqueue", "code", "-", stdin='{"n": 3}'),
+        cli("tasks", "enqueue", "code"),
+    ]
+
+    assert [spec_of(sync_conn, each.out.strip()) for each in made] == [
+        {"n": 1}, {"n": 2}, {"n": 3}, {},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["code", "[1]"], 2, "must be a JSON object, not list"),
+        (["code", "{"], 2, "spec is not JSON"),
+        (["code", "@nothing.json"], 2, "nothing.json cannot be read"),
+        (["code", '{"a": NaN}'], 2, "spec"),
+        (["code", '{"a": "\\u0000"}'], 2, "spec"),
+        (["code", "[" * 10_000 + "]" * 10_000], 2, "spec is not JSON"),
+        (["code", "--priority", "101"], 2, "priority must be 0"),
+        (["code", "--delay", "-1"], 2, "delay"),
+        (["code", "--key", ""], 2, "idempotency_key"),
+        (["code", "--queue", "nowhere"], 3, "there is no queue 'nowhere'"),
+        (["cdoe"], 3, "there is no task type 'cdoe'"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(
+    arguments: list[str], code: int, said: str, cli: Cli
+) -> None:
+    refused = cli("tasks", "enqueue", *arguments)
+
+    assert refused.code == code
+    assert said in refused.err
+    assert cli("tasks", "list", "--json").json == {"items": []}
+
+
+def test_options_of_a_task_are_kept(cli: Cli) -> None:
+    options = ["--priority", "3", "--delay", "60", "--title", "t", "--max-attempts", "7"]
+
+    task = cli("tasks", "enqueue", "code", *options).out.strip()
+
+    shown = cli("tasks", "show", task, "--json").json
+    assert (shown["priority"], shown["title"], shown["max_attempts"]) == (3, "t", 7)
+    assert shown["status"] == "pending"
+    assert shown["why"].startswith("starts in 5")
+
+
+def test_the_same_content_is_enqueued_once_with_dedupe(cli: Cli) -> None:
+    first, second, other = (
+        cli("tasks", "enqueue", "code", spec, "--dedupe").out
+        for spec in ('{"n": 1}', '{"n": 1}', '{"n": 2}')
+    )
+
+    assert first == second != other
+
+
+def test_a_list_can_be_narrowed(cli: Cli, sync_conn: Conn) -> None:
+    completed, ready = tools.complete(sync_conn, 1), tools.enqueue(sync_conn)
+
+    assert cli("tasks", "list", "-q", "--status", "ready").out.split() == [ready]
+    assert cli("tasks", "list", "-q", "--status", "completed").out.split() == [completed]
+    assert cli("tasks", "list", "-q", "--type", "review").out == ""
+    assert cli("tasks", "list", "-q", "-n", "1").out.split() == [ready]
+
+
+def test_a_state_that_does_not_exist_is_told(cli: Cli) -> None:
+    wrong = cli("tasks", "list", "--status", "compleated")
+
+    assert wrong.code == 2
+    assert "Did you mean completed?" in wrong.err
+
+
+def test_the_end_of_an_id_is_enough(cli: Cli, sync_conn: Conn) -> None:
+    task = tools.enqueue(sync_conn)
+
+    for text in (task, task[-6:], f"…{task[-8:]}", task.upper()):
+        assert cli("tasks", "show", text, "--json").json["id"] == task
+    assert cli("tasks", "show", task[-5:]).code == 2
+    assert cli("tasks", "show", "0" * 12).code == 3
+
+
+def test_show_says_why_nothing_happens(cli: Cli, sync_conn: Conn) -> None:
+    task = tools.enqueue(sync_conn)
+
+    assert "no live agent serves queue default" in cli("tasks", "show", task).out
+    cli("queues", "pause", "default", "--reason", "provider is down")
+    assert "queue default is paused: provider is down" in cli("tasks", "show", task).out
+
+
+def test_cancel_says_what_became_of_each(cli: Cli, sync_conn: Conn) -> None:
+    ready, completed = tools.enqueue(sync_conn, priority=90), tools.complete(sync_conn, 1)
+
+    done = cli("tasks", "cancel", ready, completed, "--reason", "enough", "--json")
+
+    assert done.code == 4
+    assert done.json["items"] == [
+        {"id": ready, "verdict": "cancelled"},
+        {"id": completed, "verdict": "ended"},
+    ]
+    assert cli("tasks", "cancel", ready).rows[1] == [ready, "already"]
+    assert cli("tasks", "show", ready, "--json").json["why"] == "enough"
+    assert cli("tasks", "cancel", NO_TASK).code == 3
+
+
+def test_one_task_that_cannot_be_retried_does_not_stop_the_others(
+    cli: Cli, sync_conn: Conn
+) -> None:
+    completed, dead = tools.complete(sync_conn, 1), tools.dead_letter(sync_conn)
+
+    done = cli("tasks", "retry", completed, dead, NO_TASK)
+
+    assert done.code == 4
+    assert [row[:2] for row in done.rows[1:]] == [[completed, ""], [dead, "ready"], [NO_TASK, ""]]
+    assert tools.status(sync_conn, dead) == "ready"

@@ -1,0 +1,82 @@
+"""The application that the tests run in processes of their own.
+
+Handlers note what they do in the plain table `effects` of the test's database.
+"""
+
+import os
+import signal
+import time
+
+import anyio
+
+from treadle import Context, Treadle
+from treadle.tasks import RetryPolicy
+
+EFFECTS = """
+    create table effects (
+      id bigint generated always as identity,
+      task_id uuid not null,
+      what text not null,
+      agent text not null,
+      attempt integer not null,
+      at timestamptz not null default clock_timestamp()
+    )
+"""
+NOTE = "insert into effects (task_id, what, agent, attempt) values (%s, %s, %s, %s)"
+SOON: RetryPolicy = {
+    "strategy": "fixed",
+    "initial_delay_s": 0.1,
+    "jitter": False,
+    "poison": False,
+}
+
+
+def make_app(url: str | None = None) -> Treadle:
+    """The application: for a worker by its settings, for a test on its database."""
+    app = Treadle(url)
+
+    async def note(ctx: Context, what: str) -> None:
+        async with (await app.gateway()).connection() as conn:
+            await conn.execute(NOTE, (ctx.task.id, what, ctx.agent, ctx.attempt))
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def nap(ctx: Context, naps: list[float]) -> str:
+        """Sleep as long as this attempt should; the last of the naps goes for all later ones."""
+        await note(ctx, "begin")
+        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        await note(ctx, "end")
+        return ctx.agent
+
+    @app.task(max_attempts=10, retry=SOON)
+    def doze(ctx: Context, naps: list[float]) -> str:
+        """The same in a thread that cannot be interrupted."""
+        time.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        return ctx.agent
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def pay(ctx: Context, naps: list[float]) -> None:
+        """Write and complete in one transaction, with a nap between the two."""
+        async with ctx.transaction(output=ctx.agent) as conn:
+            await conn.execute(NOTE, (ctx.task.id, "paid", ctx.agent, ctx.attempt))
+            await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def pay_or_die(ctx: Context) -> None:
+        """Be killed between the write and the commit, the first time."""
+        async with ctx.transaction(output=ctx.agent) as conn:
+            await conn.execute(NOTE, (ctx.task.id, "paid", ctx.agent, ctx.attempt))
+            if ctx.attempt == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    @app.task(max_attempts=3, retry=SOON)
+    async def stumble(ctx: Context) -> str:
+        """Fail once."""
+        ctx.log.info("task.stumbling", text="two\nlines and \x1b[31mcolour")
+        if ctx.attempt == 1:
+            raise ValueError("not at first")
+        return ctx.agent
+
+    return app
+
+
+app = make_app()

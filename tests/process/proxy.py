@@ -1,0 +1,122 @@
+"""Stand between a client and PostgreSQL: count its requests, and lose answers on purpose."""
+
+import asyncio
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, Self
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+READY = b"Z"
+When = Literal["before", "after"]
+
+
+class Proxy:
+    """A Unix socket that leads to the server of a URL."""
+
+    def __init__(self, url: str) -> None:
+        self._target = conninfo_to_dict(url)
+        self._folder = Path(tempfile.mkdtemp(prefix="tp-"))
+        self._plans: list[tuple[bytes, When]] = []
+        self._links: set[asyncio.Task[None]] = set()
+        self.requests = 0
+        self.lost: list[bytes] = []
+        self.url = make_conninfo(url, host=str(self._folder), port=5432)
+
+    def lose(self, needle: str, when: When = "after") -> None:
+        """Cut the connection of the next request with this text: before or after it is done."""
+        self._plans.append((needle.encode(), when))
+
+    async def __aenter__(self) -> Self:
+        path = self._folder / ".s.PGSQL.5432"
+        self._server = await asyncio.start_unix_server(self._serve, path=path)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for link in self._links:
+            link.cancel()
+        await asyncio.gather(*self._links, return_exceptions=True)
+        shutil.rmtree(self._folder)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = str(self._target.get("host") or "localhost"), self._target.get("port") or 5432
+        if host.startswith("/"):
+            return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        return await asyncio.open_connection(host, int(port))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._links.add(task)
+        link = _Link(self, (reader, writer), await self._connect())
+        try:
+            await link.run()
+        finally:
+            self._links.discard(task)
+
+    def planned(self, request: bytes) -> When | None:
+        """What is planned for this request; a plan is used once."""
+        for plan in self._plans:
+            if plan[0] in request:
+                self._plans.remove(plan)
+                return plan[1]
+        return None
+
+
+class _Link:
+    """One connection of a client and the one behind it."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self._proxy = proxy
+        self._client, self._to_client = client
+        self._server, self._to_server = server
+        self._request = b""
+        self._losing = False
+
+    async def run(self) -> None:
+        both = [asyncio.ensure_future(self._up()), asyncio.ensure_future(self._down())]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in both:
+                each.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            for writer in (self._to_client, self._to_server):
+                writer.close()
+
+    async def _up(self) -> None:
+        with suppress(ConnectionError):
+            while data := await self._client.read(65536):
+                self._request += data
+                plan = None if self._losing else self._proxy.planned(self._request)
+                if plan == "before":
+                    self._proxy.lost.append(self._request)
+                    return
+                self._losing = self._losing or plan == "after"
+                self._to_server.write(data)
+                await self._to_server.drain()
+
+    async def _down(self) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await self._server.readexactly(5)
+                body = await self._server.readexactly(int.from_bytes(head[1:]) - 4)
+                if not self._losing:
+                    self._to_client.write(head + body)
+                    await self._to_client.drain()
+                if head[:1] != READY:
+                    continue
+                # The transaction is committed: now the answer can get lost.
+                if self._losing:
+                    self._proxy.lost.append(self._request)
+                    return
+                self._proxy.requests += 1
+                self._request = b""

@@ -1,0 +1,112 @@
+"""`treadle dev` keeps everything running for daily work, and stops it when asked."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process import programs
+from treadle.db.embedded import EmbeddedServer
+
+APP = "examples.hello:app"
+# An application with a database of its own in its code, which dev must leave alone.
+OWN_URL = """
+from treadle import Treadle
+app = Treadle("postgresql://localhost:1/production")
+
+@app.task(queue="mail")
+def where(depth: int = 1) -> str:
+    return app.url
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(pg_bin: Path | None) -> Iterator[Path]:
+    if pg_bin is not None:
+        pytest.skip("dev runs on the embedded PostgreSQL only")
+    with programs.data_folder() as place:
+        yield place
+
+
+def url_from(dev: programs.Program) -> str:
+    """The URL that dev tells people to export."""
+    return dev.until(r"export TREADLE_DATABASE_URL='(.+)'").group(1)
+
+
+def pid_of_worker(dev: programs.Program) -> int:
+    """Wait for a worker that has started; its name has its pid."""
+    return int(dev.until(r"worker .*worker\.started .*agent=\S*\.(\d+)\.\w+").group(1))
+
+
+def enqueue(url: str, *words: str) -> str:
+    """The result of a task that was enqueued from another terminal."""
+    env = programs.environment(Path("/nowhere"), TREADLE_DATABASE_URL=url)
+    done = programs.run((*programs.PROGRAM, "tasks", "enqueue", *words, "--wait"), env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.requirement("B12")
+def test_it_runs_tasks_mends_what_dies_and_stops_on_sigterm(folder: Path) -> None:
+    dev = programs.Program("dev", APP, env=programs.environment(folder))
+    url = url_from(dev)
+    worker = pid_of_worker(dev)
+
+    assert "Hello, Ada!" in enqueue(url, "hello", '{"name": "Ada"}')
+    os.kill(worker, signal.SIGKILL)
+    dev.until("worker ended with code -9; it starts again in 0.5 s")
+    assert pid_of_worker(dev) != worker
+    assert "Hello, Eve!" in enqueue(url, "hello", '{"name": "Eve"}')
+    EmbeddedServer(folder).stop("immediate")
+    dev.until("PostgreSQL is gone; starting it again")
+    assert "Hello, Zoe!" in enqueue_when_back(url)
+
+    assert dev.end(signal.SIGTERM) == 0
+    assert "SIGTERM: everything is stopped" in dev.lines[-1]
+    assert any(line.startswith("worker") and "worker.stopped" in line for line in dev.lines)
+    assert programs.left_running(folder) == []
+
+
+def enqueue_when_back(url: str) -> str:
+    """As enqueue, once the server answers again."""
+    env = programs.environment(Path("/nowhere"), TREADLE_DATABASE_URL=url)
+    words = ("tasks", "enqueue", "hello", '{"name": "Zoe"}', "--wait")
+    for _ in range(20):
+        done = programs.run((*programs.PROGRAM, *words), env)
+        if done.returncode != 6:
+            break
+    return done.stdout
+
+
+def test_the_application_works_on_the_embedded_server_whatever_its_code_says(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(OWN_URL)
+    env = programs.environment(folder, PYTHONPATH=str(tmp_path), DATABASE_URL="postgresql:///no")
+    dev = programs.Program("dev", "shop:app", env=env)
+    url = url_from(dev)
+    dev.until("tasks enqueue where '{}' --wait")
+    dev.until("not used here: the database URL from environment DATABASE_URL")
+
+    assert url in enqueue(url, "where", "--queue", "mail")
+
+    assert dev.end(signal.SIGINT) == 0
+    assert programs.left_running(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("examples.helo:app", "there is no module 'examples.helo'"),
+        ("examples.hello:ap", "has no 'ap'"),
+        ("tests.process.programs:ROOT", "Treadle application"),
+    ],
+)
+def test_a_wrong_path_is_told_before_anything_starts(path: str, said: str, folder: Path) -> None:
+    done = programs.run((*programs.PROGRAM, "dev", path), programs.environment(folder))
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "│" not in done.stdout

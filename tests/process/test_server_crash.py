@@ -1,0 +1,112 @@
+"""PostgreSQL crashes under load and comes back: nothing acknowledged is lost, nothing doubled."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import anyio
+import psycopg
+import pytest
+
+from tests.conftest import OwnServer
+from tests.process.apps import EFFECTS, make_app
+from tests.process.support import APP, Child, all_completed, rows, until
+from treadle import Treadle, Unavailable
+from treadle.db.embedded import EmbeddedServer
+from treadle.db.migrate import migrate
+
+QUICK = {"heartbeat_s": 1, "claim_ttl_s": 2, "slots": 5, "poll_s": 1}
+
+
+@pytest.fixture
+def server(own_server: OwnServer) -> EmbeddedServer:
+    """A server that may crash, with the schema."""
+    made = own_server()
+    migrate(made.url())
+    return made
+
+
+@pytest.fixture
+async def app(server: EmbeddedServer) -> AsyncIterator[Treadle]:
+    """The application on that server."""
+    with psycopg.connect(server.url(), autocommit=True) as conn:
+        conn.execute(EFFECTS)
+    async with make_app(server.url()) as made:
+        await (await made.gateway()).declare_types(made.registry.declaration(), ["default"])
+        yield made
+
+
+@pytest.fixture
+def children(server: EmbeddedServer, tmp_path: Path) -> Iterator[list[Child]]:
+    """Two workers, a reaper and a promoter."""
+    commands = [["worker", APP], ["worker", APP], ["reaper"], ["promoter"]]
+    made = [
+        Child(command, log=tmp_path / f"{n}.log", database_url=server.url(), **QUICK)
+        for n, command in enumerate(commands)
+    ]
+    yield made
+    for child in made:
+        child.end()
+
+
+class Producer:
+    """Enqueues without end; a call that was not acknowledged is repeated with its key."""
+
+    def __init__(self, app: Treadle, name: str) -> None:
+        self._app = app
+        self._name = name
+        self.acknowledged: list[UUID] = []
+        self.refused = 0
+        self.stopped = False
+
+    async def run(self) -> None:
+        while not self.stopped:
+            key = f"{self._name}-{len(self.acknowledged)}"
+            try:
+                handle = await self._app.enqueue("pay", {"naps": [0]}, key=key)
+            except Unavailable:
+                self.refused += 1
+                await anyio.sleep(0.05)
+            else:
+                self.acknowledged.append(handle.id)
+                await anyio.sleep(0.005)
+
+
+async def test_every_acknowledged_task_is_done_once_although_the_server_crashes_twice(
+    server: EmbeddedServer, app: Treadle, children: list[Child]
+) -> None:
+    for child in children[:2]:
+        await child.logged("worker.started")
+    producers = [Producer(app, "left"), Producer(app, "right")]
+
+    async with anyio.create_task_group() as group:
+        for producer in producers:
+            group.start_soon(producer.run)
+        for _ in range(2):
+            before = [len(producer.acknowledged) for producer in producers]
+            await anyio.sleep(0.7)
+            await anyio.to_thread.run_sync(server.stop, "immediate")
+            await anyio.sleep(0.2)
+            await anyio.to_thread.run_sync(server.start)
+            await until(
+                lambda: all(
+                    len(producer.acknowledged) > count
+                    for producer, count in zip(producers, before, strict=True)  # noqa: B023
+                ),
+                within=10,
+            )
+        for producer in producers:
+            producer.stopped = True
+
+    acknowledged = {task for producer in producers for task in producer.acknowledged}
+    async with await psycopg.AsyncConnection.connect(server.url(), autocommit=True) as conn:
+        stored = {task for (task,) in await rows(conn, "select id from treadle.tasks")}
+        assert acknowledged <= stored
+        await all_completed(conn, len(stored))
+        paid = [task for (task,) in await rows(conn, "select task_id from effects")]
+        assert len(paid) == len(set(paid)) == len(stored)
+
+    assert all(producer.refused for producer in producers)
+    assert len(acknowledged) > 100
+    # They came back by themselves.
+    assert all(child.running for child in children)

@@ -1,0 +1,98 @@
+"""A worker takes tasks ahead to stay busy, but does not hoard them."""
+
+import anyio
+import pytest
+
+from tests.worker.support import Conn, rows, run_all, statuses, until, working
+from treadle import Context, Treadle
+
+pytestmark = pytest.mark.requirement("F8")
+
+
+async def test_two_workers_share_long_tasks_and_give_back_what_they_took_ahead(
+    app: Treadle, conn: Conn
+) -> None:
+    release = anyio.Event()
+
+    @app.task()
+    async def hold() -> None:
+        await release.wait()
+
+    await hold.enqueue_many([{}] * 8)
+
+    async def shared() -> bool:
+        found = await rows(
+            conn,
+            """
+            select coalesce(agent_id, '-'), status, attempt, count(*)
+            from treadle.tasks group by 1, 2, 3 order by 1
+            """,
+        )
+        return found == [("-", "ready", 0, 4), ("a", "running", 1, 2), ("b", "running", 1, 2)]
+
+    async with (
+        working(app, agent="a", slots=2, claim_ttl_s=1, heartbeat_s=5),
+        working(app, agent="b", slots=2, claim_ttl_s=1, heartbeat_s=5),
+    ):
+        await until(shared)
+        release.set()
+        await until(lambda: _all_done(conn, 8))
+
+    assert await rows(conn, "select task_id from treadle.attempts") == []
+
+
+async def test_with_short_tasks_a_worker_claims_more_than_its_slots_at_once(
+    app: Treadle, conn: Conn
+) -> None:
+    @app.task()
+    async def nothing() -> None:
+        return None
+
+    await nothing.enqueue_many([{}] * 300)
+
+    await run_all(app, slots=2)
+
+    claims = await rows(conn, "select last_token, count(*) from treadle.tasks group by 1")
+    assert max(count for _, count in claims) > 10
+
+
+async def test_without_prefetch_a_worker_claims_only_what_it_can_start(
+    app: Treadle, conn: Conn
+) -> None:
+    @app.task()
+    async def nothing() -> None:
+        return None
+
+    await nothing.enqueue_many([{}] * 50)
+
+    await run_all(app, slots=2, prefetch=0)
+
+    claims = await rows(conn, "select last_token, count(*) from treadle.tasks group by 1")
+    assert max(count for _, count in claims) <= 2
+    assert sum(count for _, count in claims) == 50
+
+
+async def test_a_claim_taken_ahead_is_not_lost_while_others_run(app: Treadle, conn: Conn) -> None:
+    """Claims wait longer than their ttl for a slot: they are given back in time, not reaped."""
+    attempts = []
+
+    @app.task()
+    async def linger(ctx: Context) -> None:
+        attempts.append(ctx.attempt)
+        await anyio.sleep(0.6)
+
+    await linger.enqueue_many([{}] * 4)
+
+    async def done() -> bool:
+        await conn.execute("select treadle.reap_claims()")
+        return await _all_done(conn, 4)
+
+    async with working(app, slots=1, claim_ttl_s=1, heartbeat_s=5):
+        await until(done, within=8)
+
+    assert attempts == [1] * 4
+    assert await rows(conn, "select task_id from treadle.attempts") == []
+
+
+async def _all_done(conn: Conn, count: int) -> bool:
+    return await statuses(conn) == {"completed": count}

@@ -1,0 +1,143 @@
+"""A worker without work is quiet, and wakes at once."""
+
+import statistics
+import time
+
+import anyio
+import psycopg
+import pytest
+
+from tests.worker.support import Conn, row, rows, until, working
+from treadle import Context, Treadle
+
+COMMITS = "select xact_commit + xact_rollback from pg_stat_database where datname = %s"
+
+
+@pytest.mark.requirement("F11")
+async def test_an_idle_worker_sends_at_most_one_statement_in_two_seconds(
+    app: Treadle, conn: Conn, server_url: str
+) -> None:
+    @app.task()
+    async def nothing() -> None:
+        return None
+
+    (name,) = await row(conn, "select current_database()")
+    await conn.close()
+    window = 10.0
+    async with await psycopg.AsyncConnection.connect(server_url, autocommit=True) as outside:
+        async with working(app):
+            await anyio.sleep(3)
+            (before,) = await row(outside, COMMITS, name)
+            await anyio.sleep(window)
+            (after,) = await row(outside, COMMITS, name)
+
+    assert (after - before) / window <= 0.5
+
+
+@pytest.mark.requirement("F11")
+async def test_a_task_reaches_an_idle_worker_without_waiting_for_its_poll(
+    app: Treadle, conn: Conn
+) -> None:
+    starts: list[float] = []
+
+    @app.task()
+    async def note() -> None:
+        starts.append(time.monotonic())
+
+    delays = []
+    async with working(app):
+        await until(lambda: _is_idle(conn))
+        for n in range(5):
+            sent = time.monotonic()
+            await note.enqueue()
+            await until(lambda count=n + 1: len(starts) == count)
+            delays.append(starts[-1] - sent)
+            await anyio.sleep(0.3)
+
+    assert statistics.median(delays) < 1
+
+
+async def test_types_that_a_worker_does_not_know_are_left_alone(
+    app: Treadle, database_url: str, conn: Conn
+) -> None:
+    other = Treadle(database_url)
+
+    @other.task("foreign")
+    async def foreign() -> None:
+        return None
+
+    @app.task()
+    async def own() -> str:
+        return "done"
+
+    async with other:
+        left = await foreign.enqueue()
+    handle = await own.enqueue()
+
+    async with working(app):
+        assert await handle.result(timeout=5) == "done"
+
+    found = await row(
+        conn, "select status, attempt, agent_id from treadle.tasks where id = %s", left.id
+    )
+    assert found == ("ready", 0, None)
+
+
+async def test_a_paused_queue_is_left_alone_until_it_is_resumed(app: Treadle, conn: Conn) -> None:
+    done = []
+
+    @app.task()
+    async def work(ctx: Context) -> None:
+        done.append(ctx.task.queue)
+
+    await conn.execute("select treadle.define_queue('other')")
+    await conn.execute("select treadle.pause_queue('default', 'maintenance')")
+    async with working(app, queues=["default", "other"]):
+        paused = await work.enqueue()
+        await (await work.using(queue="other").enqueue()).result(timeout=5)
+        assert await paused.status() == "ready"
+
+        await conn.execute("select treadle.resume_queue('default')")
+        await paused.result(timeout=2)
+
+    assert done == ["other", "default"]
+
+
+async def test_progress_that_did_not_arrive_is_sent_again(app: Treadle, conn: Conn) -> None:
+    told, release = anyio.Event(), anyio.Event()
+
+    @app.task()
+    async def tell(ctx: Context) -> None:
+        await told.wait()
+        ctx.progress(0.5, text="half \x00 way")
+        await release.wait()
+
+    async def running() -> bool:
+        return await rows(conn, "select status from treadle.tasks") == [("running",)]
+
+    async def arrived() -> bool:
+        return await rows(conn, "select progress from treadle.tasks") == [
+            ({"value": 0.5, "text": "half \u2400 way"},)
+        ]
+
+    async with working(app, heartbeat_s=0.5):
+        handle = await tell.enqueue()
+        await until(running)
+        told.set()
+        await conn.execute(
+            """
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'treadle-worker' and datname = current_database()
+            """
+        )
+        await until(arrived)
+        release.set()
+        await handle.result(timeout=5)
+
+
+async def _is_idle(conn: Conn) -> bool:
+    return bool(
+        await rows(
+            conn, "select 1 from treadle.idle_queues where idle_until > clock_timestamp()"
+        )
+    )
