@@ -22,7 +22,7 @@ values (2, 'registry', '50b6443509aba20b671e9e8361f1cf5eb16b2b84cd3d9e95dcaa3337
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', '44363713454971ee3ad8768e04ad5b5960e11352bb8c6f8a70afb5782b116c0d');
+values (3, 'tasks', 'a7b8c1ce0ae425938987edc7e1e87568bfec4a2fe7a7181e283c2a3ac6bd10e8');
 
 \ir migrations/0004_history.sql
 insert into treadle.migrations (version, name, checksum)
@@ -73,7 +73,9 @@ set local check_function_bodies = off;
 \ir functions/lanes/lane_of.sql
 \ir functions/lanes/open_lanes.sql
 \ir functions/lanes/place_task.sql
+\ir functions/lanes/rank_ms.sql
 \ir functions/lanes/rank_shift.sql
+\ir functions/lanes/shift_at.sql
 \ir functions/queues/check_settings.sql
 \ir functions/queues/define_queue.sql
 \ir functions/queues/mark_idle.sql
@@ -117,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('b94ee32c68c572073a0b8e0c9505a5987584cb2652f3f72e2037da22413aed90');
+values ('76a4f50fbb5f776cd871b550286f4b06fbdf692b2d50329207f9d63c1c20c509');
 
 commit;

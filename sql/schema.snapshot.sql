@@ -281,13 +281,13 @@ create table treadle.tasks (
   status text not null default 'ready'::text,
   queue text not null default 'default'::text,
   type text not null,
-  agent_id text,
+  agent_id text collate "C",
   completed_by text,
   outcome text,
   failure_class text,
   failure_reason text,
-  idempotency_key text,
-  consumer text,
+  idempotency_key text collate "C",
+  consumer text collate "C",
   assigned_agent text,
   capabilities text[],
   tags text[],
@@ -405,7 +405,7 @@ grant select on table treadle.dead_letter_review to treadle_operator;
 create view treadle.dispatch_log (
   task_id uuid,
   attempt smallint,
-  agent_id text,
+  agent_id text collate "C",
   claimed_at timestamp with time zone,
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
@@ -444,7 +444,7 @@ grant select on table treadle.queue_health to treadle_operator;
 
 -- view treadle.stuck
 create view treadle.stuck (
-  reason text,
+  reason text collate "C",
   status text,
   queue text,
   type text,
@@ -484,7 +484,7 @@ create view treadle.task_details (
   retry_at timestamp with time zone,
   run_at timestamp with time zone,
   timeout_s double precision,
-  agent_id text,
+  agent_id text collate "C",
   claimed_at timestamp with time zone,
   started_at timestamp with time zone,
   heartbeat_at timestamp with time zone,
@@ -497,8 +497,8 @@ create view treadle.task_details (
   parent_id uuid,
   dag_id uuid,
   project_id uuid,
-  idempotency_key text,
-  consumer text,
+  idempotency_key text collate "C",
+  consumer text collate "C",
   consumed_at timestamp with time zone,
   external_ref text,
   tags text[],
@@ -642,7 +642,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 af17253e2afa3dae3364b7d07b2cc501551010527194b66bcd31a7f47d928cd4
+  as sha256 6a3281a315b63501de4283272bee1b2495ec668c82db5e85785dad922fe59370
   owner treadle_owner
   with a comment
 
@@ -651,7 +651,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 dd97793551a8f6c369d155b1f6ce09dd16ab3e66f504d312c373bd1a3711b543
+  as sha256 8e6b20c4c8447cc92c52620f896a0f51d0289c655aab4bc1d331c46c65a55c53
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -722,7 +722,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 3febf3839dc9705b5f697af2f7f88c8b0f7297cde67e124065bcd1b093aba1ca
+  as sha256 c6b5c3c64daab5508cbfd37e8c0d8d0cf96f559c1ad7829242ada70e21683c73
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -835,7 +835,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 110a1b6147d6bc4b9d6214c4eabaae546f5a84ecc9072f2fb787de8e2340507e
+  as sha256 373316cd46bbc432c5a9b3596f646389d7f8ebda3cd529be70650379eea106d3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -864,7 +864,7 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 52a2fcea54c0a8176524bedb5a74b5c8d7d227100afc5d7eb0fdf287ae1861cd
+  as sha256 100362edf7c6408ac9e53d971cb389c7406bf2b2f4a8695e43f9616c2c9cdc8f
   owner treadle_owner
   with a comment
 
@@ -907,7 +907,7 @@ create function treadle.mark_silent_agents()
   returns SETOF text
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 aa15c25420c4d512710b0976a7ceb7e2244334cae76afc3cae140cffc8563392
+  as sha256 5cb966671118267eb1e4f798cd05a090232c132fc406fbbb16115beb9d3bbd0a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -937,7 +937,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 f85fb2feafbdccf8349dceb1d6db62b0f32ec2a2687a7e23285348911cc7f101
+  as sha256 2eeff44e884aec2c1192ce18374c90d3721260c28e83b6ab2d7a7082a01c0dea
   owner treadle_owner
   with a comment
 
@@ -996,12 +996,12 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   owner treadle_owner
   with a comment
 
--- function treadle.previous_attempts(p_id uuid, p_attempt smallint, p_rate_limits smallint)
-create function treadle.previous_attempts(p_id uuid, p_attempt smallint, p_rate_limits smallint)
+-- function treadle.previous_attempts(p_id uuid)
+create function treadle.previous_attempts(p_id uuid)
   returns jsonb
-  language plpgsql stable security invoker cost 100
+  language sql stable security invoker cost 100
   set search_path=""
-  as sha256 cb5b9235e415a69739a994a9c7128a0b2ded2f0e2660b13861daf8634fadb70a
+  as sha256 64e82d0a57fafccf53e9c7d62d33db042620dfa80ead0bb9bcbbb71d7ad3c293
   owner treadle_owner
   with a comment
 
@@ -1015,11 +1015,21 @@ create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.rank_ms(p_at timestamp with time zone)
+create function treadle.rank_ms(p_at timestamp with time zone)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 cfaad8089c6f59aaa544c31246314146d9fe9edbea607304db52ef2e6172013a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zone)
 create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zone)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 cff3ec9e8a9988cd67383d3ad5679c27e5cdb1719b117be8ca3d4e62af722377
+  as sha256 3deb614c0ed79197850d2fecad23748b1760c73d656385b73bb4130f7d3f7268
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -1096,7 +1106,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 0aa170b618a8fcfc8b56d56cc67f64e3e03d78c22abc5e0f9a6aaec03803ded1
+  as sha256 05cc960ce7fa6d1ff9584eda55a58963d5be3c9d6f6b2f528583d89a19bcb184
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1116,7 +1126,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 9b784e7053bf3e9a03ecb687ffab3bd66f362ab64f2cf5a5aa3ba29e72d5e763
+  as sha256 c96f1acec23f63ea92f64f6f7b0ba7b1ac1fc08a827b1abab744d64d34f70feb
   owner treadle_owner
   with a comment
 
@@ -1157,7 +1167,7 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 a0045f05a821d7dfd6c870d7fbac1c47ed0b787505f62671bad2b309dfa21b4c
+  as sha256 d2e032b02934ce9c0f8e2c4ef74e5b4b6ff9c168639fe3222a86e90663f42751
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1185,6 +1195,16 @@ create function treadle.set_agent_status(p_id text, p_status text)
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_worker
+
+-- function treadle.shift_at(p_ageing bigint, p_ms bigint)
+create function treadle.shift_at(p_ageing bigint, p_ms bigint)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 41cccc3d9128043664e287f4a0106bc399aeac9971025c165794dbcdf899e172
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
@@ -1230,7 +1250,7 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 7666492a5f5f70c3d7b348db09265d46b9d72ba2449c3455fb2b2ad4560e80db
+  as sha256 4fe95b00f4e4ce86f7f5094c9afe5ff5450ea516e91d58eaddfbe81c09d51a15
   owner treadle_owner
   with a comment
 

@@ -2,7 +2,8 @@
 --
 -- Fixed-width columns first, then short text, then json: the row stays narrow. Every index but the
 -- key is partial, and none holds a column that a heartbeat writes. No foreign key leaves or enters
--- the table: each would lock another row on every insert, and lanes are never deleted.
+-- the table: each would lock another row on every insert, and lanes are never deleted. Names that
+-- are indexed compare by byte.
 
 create table treadle.tasks (
   id               uuid not null default treadle.uuidv7(),
@@ -38,13 +39,13 @@ create table treadle.tasks (
   status           text not null default 'ready',
   queue            text not null default 'default',
   type             text not null,
-  agent_id         text,
+  agent_id         text collate "C",
   completed_by     text,
   outcome          text,
   failure_class    text,
   failure_reason   text,
-  idempotency_key  text,
-  consumer         text,
+  idempotency_key  text collate "C",
+  consumer         text collate "C",
   assigned_agent   text,
   capabilities     text[],
   tags             text[],

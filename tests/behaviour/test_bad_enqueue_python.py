@@ -68,7 +68,7 @@ BAD: dict[str, tuple[Call, type[TreadleError], str]] = {
     "infinite timeout": (code(timeout_s=float("inf")), InvalidArgument, "inf"),
     "empty key": (code(key=""), InvalidArgument, "1 to 200 bytes"),
     "10 kB key": (code(key="k" * 10_240), InvalidArgument, "1 to 200 bytes"),
-    "NUL in the key": (code(key="a\x00b"), InvalidArgument, "NUL"),
+    "NUL in the key": (code(key="a\x00b"), InvalidArgument, "0x00"),
     "unknown option": (code(prioritty=1), InvalidArgument, "unknown option 'prioritty'"),
     "bad retry policy": (code(retry={"strategy": "linear"}), InvalidArgument, "strategy cannot"),
 }
@@ -88,17 +88,28 @@ async def test_a_bad_task_raises_its_error_and_nothing_changes(
     await app.enqueue("code")
 
 
-@pytest.mark.parametrize("name", ["NUL", "unknown type", "too large", "NaN delay"])
+@pytest.mark.parametrize(
+    ("name", "spec", "options", "error"),
+    [
+        ("cdoe", {}, {}, UnknownType),
+        ("code", {"a": "\x00"}, {}, InvalidArgument),
+        ("code", {"a": "x" * 1_048_577}, {}, TooLarge),
+        ("code", {}, {"delay": float("nan")}, InvalidArgument),
+        ("code", {}, {"queue": "nope"}, UnknownQueue),
+    ],
+    ids=["type", "NUL", "size", "delay", "queue"],
+)
 async def test_the_same_errors_come_on_the_callers_own_connection(
-    app: Treadle, driver: Driver, name: str
+    app: Treadle,
+    driver: Driver,
+    name: str,
+    spec: dict[str, Any],
+    options: dict[str, Any],
+    error: type[TreadleError],
 ) -> None:
-    spec = {"NUL": {"a": "\x00"}, "too large": {"a": "x" * 1_048_577}}.get(name, {})
-    options: dict[str, Any] = {"delay": float("nan")} if name == "NaN delay" else {}
-    _, error, words = BAD[name]
-
     with unchanged(driver), psycopg.connect(driver.url) as conn:
-        with pytest.raises(error, match=words.split(".")[-1].split()[-1]):
-            app.enqueue("cdoe" if name == "unknown type" else "code", spec, conn=conn, **options)
+        with pytest.raises(error):
+            app.enqueue(name, spec, conn=conn, **options)
         conn.rollback()
 
 

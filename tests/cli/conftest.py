@@ -5,8 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 import structlog
+from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
 from tests.cli.tools import APP, Result
@@ -50,6 +52,23 @@ def bare() -> Cli:
 def cli(bare: Cli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run a command on a database with the schema."""
     monkeypatch.setenv("TREADLE_DATABASE_URL", database_url)
+    return bare
+
+
+@pytest.fixture(scope="module")
+def still_url(server_url: str, template: str) -> Iterator[str]:
+    """A database for those tests of a module that change nothing in it."""
+    name = f"treadle_test_{os.getpid()}_still"
+    with psycopg.connect(server_url, autocommit=True) as conn:
+        conn.execute(f"create database {name} template {template}".encode())
+        yield make_conninfo(server_url, dbname=name)
+        conn.execute(f"drop database {name} with (force)".encode())
+
+
+@pytest.fixture
+def still(bare: Cli, still_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command on the database that the tests of a module share."""
+    monkeypatch.setenv("TREADLE_DATABASE_URL", still_url)
     return bare
 
 

@@ -21,8 +21,8 @@ def test_the_status_of_an_agent_is_set(verb: str, status: str, cli: Cli, sync_co
     assert agent["status"] == status
 
 
-def test_an_agent_that_nobody_knows_is_not_found(cli: Cli) -> None:
-    assert cli("agents", "drain", "nobody").code == 3
+def test_an_agent_that_nobody_knows_is_not_found(still: Cli) -> None:
+    assert still("agents", "drain", "nobody").code == 3
 
 
 def test_agents_that_are_gone_are_listed_on_demand(cli: Cli, sync_conn: Conn) -> None:
@@ -64,13 +64,14 @@ def test_a_queue_is_defined_and_changed(cli: Cli) -> None:
     [["Bad Name"], ["night", "--priority", "101"], ["night", "--retry", '{"strategy": "never"}'],
      ["night", "--audit", "loud"], ["night", "--retry", "fixed"]],
 )  # fmt: skip
-def test_a_queue_that_cannot_be_is_refused(arguments: list[str], cli: Cli) -> None:
-    assert cli("queues", "define", *arguments).code == 2
-    assert [each["queue"] for each in cli("queues", "list", "--json").json["items"]] == ["default"]
+def test_a_queue_that_cannot_be_is_refused(arguments: list[str], still: Cli) -> None:
+    assert still("queues", "define", *arguments).code == 2
+    [queue] = still("queues", "list", "--json").json["items"]
+    assert queue["queue"] == "default"
 
 
-def test_nothing_stuck_is_said_on_stderr(cli: Cli) -> None:
-    shown = cli("queues", "stuck")
+def test_nothing_stuck_is_said_on_stderr(still: Cli) -> None:
+    shown = still("queues", "stuck")
 
     assert len(shown.rows) == 1
     assert shown.err == "nothing is stuck\n"

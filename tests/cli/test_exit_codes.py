@@ -1,9 +1,14 @@
 """The exit code of the real command tells a script what happened; the error is on stderr."""
 
+import shlex
+import subprocess
+import sys
+
 import pytest
 
 from tests.cli import tools
 from tests.cli.tools import NO_SERVER, NO_TASK, Conn
+from treadle.cli import main
 
 CASES = {
     0: ("tasks", "list"),
@@ -36,15 +41,29 @@ def test_the_exit_code_says_what_happened(code: int, database_url: str, sync_con
         assert second.startswith("hint: ")
 
 
-def test_an_error_nobody_expected_has_no_traceback_unless_asked_for(
-    database_url: str, sync_conn: Conn
+@pytest.mark.parametrize("arguments", [["tasks", "list"], ["--debug", "tasks", "list"]])
+def test_an_error_nobody_expected_has_a_traceback_only_when_asked_for(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sync_conn.execute("alter view treadle.task_details rename column title to heading")
+    monkeypatch.setattr(sys, "argv", ["treadle", *arguments])
+    monkeypatch.setattr("treadle.cli.common.probe", lambda _: [][0])
+    monkeypatch.setenv("TREADLE_DATABASE_URL", NO_SERVER)
 
-    plain = tools.treadle("tasks", "list", TREADLE_DATABASE_URL=database_url)
-    debug = tools.treadle("--debug", "tasks", "list", TREADLE_DATABASE_URL=database_url)
+    with pytest.raises(SystemExit) as ended:
+        main()
 
-    assert plain.code == debug.code == 1
-    assert "Traceback" not in plain.err
-    assert 'error: column "title" does not exist' in plain.err
-    assert "Traceback" in debug.err
+    shown = capsys.readouterr()
+    assert ended.value.code == 1
+    assert shown.out == ""
+    assert "error: list index out of range" in shown.err
+    assert ("Traceback" in shown.err) == ("--debug" in arguments)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    done = subprocess.run(
+        f"{shlex.join(tools.COMMAND)} db sql | head -n 1",
+        shell=True, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert done.stdout.startswith("-- treadle ")
+    assert done.stderr == ""

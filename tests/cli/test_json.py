@@ -3,23 +3,28 @@
 import re
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import Conn
 
+SPEC = {"text": "naïve 日本 \u009b", "number": 2**70}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-@pytest.fixture
-def filled(sync_conn: Conn) -> dict[str, str]:
-    """A database with a task of each kind to show."""
-    return {
-        "completed": tools.complete(sync_conn, {"words": 182}),
-        "dead": tools.dead_letter(sync_conn, error="Traceback\nValueError: boom"),
-        "ready": tools.enqueue(sync_conn, {"n": 1}, title="a title"),
-    }
+@pytest.fixture(scope="module")
+def filled(still_url: str) -> dict[str, str]:
+    """A database with a task of each kind to show, on a queue that stands still."""
+    with psycopg.connect(still_url, autocommit=True) as conn:
+        found = {
+            "completed": tools.complete(conn, {"words": 182}),
+            "dead": tools.dead_letter(conn, error="Traceback\nValueError: boom"),
+            "ready": tools.enqueue(conn, SPEC),
+        }
+        conn.execute("select treadle.pause_queue('default')")
+    return found
 
 
 def times(value: Any) -> list[str]:
@@ -45,13 +50,8 @@ LISTS = {
 
 
 @pytest.mark.parametrize("words", LISTS)
-def test_a_list_is_an_object_with_items(
-    words: str, cli: Cli, filled: dict[str, str], sync_conn: Conn
-) -> None:
-    if words == "queues stuck":
-        sync_conn.execute("select treadle.pause_queue('default')")
-
-    shown = cli(*words.split(), "--json").json
+def test_a_list_is_an_object_with_items(words: str, still: Cli, filled: dict[str, str]) -> None:
+    shown = still(*words.split(), "--json").json
 
     assert shown["items"]
     for item in shown["items"]:
@@ -60,9 +60,9 @@ def test_a_list_is_an_object_with_items(
 
 
 def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
-    cli: Cli, filled: dict[str, str]
+    still: Cli, filled: dict[str, str]
 ) -> None:
-    shown = cli("tasks", "show", filled["dead"], "--json").json
+    shown = still("tasks", "show", filled["dead"], "--json").json
 
     assert shown["id"] == filled["dead"]
     assert shown["status"] == "dead_lettered"
@@ -73,22 +73,22 @@ def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
     assert all(TIME.fullmatch(each) for each in times(shown))
 
 
-def test_a_dead_letter_has_its_history_in_utc(cli: Cli, filled: dict[str, str]) -> None:
-    shown = cli("dead", "show", filled["dead"], "--json", env={"PGTZ": "Asia/Tokyo"}).json
+def test_a_dead_letter_has_its_history_in_utc(still: Cli, filled: dict[str, str]) -> None:
+    shown = still("dead", "show", filled["dead"], "--json", env={"PGTZ": "Asia/Tokyo"}).json
 
     assert shown["task_id"] == filled["dead"]
     assert [each["class"] for each in shown["history"]] == ["error"]
     assert all(TIME.fullmatch(each) for each in times(shown))
 
 
-def test_an_awaited_task_has_its_output(cli: Cli, filled: dict[str, str]) -> None:
-    shown = cli("tasks", "wait", filled["completed"], "--json").json
+def test_an_awaited_task_has_its_output(still: Cli, filled: dict[str, str]) -> None:
+    shown = still("tasks", "wait", filled["completed"], "--json").json
 
     assert shown == {"id": filled["completed"], "status": "completed", "output": {"words": 182}}
 
 
-def test_an_awaited_task_that_failed_has_the_reason(cli: Cli, filled: dict[str, str]) -> None:
-    failed = cli("tasks", "wait", filled["dead"], "--json")
+def test_an_awaited_task_that_failed_has_the_reason(still: Cli, filled: dict[str, str]) -> None:
+    failed = still("tasks", "wait", filled["dead"], "--json")
 
     assert failed.code == 8
     assert failed.json["status"] == "dead_lettered"
@@ -121,8 +121,7 @@ def test_a_schema_that_was_changed_by_hand_is_told(cli: Cli, sync_conn: Conn) ->
     assert any("treadle.strange is unexpected" in each for each in found.json["problems"])
 
 
-def test_characters_of_any_language_and_large_numbers_survive(cli: Cli, sync_conn: Conn) -> None:
-    spec = {"text": "naïve 日本 \u009b", "number": 2**70}
-    task = tools.enqueue(sync_conn, spec)
-
-    assert cli("tasks", "show", task, "--json").json["spec"] == spec
+def test_characters_of_any_language_and_large_numbers_survive(
+    still: Cli, filled: dict[str, str]
+) -> None:
+    assert still("tasks", "show", filled["ready"], "--json").json["spec"] == SPEC

@@ -1,5 +1,6 @@
 """A table with colours on a terminal, tab-separated text in a pipe, and nothing that steers."""
 
+import psycopg
 import pytest
 
 from tests.cli import tools
@@ -10,13 +11,18 @@ from treadle.cli import out
 EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\n\u202eabc"
 
 
+@pytest.fixture(scope="module")
+def evil(still_url: str) -> str:
+    """A task whose error would like to steer a terminal."""
+    with psycopg.connect(still_url, autocommit=True) as conn:
+        return tools.dead_letter(conn, error=EVIL)
+
+
 @pytest.mark.parametrize(
     "words", ["tasks list", "dead list", "agents list", "queues list", "config show", "db status"]
 )
-def test_in_a_pipe_every_line_has_the_same_columns(words: str, cli: Cli, sync_conn: Conn) -> None:
-    tools.dead_letter(sync_conn, error=EVIL)
-
-    shown = cli(*words.split())
+def test_in_a_pipe_every_line_has_the_same_columns(words: str, still: Cli, evil: str) -> None:
+    shown = still(*words.split())
 
     assert shown.code == 0
     head, *rows = shown.rows
@@ -68,11 +74,10 @@ def test_a_terminal_shows_mark_word_and_colour(database_url: str, sync_conn: Con
         assert evil not in shown
 
 
-def test_no_color_means_no_escape_codes(database_url: str, sync_conn: Conn) -> None:
-    task = tools.dead_letter(sync_conn, error=EVIL)
-    settings = {"TREADLE_DATABASE_URL": database_url, "NO_COLOR": "1"}
+def test_no_color_means_no_escape_codes(still_url: str, evil: str) -> None:
+    settings = {"TREADLE_DATABASE_URL": still_url, "NO_COLOR": "1"}
 
-    shown = tools.on_terminal("tasks", "show", task, **settings)
+    shown = tools.on_terminal("tasks", "show", evil, **settings)
 
     assert "† dead_lettered" in shown
     assert "gave up after attempt 1 of 3" in shown

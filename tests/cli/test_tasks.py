@@ -49,13 +49,13 @@ def test_arguments_come_as_text_from_a_file_or_from_stdin(
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(
-    arguments: list[str], code: int, said: str, cli: Cli
+    arguments: list[str], code: int, said: str, still: Cli
 ) -> None:
-    refused = cli("tasks", "enqueue", *arguments)
+    refused = still("tasks", "enqueue", *arguments)
 
     assert refused.code == code
     assert said in refused.err
-    assert cli("tasks", "list", "--json").json == {"items": []}
+    assert still("tasks", "list", "--json").json == {"items": []}
 
 
 def test_options_of_a_task_are_kept(cli: Cli) -> None:
@@ -87,8 +87,8 @@ def test_a_list_can_be_narrowed(cli: Cli, sync_conn: Conn) -> None:
     assert cli("tasks", "list", "-q", "-n", "1").out.split() == [ready]
 
 
-def test_a_state_that_does_not_exist_is_told(cli: Cli) -> None:
-    wrong = cli("tasks", "list", "--status", "compleated")
+def test_a_state_that_does_not_exist_is_told(still: Cli) -> None:
+    wrong = still("tasks", "list", "--status", "compleated")
 
     assert wrong.code == 2
     assert "Did you mean completed?" in wrong.err

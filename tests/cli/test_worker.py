@@ -143,7 +143,7 @@ def test_the_option_wins_over_the_database_of_the_application(
     ],
 )
 def test_a_wrong_application_is_explained(
-    path: str, said: str, hint: str, cli: Cli, module: str, folder: Path
+    path: str, said: str, hint: str, bare: Cli, module: str, folder: Path
 ) -> None:
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "needy.py").write_text("import not_installed\n")
@@ -151,7 +151,7 @@ def test_a_wrong_application_is_explained(
     (folder / "without.py").write_text("x = 1\n")
     (folder / "no_tasks.py").write_text("from treadle import Treadle\napp = Treadle()\n")
 
-    wrong = cli("worker", path)
+    wrong = bare("worker", path, "--database-url", NO_SERVER)
 
     assert wrong.code == 2
     assert said in wrong.err
@@ -165,5 +165,5 @@ def test_a_wrong_application_is_explained(
      ["--queues", ","], ["--health-file", "nowhere/file"], ["--log-format", "xml"],
      ["--log-level", "loud"]],
 )  # fmt: skip
-def test_a_wrong_option_is_refused(option: list[str], cli: Cli, module: str) -> None:
-    assert cli("worker", module, "--until-empty", *option).code == 2
+def test_a_wrong_option_is_refused(option: list[str], bare: Cli, module: str) -> None:
+    assert bare("worker", module, "--database-url", NO_SERVER, *option).code == 2

@@ -3,6 +3,7 @@
 Handlers note what they do in the plain table `effects` of the test's database.
 """
 
+import logging
 import os
 import signal
 import time
@@ -75,6 +76,11 @@ def make_app(url: str | None = None) -> Treadle:
         if ctx.attempt == 1:
             raise ValueError("not at first")
         return ctx.agent
+
+    @app.task()
+    def chatter(text: str) -> None:
+        """Log as libraries do."""
+        logging.getLogger("somebody.else").warning("said %s", text)
 
     return app
 

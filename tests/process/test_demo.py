@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from tests.process import programs
 from treadle.app import Treadle
 from treadle.cli import demo_batch
 from treadle.cli.demo_batch import Batch
+from treadle.db.embedded import EmbeddedServer
 from treadle.handles import Handle
 
 LONGEST_S = 45.0
@@ -143,6 +145,18 @@ def test_interrupted_it_stops_what_it_started(number: signal.Signals, ran: Ran) 
 
     assert code == 128 + number
     assert f"{number.name}: everything that the demo started is stopped" in demo.lines[-1]
+    assert programs.left_running(ran.folder) == []
+
+
+def test_a_folder_of_another_version_is_left_alone_with_a_way_out(ran: Ran) -> None:
+    with EmbeddedServer(ran.folder) as server, psycopg.connect(server.url()) as conn:
+        conn.execute("update treadle.migrations set checksum = 'other' where version = 1")
+
+    done = programs.run((*programs.PROGRAM, "demo"), programs.environment(ran.folder))
+
+    assert done.returncode == 1
+    assert f"{ran.folder} was made by another version of treadle" in done.stderr
+    assert "TREADLE_DATA_DIR=" in done.stderr
     assert programs.left_running(ran.folder) == []
 
 

@@ -89,6 +89,7 @@ def test_the_application_works_on_the_embedded_server_whatever_its_code_says(
     url = url_from(dev)
     dev.until("tasks enqueue where '{}' --wait")
     dev.until("not used here: the database URL from environment DATABASE_URL")
+    pid_of_worker(dev)
 
     assert url in enqueue(url, "where", "--queue", "mail")
 

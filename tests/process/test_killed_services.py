@@ -1,5 +1,7 @@
 """Reapers and promoters may be killed or doubled: each claim and each task counts once."""
 
+import signal
+
 import pytest
 
 from tests.process.support import Child, Conn, Spawn, rows, until, value
@@ -114,8 +116,6 @@ async def test_a_promoter_that_was_killed_is_replaced_by_the_next(
 
 @pytest.mark.parametrize("kind", ["reaper", "promoter"])
 async def test_a_service_ends_on_sigterm_with_success(spawn: Spawn, kind: str) -> None:
-    import signal
-
     child = spawn(kind)
     await child.logged(f"{kind}.started")
 

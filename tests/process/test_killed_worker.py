@@ -53,7 +53,7 @@ async def test_the_tasks_of_a_killed_worker_are_finished_by_another(
 async def test_a_worker_killed_between_write_and_commit_has_written_nothing(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
-    spawn("reaper")
+    spawn("reaper", service_s=0.5)
     spawn("promoter")
     first = spawn("worker", agent_id="first", **QUICK)
     handle = await app.enqueue("pay_or_die")

@@ -3,6 +3,7 @@
 import statistics
 
 import anyio
+import psycopg
 import pytest
 
 from tests.process.support import Conn, Spawn, all_completed, rows, until, value
@@ -67,8 +68,6 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
 async def test_a_transaction_that_is_rolled_back_leaves_nothing_and_wakes_nobody(
     app: Treadle, conn: Conn, spawn: Spawn, database_url: str, way: str
 ) -> None:
-    import psycopg
-
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as ears:
         await ears.execute('listen "task_ready.default"')
         worker = spawn("worker")

@@ -38,7 +38,7 @@ async def test_a_late_completion_is_refused_while_another_works(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue(kind, {"naps": [1, 2.5]})
+    handle = await app.enqueue(kind, {"naps": [1, 1.5]})
     await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)
     spawn("worker", agent_id="other", **LEASED)

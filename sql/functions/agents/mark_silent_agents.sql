@@ -27,7 +27,8 @@ begin
 
   marked as (
     update treadle.agents
-    set status = 'offline', silent = true
+    -- A heartbeat brings back one that was active, not one that a person was draining.
+    set status = 'offline', silent = agents.status = 'active'
     where agents.id in (select gone.id from gone)
     returning agents.id
   ),

@@ -34,6 +34,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now   timestamptz := treadle.clock();
+  v_ms    bigint := treadle.rank_ms(v_now);
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_agent treadle.agents;
   v_open  record;
@@ -71,11 +72,14 @@ begin
     tasks.id, tasks.claim_token, tasks.queue, tasks.type, tasks.spec, tasks.attempt,
     tasks.max_attempts, tasks.timeout_s, tasks.priority, tasks.lease_until, tasks.created_at,
     tasks.deadline_at, tasks.title, tasks.tags, tasks.parent_id, tasks.dag_id, tasks.project_id,
-    tasks.idempotency_key, treadle.previous_attempts(tasks.id, tasks.attempt, tasks.rate_limits)
+    tasks.idempotency_key,
+    case
+      when tasks.attempt > 1 or tasks.rate_limits > 0 then treadle.previous_attempts(tasks.id)
+    end
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
   where tasks.ctid = any (v_rows)
-  order by tasks.rank - treadle.rank_shift(lanes.ageing, v_now), tasks.id;
+  order by tasks.rank - treadle.shift_at(lanes.ageing, v_ms), tasks.id;
 end;
 $$;
 

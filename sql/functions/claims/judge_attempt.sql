@@ -29,11 +29,18 @@ begin
     and p_action is distinct from 'fail'
     and p_task.rate_limits < (v_policy ->> 'max_rate_limits')::integer;
   poison_pill := (v_policy ->> 'poison')::boolean and not refunded and p_task.attempt >= 3 and (
-    select count(distinct tried.agent_id) >= 2
+    select count(*) >= 3 and count(distinct tried.agent_id) >= 2
     from (
       select attempts.agent_id
       from treadle.attempts
-      where attempts.task_id = p_task.id and attempts.outcome = 'failed'
+      where
+        attempts.task_id = p_task.id and attempts.outcome = 'failed'
+        -- Since a person gave it a new round.
+        and attempts.ended_at > all (
+          select dead_letters.resolved_at
+          from treadle.dead_letters
+          where dead_letters.task_id = p_task.id and dead_letters.resolution is not null
+        )
       union all
       select p_task.agent_id
     ) as tried

@@ -19,7 +19,8 @@ volatile
 set search_path = ''
 as $$
 declare
-  v_rows tid[];
+  v_until timestamptz := p_now + treadle.lease(p_agent, p_start);
+  v_rows  tid[];
 begin
   perform treadle.keep_durable();
   with taken as (
@@ -33,7 +34,7 @@ begin
       claimed_at = p_now,
       started_at = case when p_start then p_now end,
       heartbeat_at = case when p_start then p_now end,
-      lease_until = p_now + treadle.lease(p_agent, p_start),
+      lease_until = v_until,
       progress = null
     -- A call repeated after the reaper was there must not give a task its old token again.
     where tasks.ctid = any (p_rows) and tasks.last_token is distinct from p_token

@@ -17,9 +17,10 @@ stable
 set search_path = ''
 as $$
 declare
+  v_ms      bigint := treadle.rank_ms(p_now);
   v_unknown text;
 begin
-  select array_agg(lane.id), array_agg(treadle.rank_shift(lane.ageing, p_now))
+  select array_agg(lane.id), array_agg(treadle.shift_at(lane.ageing, v_ms))
   into lanes, shifts
   from treadle.lanes as lane
   inner join treadle.queues on lane.queue = queues.name

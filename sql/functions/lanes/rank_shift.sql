@@ -14,9 +14,7 @@ language sql
 immutable
 parallel safe
 as $$
-  select pg_catalog.round(
-    p_ageing * (extract(epoch from p_at) - 1735689600) / 60
-  )::bigint
+  select treadle.shift_at(p_ageing, treadle.rank_ms(p_at))
 $$;
 
 comment on function treadle.rank_shift(bigint, timestamptz) is

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import typer
 
 from treadle.cli import common, out, taskview
+from treadle.cli.decide import chosen_letters, resolve
 from treadle.cli.out import Column
-from treadle.errors import InvalidArgument, NotFound, TreadleError
+from treadle.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -36,7 +35,6 @@ COLUMNS = [
     Column("decided", "resolution"),
     Column("reason", "about"),
 ]
-RESULTS = [Column("id", "id"), Column("now", "now"), Column("problem", "problem")]
 IdsOrAll = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ID...]", help="Task ids, or their last 6 or more characters."),
@@ -46,7 +44,6 @@ Queue = Annotated[str | None, typer.Option(help="Only of this queue.")]
 Type = Annotated[str | None, typer.Option(help="Only of this type.")]
 Class = Annotated[str | None, typer.Option("--class", help="Only failed in this way: timeout, …")]
 Note = Annotated[str | None, typer.Option(help="Why; it is kept.")]
-MANY = 10_000
 
 
 @dead.command("list")
@@ -139,7 +136,7 @@ def retry(
       treadle dead retry --all --class timeout --yes
     """
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
-    chosen = _chosen("retry", task_ids, everything, filters, database_url)
+    chosen = chosen_letters("retry", task_ids, everything, filters, database_url)
     if everything and (dry_run or not chosen):
         _show(chosen, as_json=as_json)
         return
@@ -170,7 +167,7 @@ def cancel(
       treadle dead cancel --all --queue mail --dry-run
     """
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
-    chosen = _chosen("cancel", task_ids, everything, filters, database_url)
+    chosen = chosen_letters("cancel", task_ids, everything, filters, database_url)
     if everything and (dry_run or not chosen):
         _show(chosen, as_json=as_json)
         return
@@ -223,43 +220,6 @@ def modify(
     )
 
 
-def resolve(
-    task_ids: Sequence[str],
-    resolution: str,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    note: str | None,
-    as_json: bool,
-    database_url: str | None,
-) -> None:
-    """Decide about each task; one that cannot be decided about does not stop the others."""
-
-    async def work(app: Treadle) -> list[tuple[UUID | str, str | None, TreadleError | None]]:
-        reader, gateway = await app.reader(), await app.gateway()
-        done: list[tuple[UUID | str, str | None, TreadleError | None]] = []
-        for text in task_ids:
-            found: UUID | str = text
-            try:
-                found = await reader.find_task(text.lstrip("…."))
-                now = await gateway.retry_task(found, resolution, changes=changes, note=note)
-                done.append((found, now, None))
-            except TreadleError as error:
-                if len(task_ids) == 1:
-                    raise
-                done.append((found, None, error))
-        return done
-
-    done = common.call(work, database_url)
-    rows = [
-        {"id": each, "now": now, "problem": problem and str(problem)} for each, now, problem in done
-    ]
-    out.show(rows, RESULTS, as_json=as_json)
-    problems = [problem for _, _, problem in done if problem is not None]
-    if problems:
-        common.note(f"error: {len(problems)} of {len(done)} could not be decided about")
-        raise typer.Exit(problems[0].exit_code)
-
-
 def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
     """The history comes as JSON from the server, with times in the zone of the session."""
     for each in letter["history"] or []:
@@ -272,34 +232,3 @@ def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         shown = [_with_times(row) for row in rows]
     out.show(shown, COLUMNS, as_json=as_json, empty="no dead letters")
-
-
-def _chosen(
-    verb: str,
-    task_ids: list[str] | None,
-    everything: bool,
-    filters: Mapping[str, str | None],
-    database_url: str | None,
-) -> list[dict[str, Any]]:
-    """The dead letters that are meant: those named, or all that match."""
-    if bool(task_ids) == everything:
-        raise InvalidArgument(
-            "name tasks by id, or take them --all", hint=f"See: treadle dead {verb} --help"
-        )
-    if task_ids:
-        if any(filters.values()):
-            raise InvalidArgument("filters go with --all, not with ids")
-        return [{"task_id": each} for each in task_ids]
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).dead_letters(
-            queue=filters["queue"],
-            type=filters["type"],
-            failure_class=filters["failure_class"],
-            limit=MANY,
-        )
-
-    rows = common.call(work, database_url)
-    if len(rows) == MANY:
-        common.note(f"only the newest {MANY} are taken; repeat it for the others")
-    return rows

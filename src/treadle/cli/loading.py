@@ -34,6 +34,11 @@ def load_app(path: str) -> Treadle:
             f"{module_name}:{attribute} is no Treadle application but of {type(found)}",
             hint=_apps_hint(module_name, module),
         )
+    if not found.registry.names():
+        raise ConfigurationError(
+            f"{module_name}:{attribute} has no tasks",
+            hint="Add one: @app.task() above a function.",
+        )
     return found
 
 

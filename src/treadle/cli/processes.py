@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from treadle.db.embedded import EmbeddedServer, default_data_dir
 from treadle.db.migrate import migrate
+from treadle.errors import MigrationChanged, SchemaTooNew
 from treadle.settings import Settings, child_environment
 
 GRACE_S = 10.0
@@ -97,12 +98,22 @@ async def embedded_server(
     server = EmbeddedServer(settings.data_dir or default_data_dir())
     try:
         await to_thread.run_sync(server.start)
-        await to_thread.run_sync(lambda: migrate(server.url(), on_step=say))
+        await to_thread.run_sync(_migrate, server, say)
         yield server
     finally:
         with anyio.CancelScope(shield=True):
             if server.started_here:
                 await to_thread.run_sync(server.stop)
+
+
+def _migrate(server: EmbeddedServer, say: Callable[[str], None]) -> None:
+    try:
+        migrate(server.url(), on_step=say)
+    except (MigrationChanged, SchemaTooNew) as error:
+        raise type(error)(
+            f"{server.data_dir} was made by another version of treadle: {error}",
+            hint="Leave it alone and take a new folder: TREADLE_DATA_DIR=/tmp/treadle-new",
+        ) from None
 
 
 @asynccontextmanager

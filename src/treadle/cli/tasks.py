@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from treadle.cli import common, out, taskview
+from treadle.cli.decide import resolve
 from treadle.cli.out import Column
 from treadle.errors import InvalidArgument, TaskFailed
 
@@ -241,8 +242,6 @@ def retry(
     Example:
       treadle tasks retry 9f3a21c4
     """
-    from treadle.cli.dead import resolve
-
     resolve(task_ids, "retry", note=note, as_json=as_json, database_url=database_url)
 
 

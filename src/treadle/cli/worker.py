@@ -75,6 +75,26 @@ def worker(
         found.use(url)
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(_work(found, overrides), fast=True)
+    _leave_threads()
+
+
+def _leave_threads() -> None:
+    """Plain functions that were given up may still run; Python would wait for them at its end."""
+    import os
+    import sys
+    import threading
+    import time
+
+    import structlog
+
+    threads = [each for each in threading.enumerate() if each.name == "AnyIO worker thread"]
+    until = time.monotonic() + 0.2
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    if left := sum(thread.is_alive() for thread in threads):
+        structlog.get_logger(__name__).warning("worker.handlers_left", handlers=left)
+        sys.stderr.flush()
+        os._exit(0)
 
 
 async def _work(app: "Treadle", overrides: "WorkerSettings") -> None:

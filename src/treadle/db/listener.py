@@ -19,6 +19,12 @@ log = structlog.get_logger(__name__)
 ECHO = "treadle_echo"
 ECHO_EVERY_S = 30.0
 ECHO_WITHIN_S = 5.0
+DEAF_FOR_S = 300.0
+_DEAF = "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+
+
+class _Deaf(Exception):
+    """LISTEN is accepted on this connection, but nothing is heard."""
 
 
 class Listener:
@@ -51,11 +57,15 @@ class Listener:
                 try:
                     await self._listen(conn)
                     delay = 0.2
+                    await self._check(conn)
                     await self._hear(conn)
                 finally:
                     self.listening = False
                     with anyio.CancelScope(shield=True):
                         await conn.close()
+            except _Deaf:
+                log.warning("listener.deaf", hint=_DEAF, retry_in_s=DEAF_FOR_S)
+                delay = DEAF_FOR_S
             except (psycopg.Error, TreadleError, OSError) as error:
                 log.warning("listener.lost", error=str(error).strip(), retry_in_s=round(delay, 1))
             await anyio.sleep(random.uniform(delay / 2, delay))
@@ -67,24 +77,46 @@ class Listener:
         self.listening = True
         self._heard(None)
 
+    async def _check(self, conn: Connection) -> None:
+        """Find out whether a pooler stands in between that gives connections by transaction.
+
+        An echo from the same connection would not tell: it may come back on the way.
+        """
+        cursor = await conn.execute("select pg_backend_pid()")
+        if await cursor.fetchone() == (conn.info.backend_pid,):
+            return
+        other = await connect(
+            self._url, connect_timeout_s=self._connect_timeout_s, name="treadle-listener"
+        )
+        try:
+            await self._call(other, self._echo_channel(conn))
+        finally:
+            await other.close()
+        if not await self._echoed(conn):
+            # The server connection goes on to others; it should not carry our channels.
+            await conn.execute("unlisten *")
+            raise _Deaf
+
     async def _hear(self, conn: Connection) -> None:
         echo = self._echo_channel(conn)
         while True:
             async for notify in conn.notifies(timeout=self._echo_every_s):
                 if notify.channel != echo:
                     self._heard(notify.channel)
-            await conn.execute("select pg_notify(%s, '')", (echo,))
-            answered = False
-            async for notify in conn.notifies(timeout=ECHO_WITHIN_S):
-                if notify.channel == echo:
-                    answered = True
-                    break
-                self._heard(notify.channel)
-            if not answered:
-                raise psycopg.OperationalError(
-                    "no echo: does this connection go through a transaction pooler? "
-                    "Set TREADLE_LISTEN_URL to a direct one"
-                )
+            await self._call(conn, echo)
+            if not await self._echoed(conn):
+                raise psycopg.OperationalError("no echo")
+
+    async def _call(self, conn: Connection, channel: str) -> None:
+        await conn.execute("select pg_notify(%s, '')", (channel,))
+
+    async def _echoed(self, conn: Connection) -> bool:
+        echo = self._echo_channel(conn)
+        async for notify in conn.notifies(timeout=ECHO_WITHIN_S):
+            if notify.channel == echo:
+                return True
+            self._heard(notify.channel)
+        return False
 
     @staticmethod
     def _echo_channel(conn: Connection) -> str:

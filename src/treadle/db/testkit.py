@@ -31,14 +31,6 @@ def with_database(url: str, name: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
 
 
-def recreate_database(server_url: str, name: str) -> str:
-    """Make a database anew, whatever was in it; returns its URL."""
-    drop_database(server_url, name)
-    with connect(server_url) as conn:
-        conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    return with_database(server_url, name)
-
-
 def drop_database(server_url: str, name: str) -> None:
     """Drop a database, also from under those who use it."""
     with connect(server_url) as conn:

@@ -47,6 +47,11 @@ _ANSWER = "Is PostgreSQL up and the URL right? Check with: treadle doctor"
 def translate(error: psycopg.Error) -> TreadleError:
     """The treadle error for a psycopg error."""
     state, diag = error.sqlstate, error.diag
+    if state == "42501":
+        return Forbidden(
+            diag.message_primary or "permission denied",
+            hint="Grant the login a role of treadle, for example: grant treadle_worker to you",
+        )
     if state in _BY_SQLSTATE:
         return _BY_SQLSTATE[state](
             diag.message_primary or str(error), hint=diag.message_hint or None, **_detail(diag)
@@ -55,11 +60,6 @@ def translate(error: psycopg.Error) -> TreadleError:
         return SchemaMissing(
             f"this database has no treadle schema: {diag.message_primary}",
             hint="Make it with: treadle db migrate",
-        )
-    if state == "42501":
-        return Forbidden(
-            diag.message_primary or "permission denied",
-            hint="Grant the login a role of treadle, for example: grant treadle_worker to you",
         )
     if state is not None and state.startswith("22"):
         return InvalidArgument(diag.message_primary or str(error), sqlstate=state)

@@ -29,6 +29,8 @@ from treadle.worker.registry import Registry
 log = structlog.get_logger(__name__)
 # After an empty look: a few quick ones, for a producer that committed in between, then the poll.
 QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
+# A look asks producers to notify for 30 seconds: who relies on that has to look again by then.
+MARK_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ class Worker:
         if looks < len(QUICK_LOOKS_S):
             pause = min(QUICK_LOOKS_S[looks], options.poll_s)
         else:
-            pause = options.poll_s * random.uniform(0.8, 1.0)
+            longest = options.poll_s if options.listen_url is None else min(options.poll_s, MARK_S)
+            pause = longest * random.uniform(0.8, 1.0)
         if options.until_empty:
             pause = min(pause, 0.02)
         if pause == 0:

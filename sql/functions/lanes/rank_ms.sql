@@ -1,0 +1,20 @@
+-- rank_ms: milliseconds since 2025-01-01 UTC, from which ranks count.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.rank_ms(p_at timestamptz)
+returns bigint
+language sql
+immutable
+parallel safe
+as $$
+  select ((extract(epoch from p_at) - 1735689600) * 1000)::bigint
+$$;
+
+comment on function treadle.rank_ms(timestamptz) is
+'Internal: a moment in milliseconds since 2025-01-01 UTC.';
+
+revoke all on function treadle.rank_ms(timestamptz) from public;
+grant execute on function treadle.rank_ms(timestamptz) to treadle_observer, treadle_operator;

@@ -1,0 +1,162 @@
+"""The state machine: only the listed transitions occur, and impossible states cannot be stored."""
+
+import random
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from tests.behaviour.driver import Driver
+from tests.behaviour.expect import refused, unchanged
+from treadle.models import Claim
+
+pytestmark = pytest.mark.requirement("F2")
+
+LOG = """
+create table public.moves (
+  n bigint generated always as identity, task_id uuid, from_status text, to_status text
+);
+create function public.log_move() returns trigger language plpgsql security definer as $$
+begin
+  insert into public.moves (task_id, from_status, to_status)
+  values (new.id, case when tg_op = 'UPDATE' then old.status end, new.status);
+  return null;
+end;
+$$;
+create trigger log_move after insert or update of status on treadle.tasks
+for each row execute function public.log_move();
+select treadle.define_queue('default', '{"audit": "full"}');
+"""
+
+
+def walk(driver: Driver, steps: int, chance: random.Random) -> None:
+    """Do so many things at random, most of them sensible."""
+    claims: list[Claim] = []
+    ids: list[UUID] = []
+    for _ in range(steps):
+        step = chance.choices(
+            ["enqueue", "claim", "answer", "stale answer", "cancel", "expire", "due", "retry"],
+            [6, 6, 8, 2, 1, 3, 3, 2],
+        )[0]
+        if step == "enqueue":
+            strategy = chance.choice(["immediate", "fixed"])
+            extra = chance.choice([{}, {}, {"hold": True}, {"delay_s": 5}])
+            ids.append(driver.enqueue(retry={"strategy": strategy}, max_attempts=2, **extra))
+        elif step == "claim":
+            agent = chance.choice(["a", "b"])
+            claims += driver.claim(agent, chance.randint(1, 3), start=chance.random() < 0.6)
+        elif step in ("answer", "stale answer") and claims:
+            claim = claims.pop() if step == "answer" else chance.choice(claims)
+            call = chance.choice(["complete", "fail", "release", "start", "heartbeat"])
+            getattr(driver, call)(claim)
+            if chance.random() < 0.5 and call in ("start", "heartbeat"):
+                claims.append(claim)
+        elif step == "cancel" and ids:
+            driver.cancel(chance.choice(ids))
+        elif step == "expire" and ids:
+            driver.age_claim(chance.choice(ids), timedelta(hours=1))
+            driver.reap()
+        elif step == "due" and ids:
+            waiting = "retry_at - interval '1 day', run_at = run_at - interval '1 day'"
+            driver.rows(
+                f"update treadle.tasks set retry_at = {waiting} where id = %s", chance.choice(ids)
+            )
+            driver.promote()
+        elif step == "retry" and ids:
+            try:
+                driver.retry(chance.choice(ids), chance.choice(["retry", "cancel"]))
+            except psycopg.DatabaseError as error:
+                assert error.sqlstate == "TR102"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_transition_of_a_random_run_is_listed_and_has_an_event(
+    fresh: Driver, seed: int
+) -> None:
+    fresh.conn.execute(LOG.encode())
+
+    walk(fresh, 1200, random.Random(seed))
+
+    made = set(fresh.rows("select distinct from_status, to_status from public.moves"))
+    listed = set(fresh.rows("select distinct from_status, to_status from treadle.transitions"))
+    assert {move for move in made if move[0] != move[1]} - listed == set()
+    # Enough of the machine was walked over to mean something.
+    assert len(made & listed) >= 20
+    # Every change of state after the first has at least one event.
+    missing = fresh.rows(
+        """
+        select task_id from public.moves
+        where from_status is distinct from to_status and from_status is not null
+        group by task_id
+        having count(*) > (select count(*) from treadle.events where task_id = moves.task_id)
+        """
+    )
+    assert missing == []
+
+
+def test_every_listed_transition_names_a_function_and_states_that_exist(driver: Driver) -> None:
+    functions = {row[0] for row in driver.rows("select distinct by from treadle.transitions")}
+    found = driver.rows(
+        "select proname from pg_proc where pronamespace = 'treadle'::regnamespace"
+    )
+    assert functions <= {row[0] for row in found}
+
+    check = driver.value(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'tasks_status_check'"
+    )
+    states = driver.rows(
+        "select from_status from treadle.transitions where from_status is not null"
+        " union select to_status from treadle.transitions"
+    )
+    assert all(f"'{state}'" in check for (state,) in states)
+
+
+def test_no_listed_transition_leaves_completed(driver: Driver) -> None:
+    rows = driver.rows("select by from treadle.transitions where from_status = 'completed'")
+
+    assert rows == []
+
+
+ILLEGAL = {
+    "a state that does not exist": "status = 'failed'",
+    "running without a claim": "status = 'running'",
+    "claimed without a claim": "status = 'claimed'",
+    "running without a lease": f"status = 'running', agent_id = 'a', claim_token = '{uuid4()}'",
+    "running without an agent": f"status = 'running', claim_token = '{uuid4()}',"
+    " lease_until = now()",
+    "running without a token": "status = 'running', agent_id = 'a', lease_until = now()",
+    "ready with a token": f"claim_token = '{uuid4()}'",
+    "ready with a lease": "lease_until = now()",
+    "ready with an agent": "agent_id = 'a'",
+    "retrying without a time": "status = 'retrying'",
+    "ready with a retry time": "retry_at = now()",
+    "completed without a time": "status = 'completed'",
+    "ready with an end": "completed_at = now()",
+    "dead with a claim": f"status = 'dead_lettered', completed_at = now(), agent_id = 'a',"
+    f" claim_token = '{uuid4()}', lease_until = now()",
+    "a priority out of range": "priority = 101",
+    "a negative attempt": "attempt = -1",
+    "no attempts at all": "max_attempts = 0",
+    "a time without end": "run_at = 'infinity'",
+    "a timeout without end": "timeout_s = 'Infinity'",
+    "an empty key": "idempotency_key = ''",
+    "a negative cost": "cost_usd = -1",
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_not_even_a_superuser_can_store_an_impossible_state(driver: Driver, name: str) -> None:
+    task_id = driver.enqueue()
+
+    with unchanged(driver), refused("23514"):
+        driver.rows(f"update treadle.tasks set {ILLEGAL[name]} where id = %s", task_id)
+
+
+@pytest.mark.parametrize("column", ["agent_id", "claim_token", "lease_until"])
+def test_a_running_task_cannot_lose_a_part_of_its_claim(driver: Driver, column: str) -> None:
+    driver.enqueue()
+    claim = driver.claim_one("a")
+
+    with unchanged(driver), refused("23514"):
+        driver.rows(f"update treadle.tasks set {column} = null where id = %s", claim.id)
