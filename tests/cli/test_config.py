@@ -31,7 +31,7 @@ def test_passwords_are_masked(bare: Cli) -> None:
     assert "postgresql://me:***@host/tasks" in shown.out
     assert "hunter2" not in shown.out
     given = bare("config", "show", "--database-url", SECRET)
-    assert given.rows[1][:3] == ["database_url", "postgresql://me:***@host/tasks", "command line"]
+    assert given.rows[1][:3] == ["database_url", "command line", "postgresql://me:***@host/tasks"]
 
 
 def test_a_wrong_value_is_refused(bare: Cli) -> None:

@@ -7,6 +7,7 @@ from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import Conn
 from treadle.cli import out
+from treadle.cli.out import Column
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\n\u202eabc"
 
@@ -93,3 +94,21 @@ def test_no_color_means_no_escape_codes(still_url: str, evil: str) -> None:
 )  # fmt: skip
 def test_a_duration_has_one_or_two_units(seconds: float | None, words: str) -> None:
     assert out.length(seconds) == words
+
+
+@pytest.mark.parametrize("columns", [200, 80, 40])
+def test_a_narrow_terminal_loses_extra_columns_and_nothing_else(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    row = {"id": "x" * 20, "extra": "y" * 30, "text": "word " * 20}
+    shown = [Column("id", "id"), Column("more", "extra", extra=True), Column("text", "text")]
+
+    out.print_table([row], shown)
+
+    head, line = capsys.readouterr().out.splitlines()
+    assert max(len(head), len(line)) <= columns
+    assert "x" * 20 in line
+    assert ("MORE" in head) == ("y" * 30 in line) == (columns > 40)
+    assert "word " in line
+    assert line.rstrip().endswith("…") == (columns < 200)

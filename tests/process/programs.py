@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Self
 
 import pytest
 
@@ -55,7 +56,7 @@ def run(command: str | tuple[str, ...], env: Mapping[str, str]) -> subprocess.Co
 
 
 class Program:
-    """`treadle` at work, and the lines it has written."""
+    """`treadle` at work, and the lines it has written; it does not outlive its block."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str]) -> None:
         self.lines: list[str] = []
@@ -65,6 +66,15 @@ class Program:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            # A test failed: let it stop its children.
+            self.process.terminate()
+            self.process.wait(timeout=WITHIN_S)
 
     def until(self, pattern: str) -> re.Match[str]:
         """Wait for a line that matches."""

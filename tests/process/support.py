@@ -130,7 +130,7 @@ async def value(conn: Conn, query: str, *parameters: object) -> Any:
 async def statuses(conn: Conn) -> dict[str, int]:
     """How many tasks are in which state."""
     found = await rows(conn, "select status, count(*) from treadle.tasks group by status")
-    return dict(found)  # type: ignore[arg-type]
+    return dict(found)
 
 
 async def all_completed(conn: Conn, count: int, *, within: float = 15) -> None:

@@ -137,11 +137,11 @@ def test_a_plain_user_can_run_it_too(pg_bin: Path | None) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_stops_what_it_started(number: signal.Signals, ran: Ran) -> None:
-    demo = programs.Program("demo", env=programs.environment(ran.folder))
-    demo.until("worker-1 killed" if number == signal.SIGINT else "processes: ")
-    assert len(programs.left_running(ran.folder)) > 3
+    with programs.Program("demo", env=programs.environment(ran.folder)) as demo:
+        demo.until("worker-1 killed" if number == signal.SIGINT else "processes: ")
+        assert len(programs.left_running(ran.folder)) > 3
 
-    code = demo.end(number)
+        code = demo.end(number)
 
     assert code == 128 + number
     assert f"{number.name}: everything that the demo started is stopped" in demo.lines[-1]

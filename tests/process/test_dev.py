@@ -50,20 +50,20 @@ def enqueue(url: str, *words: str) -> str:
 
 @pytest.mark.requirement("B12")
 def test_it_runs_tasks_mends_what_dies_and_stops_on_sigterm(folder: Path) -> None:
-    dev = programs.Program("dev", APP, env=programs.environment(folder))
-    url = url_from(dev)
-    worker = pid_of_worker(dev)
+    with programs.Program("dev", APP, env=programs.environment(folder)) as dev:
+        url = url_from(dev)
+        worker = pid_of_worker(dev)
 
-    assert "Hello, Ada!" in enqueue(url, "hello", '{"name": "Ada"}')
-    os.kill(worker, signal.SIGKILL)
-    dev.until("worker ended with code -9; it starts again in 0.5 s")
-    assert pid_of_worker(dev) != worker
-    assert "Hello, Eve!" in enqueue(url, "hello", '{"name": "Eve"}')
-    EmbeddedServer(folder).stop("immediate")
-    dev.until("PostgreSQL is gone; starting it again")
-    assert "Hello, Zoe!" in enqueue_when_back(url)
+        assert "Hello, Ada!" in enqueue(url, "hello", '{"name": "Ada"}')
+        os.kill(worker, signal.SIGKILL)
+        dev.until("worker ended with code -9; it starts again in 0.5 s")
+        assert pid_of_worker(dev) != worker
+        assert "Hello, Eve!" in enqueue(url, "hello", '{"name": "Eve"}')
+        EmbeddedServer(folder).stop("immediate")
+        dev.until("PostgreSQL is gone; starting it again")
+        assert "Hello, Zoe!" in enqueue_when_back(url)
 
-    assert dev.end(signal.SIGTERM) == 0
+        assert dev.end(signal.SIGTERM) == 0
     assert "SIGTERM: everything is stopped" in dev.lines[-1]
     assert any(line.startswith("worker") and "worker.stopped" in line for line in dev.lines)
     assert programs.left_running(folder) == []
@@ -84,16 +84,17 @@ def test_the_application_works_on_the_embedded_server_whatever_its_code_says(
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text(OWN_URL)
-    env = programs.environment(folder, PYTHONPATH=str(tmp_path), DATABASE_URL="postgresql:///no")
-    dev = programs.Program("dev", "shop:app", env=env)
-    url = url_from(dev)
-    dev.until("tasks enqueue where '{}' --wait")
-    dev.until("not used here: the database URL from environment DATABASE_URL")
-    pid_of_worker(dev)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    env = programs.environment(folder, PYTHONPATH=path, DATABASE_URL="postgresql:///no")
+    with programs.Program("dev", "shop:app", env=env) as dev:
+        url = url_from(dev)
+        dev.until("tasks enqueue where '{}' --wait")
+        dev.until("not used here: the database URL from environment DATABASE_URL")
+        pid_of_worker(dev)
 
-    assert url in enqueue(url, "where", "--queue", "mail")
+        assert url in enqueue(url, "where", "--queue", "mail")
 
-    assert dev.end(signal.SIGINT) == 0
+        assert dev.end(signal.SIGINT) == 0
     assert programs.left_running(folder) == []
 
 

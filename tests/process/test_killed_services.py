@@ -93,9 +93,7 @@ async def test_two_promoters_count_each_task_once_and_one_may_be_killed(
     await until(lambda: _count(conn, "ready", 2 * MANY))
 
     await until(lambda: promoted(*promoters) == 2 * MANY)
-    early = await value(
-        conn, "select count(*) from treadle.tasks where run_at > clock_timestamp()"
-    )
+    early = await value(conn, "select count(*) from treadle.tasks where run_at > clock_timestamp()")
     assert early == 0
 
 
@@ -126,6 +124,6 @@ async def test_a_service_ends_on_sigterm_with_success(spawn: Spawn, kind: str) -
 
 
 async def _count(conn: Conn, status: str, count: int) -> bool:
-    return await rows(
-        conn, "select count(*) from treadle.tasks where status = %s", status
-    ) == [(count,)]
+    return await rows(conn, "select count(*) from treadle.tasks where status = %s", status) == [
+        (count,)
+    ]

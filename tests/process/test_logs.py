@@ -45,9 +45,7 @@ async def test_every_line_of_a_process_is_json_with_time_level_and_event(
 
 
 @pytest.mark.requirement("F26")
-async def test_what_libraries_log_is_json_as_well(
-    app: Treadle, conn: Conn, spawn: Spawn
-) -> None:
+async def test_what_libraries_log_is_json_as_well(app: Treadle, conn: Conn, spawn: Spawn) -> None:
     worker = spawn("worker")
     await app.enqueue("chatter", {"text": "by the\nstandard module"})
     await all_completed(conn, 1)

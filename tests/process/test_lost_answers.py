@@ -34,7 +34,9 @@ async def far(proxy: Proxy, conn: Conn) -> AsyncIterator[Treadle]:
 
 async def events(conn: Conn) -> list[str]:
     """The transitions of all tasks, in order."""
-    found = await rows(conn, "select kind from treadle.events where task_id is not null order by id")
+    found = await rows(
+        conn, "select kind from treadle.events where task_id is not null order by id"
+    )
     return [kind.removeprefix("task.") for (kind,) in found]
 
 
@@ -86,9 +88,7 @@ async def test_a_claim_is_taken_once_and_its_tasks_are_not_lost(
     assert await value(conn, "select max(attempt) from treadle.tasks") == 1
 
 
-async def test_a_completion_counts_once(
-    far: Treadle, proxy: Proxy, conn: Conn, when: When
-) -> None:
+async def test_a_completion_counts_once(far: Treadle, proxy: Proxy, conn: Conn, when: When) -> None:
     @far.task()
     async def work() -> str:
         return "done"
@@ -162,9 +162,7 @@ async def test_a_transaction_of_a_handler_counts_once(
     assert await events(conn) == ["claimed", "completed"]
 
 
-async def test_results_are_taken_once(
-    far: Treadle, proxy: Proxy, conn: Conn, when: When
-) -> None:
+async def test_results_are_taken_once(far: Treadle, proxy: Proxy, conn: Conn, when: When) -> None:
     @far.task()
     async def work(n: int) -> int:
         return n
@@ -183,9 +181,7 @@ async def test_results_are_taken_once(
 
 
 async def _all_ended(conn: Conn) -> bool:
-    return bool(
-        await value(conn, "select bool_and(completed_at is not null) from treadle.tasks")
-    )
+    return bool(await value(conn, "select bool_and(completed_at is not null) from treadle.tasks"))
 
 
 async def _any_claimed(conn: Conn) -> bool:

@@ -78,9 +78,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_nothing_and_wakes_nobody
             if way == "python":
                 await app.enqueue("nap", {"naps": [0]}, conn=tx)
             else:
-                await tx.execute(
-                    "select treadle.enqueue_task('default', 'nap', '{\"naps\": [0]}')"
-                )
+                await tx.execute("select treadle.enqueue_task('default', 'nap', '{\"naps\": [0]}')")
 
         async with conn.transaction(force_rollback=True):
             await enqueue(conn)

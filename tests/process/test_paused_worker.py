@@ -31,14 +31,13 @@ async def take_back(conn: Conn, handle: Handle) -> None:
 
 
 @pytest.mark.requirement("F10")
-@pytest.mark.parametrize("kind", ["nap", "doze"])
 async def test_a_late_completion_is_refused_while_another_works(
-    app: Treadle, conn: Conn, spawn: Spawn, kind: str
+    app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue(kind, {"naps": [1, 1.5]})
+    handle = await app.enqueue("nap", {"naps": [1, 1.5]})
     await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)
     spawn("worker", agent_id="other", **LEASED)
@@ -59,7 +58,7 @@ async def test_a_late_completion_is_refused_after_another_has_finished(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("nap", {"naps": [1, 0]})
+    handle = await app.enqueue("doze", {"naps": [1, 0]})
     await start_and_pause(conn, paused, handle)
     spawn("worker", agent_id="other", **LEASED)
     assert await handle.result(timeout=10) == "other"

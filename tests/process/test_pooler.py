@@ -70,7 +70,10 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
     assert len(paid) == len(set(paid)) == 10
     assert statistics.median(delays) < 1
     trouble = [
-        line for child in children for line in child.lines() if line["level"] in ("warning", "error")
+        line
+        for child in children
+        for line in child.lines()
+        if line["level"] in ("warning", "error")
     ]
     assert trouble == []
 

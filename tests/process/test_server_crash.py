@@ -20,8 +20,12 @@ QUICK = {"heartbeat_s": 1, "claim_ttl_s": 2, "slots": 5, "poll_s": 1}
 
 @pytest.fixture
 def server(own_server: OwnServer) -> EmbeddedServer:
-    """A server that may crash, with the schema."""
-    made = own_server()
+    """A server that may crash, with the schema.
+
+    Its clients would not wait for the disk, if they were not made to: what is acknowledged is safe
+    whatever they chose.
+    """
+    made = own_server(synchronous_commit="off", wal_writer_delay="10s")
     migrate(made.url())
     return made
 

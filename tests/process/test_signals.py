@@ -14,7 +14,9 @@ AGENT = "select status from treadle.agents where id = 'a'"
 TASKS = "select status, attempt, count(*) from treadle.tasks group by 1, 2 order by 1"
 
 
-async def start(app: Treadle, conn: Conn, spawn: Spawn, kind: str, nap: float, **more: object) -> Child:
+async def start(
+    app: Treadle, conn: Conn, spawn: Spawn, kind: str, nap: float, **more: object
+) -> Child:
     """A worker with two handlers at work, and more to do."""
     worker = spawn("worker", agent_id="a", slots=2, **more)
     for _ in range(6):

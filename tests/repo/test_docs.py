@@ -72,8 +72,16 @@ def commands(text: str) -> Iterator[list[str]]:
     if any(line.startswith("$ ") for line in lines):
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     for line in lines:
-        for part in re.split(r"\s(?:\||\|\||&&|;|&)(?:\s|$)", f" {line} "):
-            words = shlex.split(part, comments=True)
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        simple: list[list[str]] = [[]]
+        for word in lexer:
+            if set(word) <= set(";|&<>()"):
+                # The file of a redirection is no argument.
+                simple.append([word] if set(word) <= set("<>") else [])
+            else:
+                simple[-1].append(word)
+        for words in simple:
             while words and (re.match(r"[A-Z_]+=", words[0]) or words[0] in {"exec", "sudo"}):
                 words = words[1:]
             if words and Path(words[0]).name == "treadle":
@@ -83,7 +91,7 @@ def commands(text: str) -> Iterator[list[str]]:
 def parse(words: list[str]) -> str | None:
     """What the command line of treadle has against these words, if anything."""
     command: Any = typer.main.get_command(cli.app)
-    name, loaded = "treadle", False
+    name = "treadle"
     try:
         while True:
             context = command.make_context(name, words, resilient_parsing=False)
@@ -91,13 +99,21 @@ def parse(words: list[str]) -> str | None:
             if not rest or not hasattr(command, "resolve_command"):
                 return None
             name, command, words = command.resolve_command(context, rest)
-            loaded = loaded or True
     except Exception as error:
-        if isinstance(error, typer.Exit) or type(error).__name__ in {"Exit", "NoArgsIsHelpError"}:
-            return None  # --help
+        if isinstance(error, typer.Exit):  # --help
+            return None
         if hasattr(error, "format_message"):
             return str(error.format_message())
         raise
+
+
+def leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its words."""
+    if not hasattr(command, "resolve_command"):
+        yield name, command
+        return
+    for word, below in command.commands.items():
+        yield from leaves(f"{name} {word}", cli.load(word) if name == "treadle" else below)
 
 
 def rows(page: Path) -> list[list[str]]:
@@ -159,6 +175,24 @@ def test_every_command_in_the_docs_exists_with_its_options() -> None:
 )
 def test_a_wrong_command_would_be_noticed(words: list[str]) -> None:
     assert parse(words) is not None
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
+    text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    sections = {part.splitlines()[0].split(" `")[0]: part for part in text.split("\n### ")[1:]}
+
+    found = dict(leaves("treadle", typer.main.get_command(cli.app)))
+    missing = [
+        f"{name} {option.opts[0]}"
+        for name, command in found.items()
+        for option in command.params
+        if option.opts[0].startswith("-")
+        and option.opts[0] not in {"--help", "--json", "--database-url"}
+        and f"`{option.opts[0]}`" not in sections.get(name, "")
+    ]
+
+    assert sorted(sections) == sorted(found)
+    assert missing == []
 
 
 def test_every_function_in_the_docs_exists() -> None:

@@ -27,7 +27,8 @@ async def working(app: Treadle, **options: Unpack[WorkerSettings]) -> AsyncItera
 async def run_all(app: Treadle, within: float = 10, **options: Unpack[WorkerSettings]) -> None:
     """Work until there is nothing left to claim."""
     with anyio.fail_after(within):
-        await app.run_worker(until_empty=True, **options)
+        options["until_empty"] = True
+        await app.run_worker(**options)
 
 
 async def until(
@@ -65,7 +66,7 @@ async def status(conn: Conn, task_id: UUID) -> str:
 async def statuses(conn: Conn) -> dict[str, int]:
     """How many tasks are in which state."""
     found = await rows(conn, "select status, count(*) from treadle.tasks group by status")
-    return dict(found)  # type: ignore[arg-type]
+    return dict(found)
 
 
 async def expire(conn: Conn, task_id: UUID) -> None:

@@ -1,5 +1,6 @@
 """A worker that is to stop finishes what it can and gives back the rest, uncounted."""
 
+import os
 from pathlib import Path
 
 import anyio
@@ -81,8 +82,11 @@ async def test_an_operator_ends_a_worker_by_its_status(
     handle = await hold.enqueue()
 
     with anyio.fail_after(5):
-        async with app.worker(agent="a", heartbeat_s=0.2) as worker, anyio.create_task_group() as all:
-            all.start_soon(worker.run)
+        async with (
+            app.worker(agent="a", heartbeat_s=0.2) as worker,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(worker.run)
             await until(lambda: _is(conn, handle.id, "running"))
             await conn.execute("select treadle.set_agent_status('a', %s)", (wanted,))
             later = await hold.enqueue()
@@ -123,7 +127,7 @@ async def test_the_health_file_lives_as_long_as_the_worker(app: Treadle, tmp_pat
         release.set()
 
     assert (facts["status"], facts["agent"]) == ("ok", "a")
-    assert [path.name for path in tmp_path.iterdir()] == []
+    assert await anyio.to_thread.run_sync(os.listdir, tmp_path) == []
 
 
 async def _is(conn: Conn, task_id: object, wanted: str) -> bool:

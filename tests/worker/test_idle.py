@@ -12,6 +12,7 @@ from treadle import Context, Treadle
 from treadle.settings import load_settings
 from treadle.worker import loop
 
+
 @pytest.mark.requirement("F11")
 async def test_an_idle_worker_sends_at_most_one_statement_in_two_seconds(
     database_url: str,
@@ -155,7 +156,5 @@ async def test_progress_that_did_not_arrive_is_sent_again(app: Treadle, conn: Co
 
 async def _is_idle(conn: Conn) -> bool:
     return bool(
-        await rows(
-            conn, "select 1 from treadle.idle_queues where idle_until > clock_timestamp()"
-        )
+        await rows(conn, "select 1 from treadle.idle_queues where idle_until > clock_timestamp()")
     )

@@ -138,9 +138,7 @@ async def test_a_task_has_one_transaction(app: Treadle, conn: Conn) -> None:
     assert await rows(conn, NOTES) == [(handle.id, 1)]
 
 
-async def test_a_worker_holds_no_transaction_while_a_handler_runs(
-    app: Treadle, conn: Conn
-) -> None:
+async def test_a_worker_holds_no_transaction_while_a_handler_runs(app: Treadle, conn: Conn) -> None:
     release = anyio.Event()
 
     @app.task()

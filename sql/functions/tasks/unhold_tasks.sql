@@ -26,7 +26,7 @@ begin
   perform treadle.keep_durable();
 
   with held as materialized (
-    select tasks.ctid
+    select tasks.id
     from unnest(p_ids) as wanted (id)
     inner join treadle.tasks on wanted.id = tasks.id
     where tasks.status = 'created'
@@ -37,7 +37,8 @@ begin
   freed as (
     update treadle.tasks
     set status = case when tasks.run_at > v_now then 'pending' else 'ready' end
-    where tasks.ctid = any (array(select held.ctid from held))
+    -- Not by ctid: a row that changed while it was waited for would not be found there.
+    where tasks.id = any (array(select held.id from held))
     returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at
   )
 

@@ -29,10 +29,10 @@ COLUMNS = [
     Column("alive", "alive"),
     Column("heartbeat", "heartbeat_at", out.ago),
     Column("tasks", "current_tasks", right=True),
-    Column("failed_1h", "failed_1h", right=True),
+    Column("failed_1h", "failed_1h", right=True, extra=True),
     Column("queues", "queues"),
-    Column("types", "task_types"),
-    Column("capabilities", "capabilities"),
+    Column("types", "task_types", extra=True),
+    Column("capabilities", "capabilities", extra=True),
 ]
 
 

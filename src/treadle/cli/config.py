@@ -45,9 +45,9 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         )
     columns = [
         Column("name", "name"),
-        Column("value", "value"),
         Column("origin", "origin"),
-        Column("description", "description"),
+        Column("value", "value"),
+        Column("description", "description", extra=True),
     ]
     out.show(rows, columns, as_json=as_json)
 

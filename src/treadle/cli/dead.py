@@ -27,12 +27,12 @@ dead = common.group(
 COLUMNS = [
     Column("task", "task_id", out.short),
     Column("type", "type"),
-    Column("queue", "queue"),
+    Column("queue", "queue", extra=True),
     Column("class", "class"),
     Column("attempts", "attempts", right=True),
-    Column("poison", "poison_pill"),
+    Column("poison", "poison_pill", extra=True),
     Column("since", "dead_lettered_at", out.ago),
-    Column("decided", "resolution"),
+    Column("decided", "resolution", extra=True),
     Column("reason", "about"),
 ]
 IdsOrAll = Annotated[

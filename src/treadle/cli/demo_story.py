@@ -110,7 +110,6 @@ class Story:
                     "agent_id": name,
                 },
                 output=log,
-                cwd=self.logs,
             )  # fmt: skip
 
     async def _stop(self) -> None:

@@ -58,17 +58,20 @@ MARKS = {
     "changed": ("✕", "red"),
     "unknown": ("✕", "red"),
 }
+# A last column of text may be cut down to this.
+SHORTEST_LAST = 24
 _C1 = re.compile("[\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; `form` is how a person sees the value."""
+    """A column of a table; `form` is how a person sees the value, `extra` what may be left out."""
 
     title: str
     key: str
     form: Callable[[Any], str | Text] = lambda value: line(value)
     right: bool = False
+    extra: bool = False
 
 
 def show(
@@ -88,21 +91,45 @@ def show(
 
 
 def print_table(rows: Sequence[Record], columns: Sequence[Column]) -> None:
-    """A table on a terminal."""
+    """A table on a terminal; a narrow one loses its extra columns, then the end of the last."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    cells = {}
     for column in columns:
+        shown = [column.form(row.get(column.key)) for row in rows]
+        cells[column] = [each if isinstance(each, Text) else plain(each) for each in shown]
+    kept = _fitting(cells, console().width)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column, width in kept.items():
         table.add_column(
             column.title.upper(),
             justify="right" if column.right else "left",
             overflow="ellipsis",
             no_wrap=True,
+            min_width=width,
+            max_width=width,
         )
-    for row in rows:
-        cells = (column.form(row.get(column.key)) for column in columns)
-        table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells))
+    for number in range(len(rows)):
+        table.add_row(*(cells[column][number] for column in kept))
     console().print(table)
+
+
+def _fitting(cells: Mapping[Column, Sequence[Text]], room: int) -> dict[Column, int]:
+    """The columns that there is room for, with the width of each."""
+    widths = {
+        column: max(len(column.title), *(each.cell_len for each in shown))
+        for column, shown in cells.items()
+    }
+    for column in [None, *(each for each in reversed(list(widths)) if each.extra)]:
+        if column is not None:
+            del widths[column]
+        last = list(widths)[-1]
+        left = room - sum(width + 2 for each, width in widths.items() if each is not last)
+        if left >= min(widths[last], SHORTEST_LAST):
+            break
+    widths[last] = max(1, min(widths[last], left))
+    return widths
 
 
 def separated(values: Iterable[Any]) -> None:

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from subprocess import DEVNULL, STDOUT
 from typing import IO
 
@@ -66,16 +65,15 @@ async def start_child(
     *,
     settings: Mapping[str, str],
     output: int | IO[bytes],
-    cwd: Path | None = None,
 ) -> Child:
     """Start `treadle` with these arguments and settings, its output to where we say."""
     extra = {f"TREADLE_{key.upper()}": value for key, value in settings.items()}
     process = await anyio.open_process(
-        [sys.executable, "-m", "treadle", *arguments],
+        # -P, as for the script `treadle`: a queue.py in this folder is not ours to import.
+        [sys.executable, "-P", "-m", "treadle", *arguments],
         stdin=DEVNULL,
         stdout=output,
         stderr=STDOUT,
-        cwd=cwd,
         env=child_environment(**extra, PYTHONUNBUFFERED="1"),
         start_new_session=True,
     )

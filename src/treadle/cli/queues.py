@@ -32,19 +32,19 @@ COLUMNS = [
     Column("retrying", "retrying", right=True),
     Column("dead", "dead_letters", right=True),
     Column("oldest", "oldest_ready_age", out.length, right=True),
-    Column("done_per_s", "completed_per_s", right=True),
-    Column("failed_5m", "failed_attempts_5m", right=True),
-    Column("wait_p50", "wait_p50_s", out.length, right=True),
-    Column("run_p50", "run_p50_s", out.length, right=True),
+    Column("done_per_s", "completed_per_s", right=True, extra=True),
+    Column("failed_5m", "failed_attempts_5m", right=True, extra=True),
+    Column("wait_p50", "wait_p50_s", out.length, right=True, extra=True),
+    Column("run_p50", "run_p50_s", out.length, right=True, extra=True),
 ]
 STUCK = [
-    Column("reason", "reason"),
+    Column("tasks", "tasks", right=True),
     Column("status", "status", out.state),
     Column("queue", "queue"),
     Column("type", "type"),
-    Column("tasks", "tasks", right=True),
-    Column("since", "since", out.ago),
-    Column("example", "example_id", out.short),
+    Column("since", "since", out.ago, extra=True),
+    Column("example", "example_id", out.short, extra=True),
+    Column("reason", "reason"),
 ]
 
 

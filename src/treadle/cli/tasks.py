@@ -30,9 +30,9 @@ COLUMNS = [
     Column("status", "status", out.state),
     Column("type", "type"),
     Column("queue", "queue"),
-    Column("priority", "priority", right=True),
-    Column("attempt", "tries", right=True),
-    Column("agent", "agent_id"),
+    Column("priority", "priority", right=True, extra=True),
+    Column("attempt", "tries", right=True, extra=True),
+    Column("agent", "agent_id", extra=True),
     Column("created", "created_at", out.ago),
     Column("about", "about"),
 ]

@@ -18,7 +18,7 @@ ATTEMPTS = [
     Column("attempt", "attempt", right=True),
     Column("outcome", "outcome", out.state),
     Column("agent", "agent_id"),
-    Column("claimed", "claimed_at", out.ago),
+    Column("claimed", "claimed_at", out.ago, extra=True),
     Column("took", "took", out.length, right=True),
     Column("class", "class"),
     Column("reason", "reason"),

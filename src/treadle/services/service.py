@@ -14,6 +14,7 @@ from uuid import UUID
 
 import anyio
 import structlog
+from anyio.abc import TaskStatus
 
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
@@ -67,10 +68,10 @@ class Service(ABC):
 
     async def run(self) -> None:
         """Tick until stopped."""
-        log.info(f"{self.name}.started")
         async with anyio.create_task_group() as helpers:
             if self._signals:
-                helpers.start_soon(self._on_signals)
+                await helpers.start(self._on_signals)
+            log.info(f"{self.name}.started")
             if self._health_file is not None:
                 helpers.start_soon(keep_health_file, self._health_file, self._facts)
             if self.channel is not None and self._listen_url is not None:
@@ -114,8 +115,9 @@ class Service(ABC):
         log.error(f"{self.name}.bad_row", task_id=str(row), problem=problem)
         self._bad[row] = time.monotonic()
 
-    async def _on_signals(self) -> None:
+    async def _on_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            task_status.started()
             async for number in received:
                 log.info(f"{self.name}.stopping", signal=signal.Signals(number).name)
                 self.stop()

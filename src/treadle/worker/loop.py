@@ -14,10 +14,11 @@ from uuid import uuid4
 
 import anyio
 import structlog
+from anyio.abc import TaskStatus
 
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
-from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent, UnknownAgent
+from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
 from treadle.models import AgentProfile
 from treadle.worker.buffer import Buffer
 from treadle.worker.completer import Completer
@@ -108,10 +109,15 @@ class Worker:
             self._registry.declaration(), [*self._registry.queues(), *options.queues]
         )
         await self._register()
-        log.info(
-            "worker.started", agent=options.agent, queues=list(options.queues), slots=options.slots
-        )
         async with anyio.create_task_group() as helpers:
+            if options.signals:
+                await helpers.start(self._on_signals)
+            log.info(
+                "worker.started",
+                agent=options.agent,
+                queues=list(options.queues),
+                slots=options.slots,
+            )
             helpers.start_soon(self._completer.run)
             helpers.start_soon(self._keeper.run)
             if options.listen_url is not None:
@@ -120,8 +126,6 @@ class Worker:
                 helpers.start_soon(listener.run)
             if options.health_file is not None:
                 helpers.start_soon(keep_health_file, options.health_file, self._facts)
-            if options.signals:
-                helpers.start_soon(self._on_signals)
             for _ in range(options.slots):
                 helpers.start_soon(self._slot)
             await self._claim_loop()
@@ -176,9 +180,6 @@ class Worker:
                     await self._draining.wait()
                 delay = min(delay * 2, 5.0)
                 continue
-            except UnknownAgent:
-                await self._register()
-                continue
             if claims:
                 self._buffer.put(claims, want, received)
                 self._keeper.wake()
@@ -228,8 +229,9 @@ class Worker:
         except TreadleError as error:
             log.warning("agent.not_signed_off", error=str(error))
 
-    async def _on_signals(self) -> None:
+    async def _on_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            task_status.started()
             async for number in received:
                 if not self._draining.is_set():
                     log.info("worker.draining", signal=signal.Signals(number).name)

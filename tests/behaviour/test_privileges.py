@@ -1,0 +1,194 @@
+"""Least privilege: each role can do its own work and nothing else."""
+
+import pytest
+
+from tests.behaviour.driver import Driver
+from tests.behaviour.expect import refused
+
+pytestmark = pytest.mark.requirement("F9")
+
+VIEWS = (
+    *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
+    *("task_details", "transitions"),
+)
+ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
+NOBODY = "00000000-0000-7000-8000-000000000000"
+ONE = f"array['{NOBODY}']::uuid[]"
+
+PRODUCE = (
+    "enqueue_task('default', 'code')",
+    "enqueue_tasks('[]')",
+    f"cancel_tasks({ONE})",
+    f"read_results({ONE})",
+    "take_results('me')",
+)
+WORK = (
+    "register_agent('w')",
+    "agent_heartbeat('a')",
+    "claim_tasks('a')",
+    f"start_tasks({ONE}, {ONE})",
+    f"heartbeat_tasks({ONE}, {ONE})",
+    f"complete_tasks({ONE}, {ONE})",
+    f"fail_tasks({ONE}, {ONE})",
+    f"release_tasks({ONE}, {ONE})",
+    "reap_claims()",
+    "promote_tasks()",
+)
+OPERATE = (
+    "pause_queue('default')",
+    "resume_queue('default')",
+    "define_queue('q')",
+    "define_type('t')",
+)
+
+
+def become(driver: Driver, role: str) -> Driver:
+    """A session with the rights of a login that has this role only."""
+    session = driver.another()
+    session.rows(f"set role {role}")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("role", "calls"),
+    [
+        ("treadle_producer", PRODUCE),
+        ("treadle_worker", WORK),
+        ("treadle_operator", (*PRODUCE, *WORK, *OPERATE)),
+    ],
+)
+def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...]) -> None:
+    session = become(driver, role)
+
+    for call in calls:
+        session.rows(f"select * from treadle.{call}")
+
+
+@pytest.mark.parametrize(
+    ("role", "calls"),
+    [
+        ("treadle_producer", (*WORK, *OPERATE, f"retry_task('{NOBODY}')")),
+        ("treadle_worker", (*OPERATE, f"cancel_tasks({ONE})", f"retry_task('{NOBODY}')")),
+        ("treadle_observer", (*PRODUCE, *WORK, *OPERATE, f"retry_task('{NOBODY}')")),
+    ],
+)
+def test_a_role_cannot_do_the_work_of_another(
+    driver: Driver, role: str, calls: tuple[str, ...]
+) -> None:
+    session = become(driver, role)
+
+    for call in calls:
+        with refused("42501", "permission denied for function"):
+            session.rows(f"select * from treadle.{call}")
+
+
+def test_no_role_has_a_right_on_a_table(driver: Driver) -> None:
+    rights = driver.rows(
+        """
+        select tables.tablename, roles.name, verbs.name
+        from pg_tables as tables
+        cross join unnest(%s::text[]) as roles (name)
+        cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate']) as verbs (name)
+        where
+          tables.schemaname = 'treadle'
+          and has_table_privilege(
+            roles.name, format('treadle.%%I', tables.tablename), verbs.name
+          )
+        """,
+        list(ROLES),
+    )
+
+    assert rights == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_reads_or_writes_a_table(driver: Driver, role: str) -> None:
+    session = become(driver, role)
+
+    for statement in (
+        "select from treadle.tasks",
+        "insert into treadle.tasks (type) values ('code')",
+        "update treadle.tasks set priority = 0",
+        "delete from treadle.attempts",
+        "truncate treadle.dead_letters",
+    ):
+        with refused("42501", "permission denied for table"):
+            session.rows(statement)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
+    driver.enqueue(capabilities=["x"])
+    driver.enqueue(max_attempts=1, priority=1)
+    driver.fail(driver.claim_one("a"))
+    session = become(driver, "treadle_observer")
+
+    assert session.rows(f"select * from treadle.{view}") != []
+
+
+@pytest.mark.parametrize("role", ["treadle_producer", "treadle_worker"])
+def test_producers_and_workers_do_not_read_the_tasks_of_others(driver: Driver, role: str) -> None:
+    session = become(driver, role)
+
+    for view in VIEWS:
+        if view != "transitions":
+            with refused("42501", "permission denied for view"):
+                session.rows(f"select * from treadle.{view}")
+
+
+def test_nobody_may_call_a_function_without_a_role(driver: Driver) -> None:
+    open_to_all = driver.rows(
+        """
+        select proname from pg_proc
+        where pronamespace = 'treadle'::regnamespace
+        and has_function_privilege('public', pg_proc.oid, 'execute')
+        """
+    )
+
+    assert open_to_all == []
+
+
+def test_functions_that_act_for_the_owner_have_a_fixed_search_path(driver: Driver) -> None:
+    loose = driver.rows(
+        """
+        select proname from pg_proc
+        where pronamespace = 'treadle'::regnamespace and prosecdef
+        and not coalesce('search_path=""' = any (proconfig), false)
+        """
+    )
+
+    assert loose == []
+
+
+def test_everything_belongs_to_an_owner_that_cannot_log_in(driver: Driver) -> None:
+    owners = driver.rows(
+        """
+        select distinct relowner::regrole::text from pg_class
+        where relnamespace = 'treadle'::regnamespace
+        union
+        select distinct proowner::regrole::text from pg_proc
+        where pronamespace = 'treadle'::regnamespace
+        """
+    )
+
+    assert owners == [("treadle_owner",)]
+    assert driver.value("select not rolcanlogin from pg_roles where rolname = 'treadle_owner'")
+
+
+def test_an_object_planted_in_another_schema_does_not_change_what_a_function_does(
+    fresh: Driver,
+) -> None:
+    fresh.rows("create schema evil")
+    fresh.rows("create table evil.tasks (like treadle.tasks including all)")
+    fresh.rows(
+        "create function evil.clock() returns timestamptz language sql"
+        " as $$ select timestamptz 'epoch' $$"
+    )
+    fresh.rows("grant usage on schema evil to public")
+    session = become(fresh, "treadle_producer")
+    session.rows("set search_path = evil, treadle")
+
+    task_id = session.value("select treadle.enqueue_task('default', 'code')")
+
+    assert fresh.state_of(task_id) == "ready"
+    assert fresh.rows("select * from evil.tasks") == []
