@@ -119,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('76a4f50fbb5f776cd871b550286f4b06fbdf692b2d50329207f9d63c1c20c509');
+values ('2de073a2ff90b3f2fa59469b71915e56049de4f18ddbb99878deb17cf1a3f154');
 
 commit;

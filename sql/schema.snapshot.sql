@@ -1250,7 +1250,7 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 4fe95b00f4e4ce86f7f5094c9afe5ff5450ea516e91d58eaddfbe81c09d51a15
+  as sha256 2119d2ec9b336eb4404bc97b7b8a506e9de9bb33275a89a733ba5da4b0f6f75c
   owner treadle_owner
   with a comment
 
@@ -1277,7 +1277,7 @@ create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2a6baa13520822c42487e589b942ec0e0fd1bb900a431c626a239dff9ceacadc
+  as sha256 f76440b1a040c2485516b7bf90b0e1516374ef9a10fb6dacba54ab2db6cf032d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -94,7 +94,7 @@ class Driver:
         queue: str = "default",
         type: str = "code",
         key: str | None = None,
-        **options: object,
+        **options: Any,
     ) -> UUID:
         return self.enqueue_batch([spec or {}], queue=queue, type=type, keys=[key], **options)[0].id
 
@@ -105,7 +105,7 @@ class Driver:
         queue: str = "default",
         type: str = "code",
         keys: Sequence[str | None] | None = None,
-        **options: object,
+        **options: Any,
     ) -> list[Enqueued]:
         rows = self.rows(
             "select id, created from treadle.enqueue_batch(%s, %s, %s::jsonb[], %s, %s::text[])",
@@ -123,7 +123,7 @@ class Driver:
 
     # Agents
 
-    def agent(self, name: str, **options: object) -> str:
+    def agent(self, name: str, **options: Any) -> str:
         given = "".join(f", p_{option} => %s" for option in options)
         self.rows(f"select treadle.register_agent(%s{given})", name, *options.values())
         return name
@@ -173,9 +173,7 @@ class Driver:
     ) -> str:
         call = "fail_tasks(%s, %s, %s, %s, %s::text[], %s::float8[])"
         pair = ([claim.id], [claim.token])
-        return str(
-            self._answer(call, *pair, [failure_class], [error], [action], [retry_after])
-        )
+        return str(self._answer(call, *pair, [failure_class], [error], [action], [retry_after]))
 
     def release(self, claim: Claim) -> str:
         return str(self._answer("release_tasks(%s, %s)", [claim.id], [claim.token]))
@@ -190,9 +188,7 @@ class Driver:
         query = "select * from treadle.promote_tasks(%s, %s::uuid[])"
         return [Promoted(*row) for row in self.rows(query, limit, list(skip))]
 
-    def retry(
-        self, task_id: UUID, resolution: str = "retry", changes: Record | None = None
-    ) -> str:
+    def retry(self, task_id: UUID, resolution: str = "retry", changes: Record | None = None) -> str:
         query = "select treadle.retry_task(%s, %s, %s, 'tester', 'a note')"
         return str(self.value(query, task_id, resolution, Jsonb(changes or {})))
 

@@ -107,6 +107,12 @@ class Task:
         self.status, self.due = "ready", None
         return True
 
+    def unhold(self, now: int) -> None:
+        """Let it go if it is held."""
+        if self.status == "created":
+            waits = self.due is not None and self.due > now
+            self.status, self.due = ("pending", self.due) if waits else ("ready", None)
+
     def may_retry(self) -> bool:
         """Whether retry_task takes it."""
         return self.status in ("dead_lettered", "cancelled", "retrying")
@@ -129,7 +135,7 @@ class Task:
         return self.status == "cancelled" and token == self.last_token
 
     def _repeated(self, token: UUID, *, completing: bool) -> str:
-        same = token == self.last_token
+        same = token == self.last_token and (self.status == "completed") == completing
         return "already" if same else "stale"
 
     def _end_claim(self, status: str) -> None:

@@ -1,5 +1,7 @@
 """A call that makes no sense is refused in SQL with a clear error, and nothing changes."""
 
+from typing import Any
+
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -75,7 +77,7 @@ BAD: dict[str, tuple[str, str]] = {
     "define_queue('q', '{\"priority\": \"x\"}')": ("TR001", "cannot be defined so"),
     "define_queue('q', '{\"audit\": \"some\"}')": ("TR001", "cannot be defined so"),
     "define_queue('q', '{\"max_spec_bytes\": 0}')": ("TR001", "cannot be defined so"),
-    "define_queue('q', '{\"retry\": {\"strategy\": \"x\"}}')": ("TR001", "strategy cannot be"),
+    'define_queue(\'q\', \'{"retry": {"strategy": "x"}}\')': ("TR001", "strategy cannot be"),
     "define_type('')": ("TR001", "cannot be defined so"),
     "define_type('a b')": ("TR001", "cannot be defined so"),
     "define_type(repeat('x', 101))": ("TR001", "cannot be defined so"),
@@ -117,7 +119,7 @@ def test_a_bad_call_is_refused_and_nothing_changes(driver: Driver, call: str) ->
     ],
 )
 def test_a_bad_resolution_is_refused_and_nothing_changes(
-    driver: Driver, resolution: str | None, changes: dict[str, object], words: str
+    driver: Driver, resolution: str | None, changes: dict[str, Any], words: str
 ) -> None:
     driver.enqueue(max_attempts=1)
     claim = driver.claim_one("a")
@@ -137,7 +139,7 @@ def test_a_bad_resolution_is_refused_and_nothing_changes(
     ],
 )
 def test_changes_to_what_does_not_exist_or_is_too_large_are_refused(
-    driver: Driver, changes: dict[str, object], sqlstate: str
+    driver: Driver, changes: dict[str, Any], sqlstate: str
 ) -> None:
     driver.enqueue(max_attempts=1)
     claim = driver.claim_one("a")

@@ -158,7 +158,7 @@ async def test_arguments_of_the_wrong_type_that_came_by_sql_are_a_dead_letter_no
     async def greet(name: str) -> None:
         ran.append(name)
 
-    driver.rows("select treadle.declare_types('{\"greet\": {\"max_attempts\": 5}}')")
+    driver.rows('select treadle.declare_types(\'{"greet": {"max_attempts": 5}}\')')
     task_id = driver.enqueue({"name": 5}, type="greet")
     fine = driver.enqueue({"name": "ada"}, type="greet")
 

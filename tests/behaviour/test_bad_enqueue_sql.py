@@ -97,7 +97,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a task not an object": ("enqueue_tasks('[1]')", "TR001", "json array of objects"),
     "a task without a type": ("enqueue_tasks('[{}]')", "TR203", "no task type null"),
     "one bad task among good ones": (
-        "enqueue_tasks('[{\"type\": \"code\"}, {\"type\": \"nope\"}]')",
+        'enqueue_tasks(\'[{"type": "code"}, {"type": "nope"}]\')',
         "TR203",
         "no task type 'nope'",
     ),
@@ -168,7 +168,7 @@ def test_a_bad_option_is_refused_and_nothing_changes(driver: Driver, options: st
 
 
 def test_a_spec_of_64_levels_and_of_the_size_allowed_is_taken(driver: Driver) -> None:
-    deep = "{\"a\":" * 64 + "1" + "}" * 64
+    deep = '{"a":' * 64 + "1" + "}" * 64
     driver.rows("select treadle.enqueue_task('default', 'code', %s)", deep)
     driver.rows(
         "select treadle.enqueue_task('default', 'code', jsonb_build_object('a', repeat('x', %s)))",

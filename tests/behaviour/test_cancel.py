@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Driver, Record
 
 pytestmark = pytest.mark.requirement("F2")
 
 
 @pytest.mark.parametrize("state", ["created", "pending", "ready", "claimed", "running", "retrying"])
 def test_a_task_that_has_not_ended_can_be_cancelled(driver: Driver, state: str) -> None:
-    options = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
-    task_id = driver.enqueue(**options)  # type: ignore[arg-type]
+    options: Record = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
+    task_id = driver.enqueue(**options)
     if state in ("claimed", "running", "retrying"):
         claim = driver.claim_one("a", start=state != "claimed")
         if state == "retrying":

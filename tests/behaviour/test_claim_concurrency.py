@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from tests.behaviour.driver import Driver
-from tests.behaviour.races import flat, together
+from tests.behaviour.races import flat, together, while_held
 
 pytestmark = pytest.mark.requirement("F8")
 
@@ -74,6 +74,16 @@ def test_the_limit_of_an_agent_is_exact_under_16_claimers(driver: Driver) -> Non
 
     assert len(ids) == len(set(ids)) == 10
     assert driver.value("select count(*) from treadle.tasks where agent_id = 'busy'") == 10
+
+
+@pytest.mark.requirement("F9")
+def test_a_claim_waits_for_another_of_the_same_agent_before_it_counts(driver: Driver) -> None:
+    driver.agent("busy", max_concurrent_tasks=1)
+    driver.enqueue_batch([{}] * 2)
+
+    late = while_held(driver, lambda held: held.claim("busy"), lambda late: late.claim("busy"))
+
+    assert late == []
 
 
 @pytest.mark.requirement("F9")

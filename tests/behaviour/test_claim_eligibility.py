@@ -1,5 +1,7 @@
 """An agent gets only tasks that it may have: gates act on lanes."""
 
+from typing import Any
+
 import pytest
 
 from tests.behaviour.driver import Driver
@@ -95,7 +97,7 @@ def test_an_agent_that_drains_may_finish_what_it_has(driver: Driver) -> None:
 
 @pytest.mark.parametrize("options", [{"hold": True}, {"delay_s": 60}])
 def test_a_task_that_is_held_back_or_not_due_is_not_claimed(
-    driver: Driver, options: dict[str, object]
+    driver: Driver, options: dict[str, Any]
 ) -> None:
     driver.enqueue(**options)
 

@@ -2,6 +2,7 @@
 
 import random
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,10 +12,10 @@ from tests.behaviour.driver import Driver
 pytestmark = [pytest.mark.requirement("F7"), pytest.mark.requirement("F8")]
 
 
-def claim_all(driver: Driver, batch: int = 1000, **options: object) -> list[UUID]:
+def claim_all(driver: Driver, batch: int = 1000, **options: Any) -> list[UUID]:
     """Claim until nothing is left; the ids in the order in which they came."""
     found = []
-    while claims := driver.claim("a", batch, **options):  # type: ignore[arg-type]
+    while claims := driver.claim("a", batch, **options):
         found += [claim.id for claim in claims]
     return found
 

@@ -111,7 +111,8 @@ def test_a_policy_may_switch_the_poison_pill_off(driver: Driver) -> None:
 
 def test_the_next_attempt_is_given_what_happened_before(driver: Driver) -> None:
     driver.enqueue(max_attempts=5, retry={**AT_ONCE, "poison": False})
-    assert (first := driver.claim_one("a")).previous is None
+    first = driver.claim_one("a")
+    assert first.previous is None
     driver.fail(first, "first error", failure_class="invalid_output")
     second = driver.claim_one("b")
     driver.age_claim(second.id, timedelta(seconds=100))

@@ -15,7 +15,7 @@ Call = Callable[[Driver, Claim], object]
 CALLS: dict[str, Call] = {
     "enqueue_task": lambda driver, _: driver.rows("select treadle.enqueue_task('default', 'code')"),
     "enqueue_tasks": lambda driver, _: driver.rows(
-        "select * from treadle.enqueue_tasks('[{\"type\": \"code\"}]')"
+        'select * from treadle.enqueue_tasks(\'[{"type": "code"}]\')'
     ),
     "enqueue_batch": lambda driver, _: driver.enqueue_batch([{}]),
     "claim_tasks": lambda driver, _: driver.claim("b"),

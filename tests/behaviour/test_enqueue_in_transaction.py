@@ -19,7 +19,7 @@ def test_plain_sql_commits_the_task_with_the_callers_own_rows(driver: Driver) ->
     caller.rows("begin")
     caller.rows("create table public.orders (id int)")
     caller.rows("select treadle.enqueue_task('default', 'code')")
-    caller.rows("select * from treadle.enqueue_tasks('[{\"type\": \"code\"}]')")
+    caller.rows('select * from treadle.enqueue_tasks(\'[{"type": "code"}]\')')
 
     assert tasks(driver) == 0
 

@@ -130,6 +130,7 @@ def test_the_reaper_does_not_wait_for_a_completion_and_leaves_it_alone(driver: D
     claim = driver.claim_one("a")
     driver.age_claim(claim.id, timedelta(hours=1))
     other = driver.another()
+    other.rows("set lock_timeout = '1 s'")
     driver.rows("begin")
     driver.complete(claim, {"n": 1})
 

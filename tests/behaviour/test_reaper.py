@@ -1,19 +1,20 @@
 """The reaper may run in any number, counts each lost attempt once, and no bad row stops it."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tests.behaviour.driver import Driver
-from tests.behaviour.races import flat, together
+from tests.behaviour.races import flat, together, while_held
 
 pytestmark = pytest.mark.requirement("F10")
 
 
-def run_out(driver: Driver, count: int, **options: object) -> list[UUID]:
+def run_out(driver: Driver, count: int, **options: Any) -> list[UUID]:
     """So many tasks whose claims have run out."""
-    driver.enqueue_batch([{}] * count, **options)  # type: ignore[arg-type]
+    driver.enqueue_batch([{}] * count, **options)
     claims = driver.claim("a", count)
     for claim in claims:
         driver.age_claim(claim.id, timedelta(hours=1))
@@ -87,6 +88,21 @@ def test_a_claim_renewed_at_the_last_moment_is_left_alone(driver: Driver) -> Non
 
     assert driver.reap() == []
     assert driver.complete(claim) == "completed"
+
+
+def test_a_claim_that_is_being_renewed_at_this_moment_is_left_alone(driver: Driver) -> None:
+    [task_id] = run_out(driver, 1)
+    [claim] = driver.claim("a", token=driver.task(task_id)["claim_token"])
+
+    reaped = while_held(
+        driver,
+        lambda held: held.heartbeat(claim),
+        lambda reaper: reaper.reap(),
+        waits=False,
+    )
+
+    assert reaped == []
+    assert driver.state_of(task_id) == "running"
 
 
 def test_a_row_that_cannot_be_moved_is_reported_and_does_not_stop_the_others(

@@ -1,17 +1,19 @@
 """A person resolves a dead letter: retry, cancel, or modify and retry; the decision is kept."""
 
+from typing import Any
+
 import pytest
 
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Driver, Record
 from tests.behaviour.expect import refused, unchanged
 from treadle.models import Claim
 
 pytestmark = pytest.mark.requirement("F16")
 
 
-def dead(driver: Driver, spec: dict[str, object] | None = None, **options: object) -> Claim:
+def dead(driver: Driver, spec: dict[str, Any] | None = None, **options: Any) -> Claim:
     """The last claim of a task that gave up."""
-    driver.enqueue(spec or {}, **{"max_attempts": 1, **options})  # type: ignore[arg-type]
+    driver.enqueue(spec or {}, **{"max_attempts": 1, **options})
     claim = driver.claim_one("a")
     assert driver.fail(claim, "no luck") == "dead_lettered"
     return claim
@@ -73,7 +75,7 @@ def test_cancel_ends_the_task_for_good(driver: Driver) -> None:
     [("retry", {}), ("cancel", {}), ("modify_and_retry", {"priority": 1})],
 )
 def test_every_decision_is_kept_with_who_made_it(
-    driver: Driver, resolution: str, changes: dict[str, object]
+    driver: Driver, resolution: str, changes: dict[str, Any]
 ) -> None:
     claim = dead(driver)
 
@@ -198,8 +200,8 @@ def test_retry_makes_a_waiting_retry_ready_now(driver: Driver) -> None:
 
 @pytest.mark.parametrize("state", ["ready", "running", "created", "pending"])
 def test_a_task_that_has_not_given_up_cannot_be_resolved(driver: Driver, state: str) -> None:
-    options = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
-    task_id = driver.enqueue(**options)  # type: ignore[arg-type]
+    options: Record = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
+    task_id = driver.enqueue(**options)
     if state == "running":
         driver.claim_one("a")
 

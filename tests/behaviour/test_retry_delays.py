@@ -1,5 +1,7 @@
 """How long a failed task waits for its retry: exponential, fixed or immediate, with jitter."""
 
+from typing import Any
+
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -8,7 +10,7 @@ from tests.behaviour.driver import Driver
 pytestmark = pytest.mark.requirement("F12")
 
 
-def delays(driver: Driver, policy: dict[str, object], attempts: int) -> list[float]:
+def delays(driver: Driver, policy: dict[str, Any], attempts: int) -> list[float]:
     """The delay after each of so many failed attempts of one task, by its policy."""
     driver.enqueue(max_attempts=1000, retry={"poison": False, **policy})
     found = []
@@ -66,9 +68,7 @@ def test_jitter_is_half_either_way_and_spreads(driver: Driver) -> None:
     policy = {"strategy": "fixed", "initial_delay_s": 100, "jitter": True, "max_delay_s": 300}
     full = driver.value("select treadle.retry_policy('default', 'code', %s)", Jsonb(policy))
 
-    found = [
-        driver.value("select treadle.retry_delay(%s, 1)", Jsonb(full)) for _ in range(400)
-    ]
+    found = [driver.value("select treadle.retry_delay(%s, 1)", Jsonb(full)) for _ in range(400)]
 
     assert min(found) >= 50
     assert max(found) <= 150

@@ -1,5 +1,7 @@
 """Which failures are retried, how often, and which are not."""
 
+from typing import Any
+
 import pytest
 
 from tests.behaviour.driver import Driver
@@ -18,9 +20,9 @@ CLASSES = (
 FOR_GOOD = {"auth_failure", "budget_exceeded", "refused"}
 
 
-def fail_once(driver: Driver, failure_class: str, retry: dict[str, object] | None = None) -> str:
+def fail_once(driver: Driver, failure_class: str, retry: dict[str, Any] | None = None) -> str:
     """What becomes of a new task whose first attempt fails like this."""
-    driver.enqueue(**({} if retry is None else {"retry": retry}))  # type: ignore[arg-type]
+    driver.enqueue(retry=retry or {})
     return driver.fail(driver.claim_one("a"), failure_class=failure_class)
 
 

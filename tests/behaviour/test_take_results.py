@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("F2")
 def completed(driver: Driver, count: int, consumer: str | None = "harness") -> list[UUID]:
     """So many completed tasks for a consumer, in the order of their completion."""
     options = {} if consumer is None else {"consumer": consumer}
-    driver.enqueue_batch([{"n": n} for n in range(count)], **options)  # type: ignore[arg-type]
+    driver.enqueue_batch([{"n": n} for n in range(count)], **options)
     claims = driver.claim("a", count)
     for claim in claims:
         driver.complete(claim, {"n": claim.spec["n"]})

@@ -149,9 +149,7 @@ def test_what_a_task_depends_on_and_what_of_it_is_not_done_yet(driver: Driver) -
 
 def test_the_policy_shown_is_the_one_in_force(driver: Driver) -> None:
     task_id = driver.enqueue()
-    driver.rows(
-        "select treadle.define_type('code', %s)", Jsonb({"retry": {"initial_delay_s": 60}})
-    )
+    driver.rows("select treadle.define_type('code', %s)", Jsonb({"retry": {"initial_delay_s": 60}}))
 
     policy = driver.value("select retry from treadle.task_details where id = %s", task_id)
 

@@ -1,5 +1,7 @@
 """NOTIFY wakes idle workers: once per queue and statement, after the commit, and only then."""
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -20,7 +22,7 @@ class Ear:
         """What has come so far; an echo of our own comes after all that was sent before."""
         self._conn.execute("listen echo")
         self._conn.execute("notify echo")
-        found = []
+        found: list[str] = []
         for notify in self._conn.notifies(timeout=10):
             if notify.channel == "echo":
                 return found
@@ -112,7 +114,7 @@ def test_a_batch_wakes_once(driver: Driver, ear: Ear) -> None:
 
 @pytest.mark.parametrize("options", [{"hold": True}, {"delay_s": 3600}])
 def test_a_task_that_cannot_be_claimed_yet_wakes_no_worker(
-    driver: Driver, ear: Ear, options: dict[str, object]
+    driver: Driver, ear: Ear, options: dict[str, Any]
 ) -> None:
     idle(driver)
 

@@ -11,6 +11,7 @@ import time
 import anyio
 
 from treadle import Context, Treadle
+from treadle.settings import Settings
 from treadle.tasks import RetryPolicy
 
 EFFECTS = """
@@ -32,9 +33,9 @@ SOON: RetryPolicy = {
 }
 
 
-def make_app(url: str | None = None) -> Treadle:
+def make_app(url: str | None = None, settings: Settings | None = None) -> Treadle:
     """The application: for a worker by its settings, for a test on its database."""
-    app = Treadle(url)
+    app = Treadle(url, settings=settings)
 
     async def note(ctx: Context, what: str) -> None:
         async with (await app.gateway()).connection() as conn:

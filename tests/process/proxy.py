@@ -20,7 +20,7 @@ class Proxy:
         self._target = conninfo_to_dict(url)
         self._folder = Path(tempfile.mkdtemp(prefix="tp-"))
         self._plans: list[tuple[bytes, When]] = []
-        self._links: set[asyncio.Task[None]] = set()
+        self._links: set[_Link] = set()
         self.requests = 0
         self.lost: list[bytes] = []
         self.url = make_conninfo(url, host=str(self._folder), port=5432)
@@ -36,9 +36,8 @@ class Proxy:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        for link in self._links:
-            link.cancel()
-        await asyncio.gather(*self._links, return_exceptions=True)
+        for link in list(self._links):
+            await link.close()
         shutil.rmtree(self._folder)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -48,14 +47,10 @@ class Proxy:
         return await asyncio.open_connection(host, int(port))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._links.add(task)
         link = _Link(self, (reader, writer), await self._connect())
-        try:
-            await link.run()
-        finally:
-            self._links.discard(task)
+        self._links.add(link)
+        await link.run()
+        self._links.discard(link)
 
     def planned(self, request: bytes) -> When | None:
         """What is planned for this request; a plan is used once."""
@@ -80,17 +75,21 @@ class _Link:
         self._server, self._to_server = server
         self._request = b""
         self._losing = False
+        self._both: list[asyncio.Future[None]] = []
 
     async def run(self) -> None:
-        both = [asyncio.ensure_future(self._up()), asyncio.ensure_future(self._down())]
-        try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in both:
-                each.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
-            for writer in (self._to_client, self._to_server):
-                writer.close()
+        """Pass on what comes from either side until one of them is gone."""
+        self._both = [asyncio.ensure_future(self._up()), asyncio.ensure_future(self._down())]
+        await asyncio.wait(self._both, return_when=asyncio.FIRST_COMPLETED)
+        await self.close()
+
+    async def close(self) -> None:
+        """Hang up on both sides."""
+        for each in self._both:
+            each.cancel()
+        await asyncio.gather(*self._both, return_exceptions=True)
+        for writer in (self._to_client, self._to_server):
+            writer.close()
 
     async def _up(self) -> None:
         with suppress(ConnectionError):

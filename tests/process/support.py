@@ -85,7 +85,7 @@ class Child:
     async def pause(self) -> None:
         """SIGSTOP, and wait until it has stopped."""
         self.send(signal.SIGSTOP)
-        await until(lambda: Path(f"/proc/{self.pid}/stat").read_text().split()[2] == "T")
+        await until(lambda: os.WIFSTOPPED(os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)[1]))
 
     async def exit_code(self, within: float = 10) -> int:
         """Wait until it ends by itself."""

@@ -31,9 +31,8 @@ def pooled_url(database_url: str) -> Iterator[str]:
 @pytest.fixture
 async def pooled(app: Treadle, pooled_url: str) -> AsyncIterator[Treadle]:
     """A producer behind the pooler."""
-    made = make_app()
-    made._settings = load_settings(database_url=pooled_url, prepare=False)
-    async with made:
+    settings = load_settings(database_url=pooled_url, prepare=False)
+    async with make_app(settings=settings) as made:
         yield made
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from tests.worker.support import Conn, rows, run_all, statuses, until, working
 from treadle import Context, Treadle
+from treadle.worker import lease
 
 pytestmark = pytest.mark.requirement("F8")
 
@@ -72,8 +73,9 @@ async def test_without_prefetch_a_worker_claims_only_what_it_can_start(
     assert sum(count for _, count in claims) == 50
 
 
-async def test_a_claim_taken_ahead_is_not_lost_while_others_run(app: Treadle, conn: Conn) -> None:
-    """Claims wait longer than their ttl for a slot: they are given back in time, not reaped."""
+async def test_a_claim_taken_ahead_is_given_back_before_its_ttl_is_over(
+    app: Treadle, conn: Conn
+) -> None:
     attempts = []
 
     @app.task()
@@ -83,15 +85,34 @@ async def test_a_claim_taken_ahead_is_not_lost_while_others_run(app: Treadle, co
 
     await linger.enqueue_many([{}] * 4)
 
-    async def done() -> bool:
-        await conn.execute("select treadle.reap_claims()")
-        return await _all_done(conn, 4)
-
     async with working(app, slots=1, claim_ttl_s=1, heartbeat_s=5):
-        await until(done, within=8)
+        await until(lambda: _all_done_with_a_reaper(conn, 4), within=8)
 
     assert attempts == [1] * 4
     assert await rows(conn, "select task_id from treadle.attempts") == []
+
+
+async def test_a_claim_that_waited_for_its_slot_is_marked_started_within_its_ttl(
+    app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "START_AFTER_S", 30)
+
+    @app.task()
+    async def linger(seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+    await linger.enqueue(seconds=0.6)
+    await linger.enqueue(seconds=1.5)
+
+    async with working(app, slots=1, claim_ttl_s=1.6, heartbeat_s=30):
+        await until(lambda: _all_done_with_a_reaper(conn, 2), within=8)
+
+    assert await rows(conn, "select task_id from treadle.attempts") == []
+
+
+async def _all_done_with_a_reaper(conn: Conn, count: int) -> bool:
+    await conn.execute("select treadle.reap_claims()")
+    return await _all_done(conn, count)
 
 
 async def _all_done(conn: Conn, count: int) -> bool:

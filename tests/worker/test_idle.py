@@ -96,8 +96,9 @@ async def test_types_that_a_worker_does_not_know_are_left_alone(
     async with working(app):
         assert await handle.result(timeout=5) == "done"
 
+    # Not even claimed and given back.
     found = await row(
-        conn, "select status, attempt, agent_id from treadle.tasks where id = %s", left.id
+        conn, "select status, attempt, last_token from treadle.tasks where id = %s", left.id
     )
     assert found == ("ready", 0, None)
 
@@ -122,36 +123,28 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(app: Treadle, co
     assert done == ["other", "default"]
 
 
-async def test_progress_that_did_not_arrive_is_sent_again(app: Treadle, conn: Conn) -> None:
-    told, release = anyio.Event(), anyio.Event()
+async def test_progress_that_did_not_arrive_is_sent_again(database_url: str, conn: Conn) -> None:
+    release = anyio.Event()
+    async with Proxy(database_url) as proxy:
+        app = Treadle(settings=load_settings(database_url=proxy.url, prepare=False))
 
-    @app.task()
-    async def tell(ctx: Context) -> None:
-        await told.wait()
-        ctx.progress(0.5, text="half \x00 way")
-        await release.wait()
+        @app.task()
+        async def tell(ctx: Context) -> None:
+            ctx.progress(0.5, text="half \x00 way")
+            await release.wait()
 
-    async def running() -> bool:
-        return await rows(conn, "select status from treadle.tasks") == [("running",)]
+        async def arrived() -> bool:
+            return await rows(conn, "select progress from treadle.tasks") == [
+                ({"value": 0.5, "text": "half \u2400 way"},)
+            ]
 
-    async def arrived() -> bool:
-        return await rows(conn, "select progress from treadle.tasks") == [
-            ({"value": 0.5, "text": "half \u2400 way"},)
-        ]
+        async with app, working(app, heartbeat_s=0.3):
+            proxy.lose("heartbeat_tasks", "before")
+            await tell.enqueue()
+            await until(arrived)
+            release.set()
 
-    async with working(app, heartbeat_s=0.5):
-        handle = await tell.enqueue()
-        await until(running)
-        told.set()
-        await conn.execute(
-            """
-            select pg_terminate_backend(pid) from pg_stat_activity
-            where application_name = 'treadle-worker' and datname = current_database()
-            """
-        )
-        await until(arrived)
-        release.set()
-        await handle.result(timeout=5)
+    assert len(proxy.lost) == 1
 
 
 async def _is_idle(conn: Conn) -> bool:

@@ -1,6 +1,8 @@
 """What a handler returns is stored as well as it can be; nothing makes a task stick."""
 
 import math
+import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +12,20 @@ from pydantic import BaseModel
 
 from tests.worker.support import Conn, row, run_all
 from treadle import TaskFailed, Treadle
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """Writing an output blocks the loop: only an alarm can end it."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError("an output takes too long to write")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 class Reply(BaseModel):

@@ -2,11 +2,12 @@
 
 import asyncio
 import sys
+from uuid import uuid4
 
 import anyio
 import pytest
 
-from tests.worker.support import Conn, row, run_all, statuses, until, working
+from tests.worker.support import Conn, expire, row, rows, run_all, statuses, until, working
 from treadle import Context, Treadle
 
 ENDED = "select status, failure_class, failure_reason from treadle.tasks where id = %s"
@@ -128,3 +129,24 @@ async def test_an_agent_that_was_deleted_registers_again(app: Treadle, conn: Con
 
         assert await (await work.enqueue()).result(timeout=10) == sys.platform
         assert await row(conn, "select status from treadle.agents where id = 'a'") == ("active",)
+
+
+@pytest.mark.requirement("F8")
+async def test_a_token_that_lost_a_task_never_claims_it_again(app: Treadle, conn: Conn) -> None:
+    """A claim repeated much too late, after others had the task: the row would be beyond help."""
+
+    @app.task(max_attempts=9, retry={"strategy": "immediate"})
+    async def work() -> None:
+        return None
+
+    handle = await work.enqueue()
+    await conn.execute("select treadle.register_agent('a')")
+    claim = "select id, attempt from treadle.claim_tasks('a', p_token => %s)"
+    old, other = uuid4(), uuid4()
+    assert await rows(conn, claim, old) == [(handle.id, 1)]
+    await expire(conn, handle.id)
+    assert await rows(conn, claim, other) == [(handle.id, 2)]
+    await conn.execute("select treadle.fail_task(%s, %s)", (handle.id, other))
+
+    assert await rows(conn, claim, old) == []
+    assert await rows(conn, claim, uuid4()) == [(handle.id, 3)]

@@ -56,7 +56,8 @@ begin
       completed_at = case when ended.next in ('dead_lettered', 'cancelled') then v_now end,
       outcome = case when ended.next in ('dead_lettered', 'cancelled') then ended.next end,
       failure_class = ended.class,
-      failure_reason = left(coalesce(ended.error, ended.reason), 2000),
+      -- The first line says what; the rest, a traceback perhaps, is in the history.
+      failure_reason = left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
       last_token = tasks.claim_token,
       agent_id = null,
       claim_token = null,

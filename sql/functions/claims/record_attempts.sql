@@ -48,7 +48,8 @@ as $$
     task_id, dead_lettered_at, attempts, class, reason, poison_pill, total_cost_usd
   )
   select
-    ended.task_id, p_now, ended.attempt, ended.class, coalesce(ended.error, ended.reason),
+    ended.task_id, p_now, ended.attempt, ended.class,
+    left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
     ended.poison_pill, ended.cost_usd
   from unnest(p_ended) as ended
   where ended.next = 'dead_lettered';
@@ -63,7 +64,7 @@ as $$
     jsonb_build_object(
       'attempt', ended.attempt,
       'class', ended.class,
-      'reason', left(coalesce(ended.error, ended.reason), 500),
+      'reason', left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 500),
       'poison_pill', ended.poison_pill
     )
   from unnest(p_ended) as ended

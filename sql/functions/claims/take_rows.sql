@@ -37,7 +37,17 @@ begin
       lease_until = v_until,
       progress = null
     -- A call repeated after the reaper was there must not give a task its old token again.
-    where tasks.ctid = any (p_rows) and tasks.last_token is distinct from p_token
+    where
+      tasks.ctid = any (p_rows)
+      and tasks.last_token is distinct from p_token
+      and (
+        tasks.attempt + tasks.rate_limits = 0
+        or (
+          select count(*)
+          from treadle.attempts
+          where attempts.task_id = tasks.id and attempts.claim_token = p_token
+        ) = 0
+      )
     returning tasks.ctid
   )
 

@@ -24,7 +24,7 @@ begin
   into v_verdict
   from treadle.cancel_tasks(array[p_id], p_reason, p_actor) as cancelled;
   if v_verdict in ('ended', 'unknown') then
-    perform treadle.refuse_transition(p_id, 'cancelled');
+    perform treadle.refuse_transition(p_id, 'cancelled', 'cancel_tasks');
   end if;
   return v_verdict;
 end;

@@ -4,7 +4,11 @@
 -- Lock order:  none.
 -- Raises:      TR102 illegal transition, TR201 task not found.
 
-create or replace function treadle.refuse_transition(p_id uuid, p_to text)
+create or replace function treadle.refuse_transition(
+  p_id  uuid,
+  p_to  text,
+  p_by  text default null
+)
 returns void
 language plpgsql
 stable
@@ -24,13 +28,17 @@ begin
   end if;
 
   perform treadle.refuse(
-    format('task %s is %s and cannot become %s', p_id, v_status, p_to),
+    format(
+      'task %s is %s and cannot become %s%s', p_id, v_status, p_to, coalesce(' by ' || p_by, '')
+    ),
     jsonb_build_object(
       'task_id', p_id, 'from', v_status, 'to', p_to,
       'allowed', (
         select coalesce(jsonb_agg(distinct transitions.to_status), '[]')
         from treadle.transitions
-        where transitions.from_status = v_status
+        where
+          transitions.from_status = v_status
+          and (p_by is null or transitions.by = p_by)
       )
     ),
     'See the view treadle.transitions for what is allowed.',
@@ -39,7 +47,7 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_transition(uuid, text) is
+comment on function treadle.refuse_transition(uuid, text, text) is
 'Internal: raises with the state of a task and the states it may go to.';
 
-revoke all on function treadle.refuse_transition(uuid, text) from public;
+revoke all on function treadle.refuse_transition(uuid, text, text) from public;

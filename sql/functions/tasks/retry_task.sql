@@ -50,7 +50,7 @@ begin
       transitions.from_status = v_task.status and transitions.to_status = v_to
       and transitions.by = 'retry_task'
   ) then
-    perform treadle.refuse_transition(p_id, v_to);
+    perform treadle.refuse_transition(p_id, v_to, 'retry_task');
   end if;
 
   update treadle.dead_letters

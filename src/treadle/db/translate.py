@@ -23,10 +23,11 @@ from treadle.errors import (
 
 _BY_SQLSTATE = by_sqlstate()
 RETRY_AT_ONCE = frozenset({"40001", "40P01", "55P03"})
-# Connection, resource and operator trouble: it passes. 25006 is a primary that became a standby,
-# 26000 a prepared statement that a pooler lost.
+# A prepared statement of this connection that another server connection has, or has not.
+_LOST_PLANS = frozenset({"26000", "42P05"})
+# Connection, resource and operator trouble: it passes. 25006 is a primary that became a standby.
 _PASSING_CLASSES = ("08", "53", "57", "58")
-_PASSING = frozenset({"25006", "25P02", "26000"}) | RETRY_AT_ONCE
+_PASSING = frozenset({"25006", "25P02"}) | RETRY_AT_ONCE
 _NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
 
 
@@ -65,6 +66,12 @@ def translate(error: psycopg.Error) -> TreadleError:
         return InvalidArgument(diag.message_primary or str(error), sqlstate=state)
     if state == "54001":
         return InvalidArgument("the payload is nested too deep", hint="Flatten it.")
+    if state in _LOST_PLANS:
+        return Unavailable(
+            diag.message_primary or "a prepared statement is not where it was made",
+            hint="Behind a transaction pooler set TREADLE_PREPARE=false",
+            sqlstate=state,
+        )
     passing = state is None or state in _PASSING or state.startswith(_PASSING_CLASSES)
     if passing and isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         text = (diag.message_primary or str(error)).strip()

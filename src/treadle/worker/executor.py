@@ -4,6 +4,7 @@ Knows nothing of queues and batches: answers go to the completer.
 """
 
 import math
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from treadle.worker.registry import Definition, Registry
 
 log = structlog.get_logger(__name__)
 NOTHING = b""
+# Modules whose frames tell the author of a handler nothing.
+_PLUMBING = re.compile(r"(treadle\.worker|anyio|asyncio|concurrent)\b")
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
@@ -143,7 +146,7 @@ class Executor:
                 type=claim.type,
                 attempt=claim.attempt,
                 failure_class=answer.failure_class,
-                error=answer.error.strip().rpartition("\n")[2][:500],
+                error=answer.error.partition("\n")[0][:500],
             )
             self._completer.fail(claim, answer)
         elif running.why == "drain":
@@ -160,6 +163,11 @@ class _Refused(Outcome):
 
 
 def _failure(error: BaseException) -> Failure:
-    text = "".join(traceback.format_exception(error))
+    """What went wrong in the first line, then the traceback from the handler on."""
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    trace = error.__traceback__
+    while trace is not None and _PLUMBING.match(trace.tb_frame.f_globals.get("__name__", "")):
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
     kind = "timeout" if isinstance(error, TimeoutError) else "error"
-    return Failure(clean_text(text), kind)
+    return Failure(clean_text(f"{summary}\n\n{text}"), kind)
