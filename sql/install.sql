@@ -119,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('2de073a2ff90b3f2fa59469b71915e56049de4f18ddbb99878deb17cf1a3f154');
+values ('8414e8c0e01109bd409b2993fc70d914e3bc96727d978f7b2c9e1a4f6fd1671c');
 
 commit;

@@ -537,7 +537,7 @@ grant select on table treadle.transitions to treadle_worker;
 create function treadle.affordable_rows(p_rows tid[], p_budget numeric)
   returns tid[]
   language sql stable security invoker cost 100
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 df76e52dc605aad8def0b89284c951aa63b9ed9cfff246570235ce8011c4680e
   owner treadle_owner
   with a comment
@@ -565,7 +565,7 @@ create function treadle.are_names(p_queue text, p_type text)
 create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", enable_seqscan=off
+  set search_path="", jit=off, enable_seqscan=off
   as sha256 d4b2912ca212fc1a2d5dc1fe842963a3a9ce48aeaaa76aba91271b8c983df9e8
   owner treadle_owner
   with a comment
@@ -575,7 +575,7 @@ create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text,
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 fe29e7f56c36f2ecadabf03d9696d2a10dc567f3f6bd6f09cb99c25641dede07
+  as sha256 523b79a8b995a199df2936ec0893a5dc785d1f73370fa0af5313eca1c9d52de1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -585,7 +585,7 @@ create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text,
 create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 c6d48a739a243398bc056384d616ff6eb95ddedb49cda11c4a66b43fa7b689d1
   owner treadle_owner
   with a comment
@@ -650,7 +650,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8e6b20c4c8447cc92c52620f896a0f51d0289c655aab4bc1d331c46c65a55c53
   owner treadle_owner
   with a comment
@@ -660,7 +660,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
 create function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language sql stable security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 40e48d679028f7eae283f86144740f846073a1de6a9590706c1c1c3016df7da4
   owner treadle_owner
   with a comment
@@ -669,7 +669,7 @@ create function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
 create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
-  set search_path="", enable_seqscan=off
+  set search_path="", jit=off, enable_seqscan=off
   as sha256 86dd596248feb2b2472ef9120334d5be839823d725a0c40829344d259bba2528
   owner treadle_owner
   with a comment
@@ -700,7 +700,7 @@ create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DE
 create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[] DEFAULT NULL::jsonb[], p_run_ms integer[] DEFAULT NULL::integer[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 11dbf4b7e5d0e55461e4665a711c514bfe7d1d566e3c835063086531cb8675bb
   owner treadle_owner
   with a comment
@@ -773,8 +773,8 @@ create function treadle.effective_priority(p_id uuid)
 create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[])
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 c7750dc84deb7cc1e521376de4c93e0216d95d9ef8d35357bcabf38f5d3d67be
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 c63ccc547d75d26ea3a160063c2177886b6b95a547d22c572426c7f078be26ad
   owner treadle_owner
   with a comment
 
@@ -782,7 +782,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
 create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[], p_verdict text)
   returns TABLE(id uuid, verdict text)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_mergejoin=off
   as sha256 320bce75b60d0e43e524b21debf6486ff6a42e334ae5c1c078b202264b77bb4d
   owner treadle_owner
   with a comment
@@ -834,7 +834,7 @@ create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT 
 create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[])
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 373316cd46bbc432c5a9b3596f646389d7f8ebda3cd529be70650379eea106d3
   owner treadle_owner
   with a comment
@@ -844,7 +844,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
 create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8b9cf4bc2706980f4eb7d9345c530ee93909028435e0dcc932c547d310e14b7c
   owner treadle_owner
   with a comment
@@ -854,7 +854,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
 create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 c158f8aaef0528abc4f8b0c752ae914865dc4d24e3902593b049ff525cb3c8b2
   owner treadle_owner
   with a comment
@@ -916,7 +916,7 @@ create function treadle.mark_silent_agents()
 create function treadle.next_due_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 5b16297e3b09527498ba8a68c12ae8ba0e6a1bf5161d4957ac760a5bfa1d276d
   owner treadle_owner
   with a comment
@@ -926,7 +926,7 @@ create function treadle.next_due_at()
 create function treadle.next_reap_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 a73bfed9fd338489b5980ca6ec0bd1917e0c6dd3f6bc2c8a9a66677c1c4c0b2f
   owner treadle_owner
   with a comment
@@ -955,7 +955,7 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
 create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_from bigint DEFAULT NULL::bigint, p_upto bigint DEFAULT NULL::bigint)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 6516f5b8f24a85337fba85b30b1801e6493f99eec8314d83bf076964bc4a580f
   owner treadle_owner
   with a comment
@@ -964,7 +964,7 @@ create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget
 create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 bb6611c0bae217cbccfab9e56d08859685f4b10c417f5dcd989d473793791191
   owner treadle_owner
   with a comment
@@ -1009,7 +1009,7 @@ create function treadle.previous_attempts(p_id uuid)
 create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 204784452d754f6d4441fc2246604979e44401ccde315c887050c9e732d88945
   owner treadle_owner
   with a comment
@@ -1039,7 +1039,7 @@ create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zon
 create function treadle.read_results(p_ids uuid[])
   returns TABLE(id uuid, status text, output jsonb, failure_class text, failure_reason text)
   language sql stable security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1b9a1633501870009fe3495cbd6dac4cfeca2ec6d8ba22470e6ec0cb55a2fd70
   owner treadle_owner
   with a comment
@@ -1050,7 +1050,7 @@ create function treadle.read_results(p_ids uuid[])
 create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off
+  set search_path="", jit=off, enable_seqscan=off
   as sha256 0696498149e18bafc162f782c14feed957a32730e66c8dee16a10c65a5a11940
   owner treadle_owner
   with a comment
@@ -1059,7 +1059,7 @@ create function treadle.ready_rows(p_rows tid[])
 create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 862d6f4cb42854e74743abce684c8781dbb417a0a3fca21b359d8177e35fbd07
   owner treadle_owner
   with a comment
@@ -1079,7 +1079,7 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   returns void
   language sql volatile security invoker cost 100
   set search_path=""
-  as sha256 dc691a8a44d3d646b47cc19e6ad47a9c247858da843190274b5a757f355aaa10
+  as sha256 b8334fda2467d3649d2b2ada0827dfde2d0532515d0683a66e8afa4f4667d965
   owner treadle_owner
   with a comment
 
@@ -1092,12 +1092,12 @@ create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::json
   owner treadle_owner
   with a comment
 
--- function treadle.refuse_transition(p_id uuid, p_to text)
-create function treadle.refuse_transition(p_id uuid, p_to text)
+-- function treadle.refuse_transition(p_id uuid, p_to text, p_by text)
+create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 d9e68bd4adf22a8636c6ec267296735a5b3c10f5f9a86fe1c2e32efab846fcb2
+  as sha256 a899ce11f651723b38c1b7c0b22283f2986bc004a5766ff906f1c9561f7c8702
   owner treadle_owner
   with a comment
 
@@ -1115,7 +1115,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 fce11b500a6fb699c8e6a633a607832d1ecba13c4163efc7f2c25fedafb470bb
   owner treadle_owner
   with a comment
@@ -1167,7 +1167,7 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 d2e032b02934ce9c0f8e2c4ef74e5b4b6ff9c168639fe3222a86e90663f42751
+  as sha256 3404e1174d0d2683ead657f347b8c161a3010d032876f133be534a178e82f52d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1210,7 +1210,7 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
   returns TABLE(ctid tid, id uuid, reason text)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 eca1094575472a78efda6f2a754ca61af9bdc320f7b53c1cc7bda4d98218c378
   owner treadle_owner
   with a comment
@@ -1229,7 +1229,7 @@ create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with 
 create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 aa13a4b790bc01c9c92636b6eea36509de06f70fb8f13dbf509b75876210a69a
   owner treadle_owner
   with a comment
@@ -1239,7 +1239,7 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 100, p_token uuid DEFAULT NULL::uuid)
   returns TABLE(id uuid, queue text, type text, spec jsonb, output jsonb, decision_report jsonb, completed_by text, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_bitmapscan=off
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 c200e724ba834cc7d929b0aaf91474376581943d9c055d54bc201b6a0bbae109
   owner treadle_owner
   with a comment
@@ -1276,7 +1276,7 @@ create function treadle.tg_tasks__wake()
 create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f76440b1a040c2485516b7bf90b0e1516374ef9a10fb6dacba54ab2db6cf032d
   owner treadle_owner
   with a comment

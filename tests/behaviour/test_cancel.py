@@ -9,8 +9,8 @@ pytestmark = pytest.mark.requirement("F2")
 
 @pytest.mark.parametrize("state", ["created", "pending", "ready", "claimed", "running", "retrying"])
 def test_a_task_that_has_not_ended_can_be_cancelled(driver: Driver, state: str) -> None:
-    options: Record = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
-    task_id = driver.enqueue(**options)
+    options: dict[str, Record] = {"created": {"hold": True}, "pending": {"delay_s": 60}}
+    task_id = driver.enqueue(**options.get(state, {}))
     if state in ("claimed", "running", "retrying"):
         claim = driver.claim_one("a", start=state != "claimed")
         if state == "retrying":

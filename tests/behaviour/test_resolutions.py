@@ -200,8 +200,8 @@ def test_retry_makes_a_waiting_retry_ready_now(driver: Driver) -> None:
 
 @pytest.mark.parametrize("state", ["ready", "running", "created", "pending"])
 def test_a_task_that_has_not_given_up_cannot_be_resolved(driver: Driver, state: str) -> None:
-    options: Record = {"created": {"hold": True}, "pending": {"delay_s": 60}}.get(state, {})
-    task_id = driver.enqueue(**options)
+    options: dict[str, Record] = {"created": {"hold": True}, "pending": {"delay_s": 60}}
+    task_id = driver.enqueue(**options.get(state, {}))
     if state == "running":
         driver.claim_one("a")
 

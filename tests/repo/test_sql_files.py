@@ -62,6 +62,14 @@ def test_a_security_definer_function_pins_its_search_path(path: Path) -> None:
         assert "set search_path = ''" in declared
 
 
+@every_function
+def test_a_function_that_steers_the_planner_does_without_jit(path: Path) -> None:
+    # Before PostgreSQL 18 a plan with a disabled node costs so much that every call is compiled.
+    text = path.read_text()
+
+    assert ("\nset enable_" in text) == ("\nset jit = off" in text)
+
+
 def test_migrations_are_numbered_without_gaps() -> None:
     names = sorted(path.name for path in (tree.ROOT / "sql" / "migrations").iterdir())
 

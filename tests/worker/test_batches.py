@@ -99,15 +99,15 @@ async def test_one_heartbeat_carries_all_tasks_and_their_progress(app: Treadle, 
 
 
 async def test_a_short_task_is_completed_without_a_separate_start(app: Treadle, conn: Conn) -> None:
+    release = anyio.Event()
+
     @app.task()
-    async def rest(seconds: float) -> None:
-        await anyio.sleep(seconds)
+    async def nothing() -> None:
+        return None
 
-    await conn.execute("select treadle.define_queue('default', '{\"audit\": \"full\"}')")
-    short = await rest.enqueue(seconds=0)
-    long = await rest.enqueue(seconds=0.5)
-
-    await run_all(app, heartbeat_s=0.2)
+    @app.task()
+    async def hold() -> None:
+        await release.wait()
 
     async def events(task_id: object) -> list[str]:
         found = await rows(
@@ -115,6 +115,19 @@ async def test_a_short_task_is_completed_without_a_separate_start(app: Treadle, 
         )
         return [kind for (kind,) in found]
 
-    assert "task.started" not in await events(short.id)
-    assert "task.started" in await events(long.id)
-    assert [await short.status(), await long.status()] == ["completed", "completed"]
+    await conn.execute("select treadle.define_queue('default', '{\"audit\": \"full\"}')")
+    short, long = await nothing.enqueue(), await hold.enqueue()
+
+    async with working(app):
+        await until(lambda: _is_running(conn, long.id))
+        release.set()
+        await long.result(timeout=5)
+
+    assert await events(short.id) == ["task.claimed", "task.completed"]
+    assert await events(long.id) == ["task.claimed", "task.started", "task.completed"]
+
+
+async def _is_running(conn: Conn, task_id: object) -> bool:
+    return await rows(conn, "select status from treadle.tasks where id = %s", task_id) == [
+        ("running",)
+    ]

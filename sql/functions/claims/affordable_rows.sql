@@ -9,6 +9,7 @@ returns tid[]
 language sql
 stable
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off

@@ -10,6 +10,7 @@ returns treadle.agents
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 as $$
 declare

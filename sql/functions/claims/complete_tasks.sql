@@ -19,6 +19,7 @@ language plpgsql
 volatile
 security definer
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off

@@ -16,6 +16,7 @@ returns table (id uuid, status text, retry_at timestamptz)
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off

@@ -17,6 +17,7 @@ returns table (id uuid, verdict text)
 language plpgsql
 stable
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_mergejoin = off
 as $$

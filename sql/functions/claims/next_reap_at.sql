@@ -10,6 +10,7 @@ language sql
 stable
 security definer
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -17,6 +17,7 @@ returns tid[]
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off

@@ -16,6 +16,7 @@ returns table (ctid tid, id uuid, reason text)
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off

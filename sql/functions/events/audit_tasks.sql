@@ -9,6 +9,7 @@ returns void
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 as $$
 begin

@@ -13,6 +13,7 @@ returns table (id uuid, created boolean)
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -9,6 +9,7 @@ returns setof uuid
 language plpgsql
 volatile
 set search_path = ''
+set jit = off
 set enable_seqscan = off
 as $$
 declare
