@@ -8,8 +8,6 @@ from psycopg.types.json import Jsonb
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
 
-pytestmark = pytest.mark.requirement("F2")
-
 NOBODY = "00000000-0000-7000-8000-000000000000"
 ONE, NONE = f"array['{NOBODY}']::uuid[]", "array[]::uuid[]"
 TWO = f"array['{NOBODY}', '{NOBODY}']::uuid[]"

@@ -7,8 +7,6 @@ from treadle import Treadle
 from treadle.errors import SchemaMissing, SchemaOutdated, SchemaTooNew, Unavailable
 from treadle.settings import load_settings
 
-pytestmark = pytest.mark.requirement("B8")
-
 
 async def test_a_database_without_the_schema_is_refused(empty_database_url: str) -> None:
     with pytest.raises(SchemaMissing) as raised:

@@ -6,8 +6,6 @@ from psycopg.types.json import Jsonb
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
 
-pytestmark = pytest.mark.requirement("F1")
-
 # What is sent, the SQLSTATE, and words of the message. What jsonb itself refuses has
 # PostgreSQL's own code.
 BAD: dict[str, tuple[str, str, str]] = {

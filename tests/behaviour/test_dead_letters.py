@@ -36,7 +36,7 @@ def test_a_dead_letter_keeps_agent_error_duration_and_cost_of_every_attempt(
     assert [each["agent"] for each in history] == ["a", "b", "a"]
     assert [each["error"] for each in history] == ["error 1", "error 2", "error 3"]
     assert [each["cost_usd"] for each in history] == [0.25, 0.5, 0.75]
-    assert [round(each["duration_s"]) for each in history] == [10, 20, 30]
+    assert [each["duration_s"] // 10 for each in history] == [1, 2, 3]
 
 
 def test_a_dead_letter_raises_an_event(driver: Driver) -> None:
@@ -125,7 +125,7 @@ def test_the_next_attempt_is_given_what_happened_before(driver: Driver) -> None:
     assert [each["class"] for each in previous] == ["invalid_output", "crash"]
     assert [each["reason"] for each in previous] == ["handler", "heartbeat_timeout"]
     assert previous[0]["error"] == "first error"
-    assert round(previous[1]["duration_s"]) == 100
+    assert 100 <= previous[1]["duration_s"] < 130
 
 
 def test_an_attempt_after_a_rate_limit_is_told_too(driver: Driver) -> None:

@@ -7,8 +7,6 @@ import pytest
 from tests.behaviour.driver import Driver
 from treadle.models import Claim
 
-pytestmark = pytest.mark.requirement("B8")
-
 SETTING = "select current_setting('synchronous_commit')"
 Call = Callable[[Driver, Claim], object]
 

@@ -10,8 +10,6 @@ from treadle import Treadle
 from treadle.errors import ClaimLost
 from treadle.models import Claim
 
-pytestmark = pytest.mark.requirement("B8")
-
 
 @pytest.fixture
 def effects(fresh: Driver) -> Driver:

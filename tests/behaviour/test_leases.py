@@ -22,10 +22,10 @@ def test_a_claim_that_is_not_started_within_its_ttl_is_taken_back(driver: Driver
     driver.agent("a", claim_ttl_s=60)
     driver.enqueue()
     claim = driver.claim_one("a", start=False)
-    driver.age_claim(claim.id, timedelta(seconds=59))
+    driver.age_claim(claim.id, timedelta(seconds=50))
     assert driver.reap() == []
 
-    driver.age_claim(claim.id, timedelta(seconds=2))
+    driver.age_claim(claim.id, timedelta(seconds=11))
 
     assert ended_as(driver, driver.reap()) == (
         "claim_expired",
@@ -40,10 +40,10 @@ def test_a_task_without_a_heartbeat_for_three_intervals_is_taken_back(driver: Dr
     driver.agent("a", heartbeat_s=30)
     driver.enqueue()
     claim = driver.claim_one("a")
-    driver.age_claim(claim.id, timedelta(seconds=89))
+    driver.age_claim(claim.id, timedelta(seconds=80))
     assert driver.reap() == []
 
-    driver.age_claim(claim.id, timedelta(seconds=2))
+    driver.age_claim(claim.id, timedelta(seconds=11))
 
     assert ended_as(driver, driver.reap()) == (
         "heartbeat_timeout",
@@ -58,11 +58,11 @@ def test_a_task_that_runs_past_its_timeout_is_taken_back_in_spite_of_heartbeats(
 ) -> None:
     driver.enqueue(timeout_s=100)
     claim = driver.claim_one("a")
-    driver.age_claim(claim.id, timedelta(seconds=99))
+    driver.age_claim(claim.id, timedelta(seconds=90))
     assert driver.heartbeat(claim) == "ok"
     assert driver.reap() == []
 
-    driver.age_claim(claim.id, timedelta(seconds=2))
+    driver.age_claim(claim.id, timedelta(seconds=11))
 
     assert ended_as(driver, driver.reap()) == (
         "timeout",
@@ -110,11 +110,11 @@ def test_starting_a_claim_gives_it_the_lease_of_a_running_task(driver: Driver) -
     driver.agent("a", heartbeat_s=100, claim_ttl_s=10)
     driver.enqueue()
     claim = driver.claim_one("a", start=False)
-    driver.age_claim(claim.id, timedelta(seconds=9))
+    driver.age_claim(claim.id, timedelta(seconds=5))
 
     assert driver.start(claim) == "ok"
 
-    driver.age_claim(claim.id, timedelta(seconds=290))
+    driver.age_claim(claim.id, timedelta(seconds=280))
     assert driver.reap() == []
 
 

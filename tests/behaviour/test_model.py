@@ -171,8 +171,9 @@ class Queue(RuleBasedStateMachine):
             self.tasks[claim.id].claim(agent, token, start=start, now=self.now)
             assert claim.attempt == self.tasks[claim.id].attempt
         self.claims += claims
-        again = lambda: self._same(self.driver.claim(agent, limit, token=token), claims)  # noqa: E731
-        self.last = again if claims else None
+        self.last = None
+        if claims:
+            self.last = lambda: self._same(self.driver.claim(agent, limit, token=token), claims)
 
     def _answer(self, claim: Claim, what: str) -> None:
         task, token = self.tasks[claim.id], claim.token

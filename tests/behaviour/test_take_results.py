@@ -2,13 +2,9 @@
 
 from uuid import UUID, uuid4
 
-import pytest
-
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import unchanged
 from tests.behaviour.races import flat, together
-
-pytestmark = pytest.mark.requirement("F2")
 
 
 def completed(driver: Driver, count: int, consumer: str | None = "harness") -> list[UUID]:

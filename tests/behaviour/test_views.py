@@ -2,11 +2,7 @@
 
 from datetime import timedelta
 
-import pytest
-
 from tests.behaviour.driver import Driver, Record
-
-pytestmark = pytest.mark.requirement("F1")
 
 
 def queue(driver: Driver, name: str = "default") -> Record:

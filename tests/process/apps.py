@@ -10,7 +10,7 @@ import time
 
 import anyio
 
-from treadle import Context, Treadle
+from treadle import ClaimLost, Context, Treadle
 from treadle.settings import Settings
 from treadle.tasks import RetryPolicy
 
@@ -57,10 +57,15 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
 
     @app.task(max_attempts=10, retry=SOON)
     async def pay(ctx: Context, naps: list[float]) -> None:
-        """Write and complete in one transaction, with a nap between the two."""
-        async with ctx.transaction(output=ctx.agent) as conn:
-            await conn.execute(NOTE, (ctx.task.id, "paid", ctx.agent, ctx.attempt))
-            await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        """Write and complete in one transaction, with a nap between; nothing interrupts it."""
+        try:
+            with anyio.CancelScope(shield=True):
+                async with ctx.transaction(output=ctx.agent) as conn:
+                    await conn.execute(NOTE, (ctx.task.id, "paid", ctx.agent, ctx.attempt))
+                    await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        except ClaimLost:
+            ctx.log.warning("pay.refused")
+            raise
 
     @app.task(max_attempts=10, retry=SOON)
     async def pay_or_die(ctx: Context) -> None:

@@ -84,7 +84,7 @@ async def test_a_late_transaction_is_rolled_back_after_another_has_finished(
 
     paused.send(signal.SIGCONT)
 
-    await paused.logged("task.stopped", task_id=str(handle.id), why="lost")
+    await paused.logged("pay.refused", task_id=str(handle.id))
     assert await rows(conn, "select agent, attempt from effects") == [("other", 2)]
     assert await _ended(conn, handle) == ("completed", "other", 2)
 

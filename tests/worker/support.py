@@ -71,12 +71,14 @@ async def statuses(conn: Conn) -> dict[str, int]:
 
 async def expire(conn: Conn, task_id: UUID) -> None:
     """Let the lease of a task run out and take the task back, as a reaper does."""
-    await conn.execute(
-        "update treadle.tasks set lease_until = clock_timestamp() - interval '1 s' where id = %s",
-        (task_id,),
-    )
-    found = await rows(conn, "select id from treadle.reap_claims()")
-    assert found == [(task_id,)]
+    # In one transaction: a heartbeat in between would renew the lease.
+    async with conn.transaction():
+        await conn.execute(
+            "update treadle.tasks set lease_until = clock_timestamp() - interval '1 s' "
+            "where id = %s",
+            (task_id,),
+        )
+        assert await rows(conn, "select id from treadle.reap_claims()") == [(task_id,)]
 
 
 class Stopwatch:

@@ -44,7 +44,7 @@ async def test_a_lost_claim_stops_its_handler_at_the_next_heartbeat(
         async with working(app, heartbeat_s=0.3, drain_s=0):
             await until(running)
             await expire(conn, lost.id)
-            await until(lambda: watched.stopped, within=1)
+            await until(lambda: watched.stopped, within=3)
             stopped = list(watched.stopped)
 
     assert stopped == [lost.id]

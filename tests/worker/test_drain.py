@@ -8,6 +8,7 @@ import pytest
 
 from tests.worker.support import Conn, row, rows, run_all, status, statuses, until, working
 from treadle import Treadle
+from treadle.worker import health
 from treadle.worker.health import read_health_file
 
 AGENT = "select status from treadle.agents where id = 'a'"
@@ -111,7 +112,10 @@ async def test_until_empty_ends_when_there_is_nothing_left(app: Treadle, conn: C
     assert await row(conn, AGENT) == ("offline",)
 
 
-async def test_the_health_file_lives_as_long_as_the_worker(app: Treadle, tmp_path: Path) -> None:
+async def test_the_health_file_lives_as_long_as_the_worker(
+    app: Treadle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "EVERY_S", 0.05)
     file = tmp_path / "health"
     release = anyio.Event()
 
@@ -123,10 +127,12 @@ async def test_the_health_file_lives_as_long_as_the_worker(app: Treadle, tmp_pat
 
     async with working(app, agent="a", health_file=file):
         await until(file.exists)
-        facts = read_health_file(file, max_age_s=2)
+        first = read_health_file(file, max_age_s=2)
+        await until(lambda: read_health_file(file, max_age_s=2)["at"] > first["at"])
+        await until(lambda: read_health_file(file, max_age_s=2)["running"] == 1)
         release.set()
 
-    assert (facts["status"], facts["agent"]) == ("ok", "a")
+    assert (first["status"], first["agent"]) == ("ok", "a")
     assert await anyio.to_thread.run_sync(os.listdir, tmp_path) == []
 
 
