@@ -119,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('8414e8c0e01109bd409b2993fc70d914e3bc96727d978f7b2c9e1a4f6fd1671c');
+values ('1c419f07d264162d007168c239e357cf2ff092aa413cea9c4a083fd00fa62f86');
 
 commit;

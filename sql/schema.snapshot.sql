@@ -633,7 +633,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 06b1c886df6a19fec6e9dd84b66a3d4333a6884c3ba1e26ca77c0ade9def4b38
+  as sha256 bcb38cf6c0f54f850f26df82e99eeef9de8cccf6f66ed87ecc7f07f583624b15
   owner treadle_owner
   with a comment
 

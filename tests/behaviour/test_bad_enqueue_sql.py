@@ -6,6 +6,8 @@ from psycopg.types.json import Jsonb
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
 
+NUMBERS = """enqueue_task('default', 'code', ('{{"a": [' || repeat('{},', {}) || '1]}}')::jsonb)"""
+
 # What is sent, the SQLSTATE, and words of the message. What jsonb itself refuses has
 # PostgreSQL's own code.
 BAD: dict[str, tuple[str, str, str]] = {
@@ -38,6 +40,21 @@ BAD: dict[str, tuple[str, str, str]] = {
         "enqueue_task('default', 'code', jsonb_build_object('a', repeat('x', 1048577)))",
         "TR002",
         "1048576 are allowed",
+    ),
+    "12,000 numbers of 100,000 digits": (
+        NUMBERS.format("1e100000", 12000),
+        "TR001",
+        "too long to be sent",
+    ),
+    "60,000 numbers of 16,000 digits behind the point": (
+        NUMBERS.format("1e-16000", 60000),
+        "TR001",
+        "too long to be sent",
+    ),
+    "small, and a megabyte when sent": (
+        NUMBERS.format("1e100000", 11),
+        "TR001",
+        "too long to be sent",
     ),
     "priority 101": ("enqueue_task('default', 'code', '{}', 101)", "TR001", "priority"),
     "priority -1": ("enqueue_task('default', 'code', '{}', -1)", "TR001", "priority"),
@@ -174,6 +191,13 @@ def test_a_spec_of_64_levels_and_of_the_size_allowed_is_taken(driver: Driver) ->
     )
 
     assert len(driver.claim("a", 10)) == 2
+
+
+def test_a_few_long_numbers_are_taken_and_do_not_block_the_lane(driver: Driver) -> None:
+    driver.rows("select treadle.enqueue_task('default', 'code', '{\"n\": 1e5000, \"x\": 1e-5000}')")
+    driver.enqueue()
+
+    assert len(driver.rows("select id from treadle.claim_tasks('a', p_limit => 10)")) == 2
 
 
 def test_a_queue_may_allow_larger_specs(driver: Driver) -> None:

@@ -20,7 +20,7 @@ def filled(still_url: str) -> dict[str, str]:
     with psycopg.connect(still_url, autocommit=True) as conn:
         found = {
             "completed": tools.complete(conn, {"words": 182}),
-            "dead": tools.dead_letter(conn, error="Traceback\nValueError: boom"),
+            "dead": tools.dead_letter(conn, error="ValueError: boom\n\nTraceback"),
             "ready": tools.enqueue(conn, SPEC),
         }
         conn.execute("select treadle.pause_queue('default')")
@@ -68,7 +68,7 @@ def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
     assert shown["status"] == "dead_lettered"
     assert shown["why"] == "gave up after attempt 1 of 3: error: ValueError: boom"
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
-    assert shown["attempts"][0]["error"] == "Traceback\nValueError: boom"
+    assert shown["attempts"][0]["error"] == "ValueError: boom\n\nTraceback"
     assert times(shown)
     assert all(TIME.fullmatch(each) for each in times(shown))
 

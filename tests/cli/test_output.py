@@ -9,7 +9,7 @@ from tests.cli.tools import Conn
 from treadle.cli import out
 from treadle.cli.out import Column
 
-EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\n\u202eabc"
+EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\u202eabc"
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """NOTIFY is a hint: everything is done without it, and it comes back by itself."""
 
-import statistics
-
 import anyio
 import psycopg
 import pytest
@@ -29,6 +27,8 @@ async def test_everything_is_done_by_polling_when_notify_is_off(
     children = [spawn("worker", **quiet), spawn("promoter", **quiet), spawn("reaper", **quiet)]
     await children[0].logged("worker.started")
     await children[1].logged("promoter.started")
+    # Past the quick looks that follow the start: from here on only the poll finds anything.
+    await anyio.sleep(2)
 
     for delay in (0, 0, 0.4):
         await app.enqueue("nap", {"naps": [0]}, delay=delay)
@@ -41,7 +41,7 @@ async def test_everything_is_done_by_polling_when_notify_is_off(
 async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
-    worker = spawn("worker", poll_s=2)
+    worker = spawn("worker", poll_s=5)
     await worker.logged("worker.started")
     await until(lambda: rows(conn, LISTENERS))
     await (await app.enqueue("nap", {"naps": [0]})).result(timeout=5)
@@ -54,13 +54,13 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     await worker.logged("listener.lost")
     await until(lambda: _listens(conn, but_not=listener[0]))
     delays = []
-    for _ in range(5):
-        await until(lambda: _is_idle(conn))
-        await anyio.sleep(0.1)
+    for _ in range(2):
+        # Past the quick looks: without a notification it would start seconds later, by the poll.
+        await anyio.sleep(1.6)
         handle = await app.enqueue("nap", {"naps": [0]})
         await handle.result(timeout=5)
         delays.append(await value(conn, DELAY, handle.id))
-    assert statistics.median(delays) < 0.5
+    assert max(delays) < 1
 
 
 @pytest.mark.requirement("B8")

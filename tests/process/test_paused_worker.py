@@ -37,7 +37,7 @@ async def test_a_late_completion_is_refused_while_another_works(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("nap", {"naps": [1, 1.5]})
+    handle = await app.enqueue("rest", {"naps": [1, 1.5]})
     await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)
     spawn("worker", agent_id="other", **LEASED)
@@ -96,7 +96,7 @@ async def test_a_late_completion_is_accepted_when_nobody_took_over(
     spawn("reaper", service_s=0.5)
     paused = spawn("worker", agent_id="paused", **LEASED)
     handle = await app.enqueue(
-        "nap", {"naps": [1]}, retry={"strategy": "fixed", "initial_delay_s": 60}
+        "rest", {"naps": [1]}, retry={"strategy": "fixed", "initial_delay_s": 60}
     )
     await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)

@@ -1,13 +1,13 @@
 """Behind a transaction pooler everything works; only LISTEN needs a direct connection."""
 
-import statistics
 from collections.abc import AsyncIterator, Iterator
 
+import anyio
 import pytest
 
 from tests.process.apps import make_app
 from tests.process.pooler import pooler
-from tests.process.support import Conn, Spawn, all_completed, rows, until, value
+from tests.process.support import Conn, Spawn, all_completed, rows, value
 from treadle import Treadle
 from treadle.settings import load_settings
 
@@ -69,14 +69,15 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
     await all_completed(conn, await mixed_load(pooled))
     paid = await rows(conn, "select task_id from effects where what = 'paid'")
     delays = []
-    for _ in range(5):
-        await until(lambda: _is_idle(conn))
+    for _ in range(2):
+        # Past the quick looks: without a notification it would start seconds later, by the poll.
+        await anyio.sleep(1.6)
         handle = await pooled.enqueue("nap", {"naps": [0]})
         await handle.result(timeout=5)
         delays.append(await value(conn, DELAY, handle.id))
 
     assert len(paid) == len(set(paid)) == 10
-    assert statistics.median(delays) < 1
+    assert max(delays) < 1
     assert [line for child in children for line in child.lines() if line["event"] in TROUBLE] == []
 
 
@@ -104,9 +105,3 @@ async def test_a_direct_listener_is_not_taken_for_deaf(
     await (await app.enqueue("nap", {"naps": [0]})).result(timeout=5)
 
     assert worker.events("listener.deaf") == []
-
-
-async def _is_idle(conn: Conn) -> bool:
-    return bool(
-        await rows(conn, "select from treadle.idle_queues where idle_until > clock_timestamp()")
-    )

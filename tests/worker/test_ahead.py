@@ -42,6 +42,32 @@ async def test_two_workers_share_long_tasks_and_give_back_what_they_took_ahead(
     assert await rows(conn, "select task_id from treadle.attempts") == []
 
 
+async def test_no_worker_takes_all_the_long_tasks(app: Treadle, conn: Conn) -> None:
+    """Nothing is given back for half a minute: what one hoards, the other does not get."""
+    release = anyio.Event()
+
+    @app.task()
+    async def hold() -> None:
+        await release.wait()
+
+    await hold.enqueue_many([{}] * 8)
+
+    async def both_busy() -> bool:
+        found = await rows(
+            conn,
+            """
+            select agent_id, count(*) from treadle.tasks
+            where status = 'running' group by 1 order by 1
+            """,
+        )
+        return found == [("a", 2), ("b", 2)]
+
+    async with working(app, agent="a", slots=2), working(app, agent="b", slots=2):
+        await until(both_busy)
+        release.set()
+        await until(lambda: _all_done(conn, 8))
+
+
 async def test_with_short_tasks_a_worker_claims_more_than_its_slots_at_once(
     app: Treadle, conn: Conn
 ) -> None:

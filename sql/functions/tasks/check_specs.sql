@@ -1,6 +1,8 @@
 -- check_specs: refuse payloads that are not an object, too large or too deep.
 --
 -- Size is that of the stored json. 64 levels need over 128 bytes, so small ones are not walked.
+-- A number like 1e100000 is short when stored and long when sent to an agent: enough of them could
+-- never be sent, and the task would block its lane.
 --
 -- Concurrency: none.
 -- Lock order:  none.
@@ -13,6 +15,8 @@ stable
 set search_path = ''
 as $$
 declare
+  c_long constant jsonpath :=
+    '$.** ? (@ > 1e300 || @ < -1e300 || (@ > 0 && @ < 1e-300) || (@ < 0 && @ > -1e-300))';
   v_at   bigint;
   v_spec jsonb;
 begin
@@ -23,6 +27,10 @@ begin
     jsonb_typeof(given.spec) is distinct from 'object'
     or pg_column_size(given.spec) > p_max_bytes
     or (pg_column_size(given.spec) > 128 and jsonb_path_exists(given.spec, '$.**{65}'))
+    or case
+      when pg_column_size(given.spec) <= 8192 then octet_length(given.spec::text) > p_max_bytes
+      else jsonb_path_exists(given.spec, c_long)
+    end
   order by given.at
   limit 1;
 
@@ -45,6 +53,12 @@ begin
       ),
       'Store the data elsewhere and pass a reference, or raise max_spec_bytes of the queue.',
       'TR002'
+    );
+  elsif not jsonb_path_exists(v_spec, '$.**{65}') then
+    perform treadle.refuse(
+      'the spec has numbers that are too long to be sent',
+      jsonb_build_object('argument', 'spec', 'index', v_at - 1),
+      'Pass them as text, or keep them within 1e300.'
     );
   else
     perform treadle.refuse(
