@@ -119,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('1c419f07d264162d007168c239e357cf2ff092aa413cea9c4a083fd00fa62f86');
+values ('208028523fc41f414508de03bac020c037cf6c256a4a300ef196260837fcf1dd');
 
 commit;

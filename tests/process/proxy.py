@@ -21,6 +21,7 @@ class Proxy:
         self._folder = Path(tempfile.mkdtemp(prefix="tp-"))
         self._plans: list[tuple[bytes, When]] = []
         self._links: set[_Link] = set()
+        self._slow: dict[bytes, float] = {}
         self.requests = 0
         self.lost: list[bytes] = []
         self.url = make_conninfo(url, host=str(self._folder), port=5432)
@@ -28,6 +29,14 @@ class Proxy:
     def lose(self, needle: str, when: When = "after") -> None:
         """Cut the connection of the next request with this text: before or after it is done."""
         self._plans.append((needle.encode(), when))
+
+    def slow(self, needle: str, seconds: float) -> None:
+        """Hold back the answers to requests with this text."""
+        self._slow[needle.encode()] = seconds
+
+    def held_back(self, request: bytes) -> float:
+        """How long the answer to this request is to be held back."""
+        return max((time for needle, time in self._slow.items() if needle in request), default=0)
 
     async def __aenter__(self) -> Self:
         path = self._folder / ".s.PGSQL.5432"
@@ -108,6 +117,8 @@ class _Link:
             while True:
                 head = await self._server.readexactly(5)
                 body = await self._server.readexactly(int.from_bytes(head[1:]) - 4)
+                if head[:1] == READY:
+                    await asyncio.sleep(self._proxy.held_back(self._request))
                 if not self._losing:
                     self._to_client.write(head + body)
                     await self._to_client.drain()

@@ -6,8 +6,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.process.proxy import Proxy
 from tests.worker.support import Conn, row, rows, run_all, status, statuses, until, working
-from treadle import Treadle
+from treadle import Context, RetryAfter, Treadle
+from treadle.settings import load_settings
 from treadle.worker import health
 from treadle.worker.health import read_health_file
 
@@ -110,6 +112,27 @@ async def test_until_empty_ends_when_there_is_nothing_left(app: Treadle, conn: C
 
     assert await statuses(conn) == {"completed": 4}
     assert await row(conn, AGENT) == ("offline",)
+
+
+async def test_until_empty_sees_what_became_ready_during_its_last_look(
+    database_url: str, conn: Conn
+) -> None:
+    """The look finds nothing; before its answer is there, a failure makes the task ready again."""
+    async with Proxy(database_url) as proxy:
+        app = Treadle(settings=load_settings(database_url=proxy.url, prepare=False))
+        proxy.slow("claim_tasks", 0.6)
+
+        @app.task(max_attempts=2)
+        async def stumble(ctx: Context) -> None:
+            if ctx.attempt == 1:
+                await anyio.sleep(0.9)
+                raise RetryAfter(0)
+
+        async with app:
+            await stumble.enqueue()
+            await run_all(app, slots=2)
+
+    assert await statuses(conn) == {"completed": 1}
 
 
 async def test_the_health_file_lives_as_long_as_the_worker(

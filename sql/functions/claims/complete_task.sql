@@ -1,7 +1,7 @@
 -- complete_task: store the result of one task; an error when the claim was superseded.
 --
--- In one transaction with the caller's own writes, those happen exactly once: roll back when it says
--- already, for then an earlier commit had them.
+-- In one transaction with the caller's own writes, those happen exactly once: roll back when it
+-- says already, for then an earlier commit had them.
 --
 -- Concurrency: see complete_tasks.
 -- Lock order:  tasks.

@@ -145,11 +145,13 @@ class Worker:
             if want == 0:
                 await self._buffer.room()
                 continue
+            # Before the look: an answer on its way meanwhile may make a task ready again.
+            was_empty = self._is_empty()
             claimed = await self._claim(want, idle=looks > 0)
             if claimed:
                 looks = 0
                 continue
-            if looks > 0 and self._options.until_empty and self._is_empty():
+            if looks > 0 and self._options.until_empty and was_empty:
                 break
             await self._sleep(looks)
             looks += 1
