@@ -155,18 +155,26 @@ async def test_a_worker_holds_no_transaction_while_a_handler_runs(app: Treadle, 
     async def running() -> bool:
         return await rows(conn, "select status from treadle.tasks") == [("running",)] * 3
 
+    backends: set[tuple[object, ...]] = set()
+
+    async def both_seen() -> bool:
+        """Whether each was seen between two statements; at this moment it may send a heartbeat."""
+        backends.update(
+            await rows(
+                conn,
+                """
+                select application_name, state, xact_start is not null, backend_xmin is not null
+                from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid()
+                  and backend_type = 'client backend' and state <> 'active'
+                """,
+            )
+        )
+        return {name for name, *_ in backends} >= {"treadle-worker", "treadle-listener"}
+
     async with working(app, heartbeat_s=0.2):
         await until(running)
-        backends = await rows(
-            conn,
-            """
-            select application_name, state, xact_start is not null, backend_xmin is not null
-            from pg_stat_activity
-            where datname = current_database() and pid <> pg_backend_pid()
-              and backend_type = 'client backend' and state <> 'active'
-            """,
-        )
+        await until(both_seen)
         release.set()
 
-    assert {name for name, *_ in backends} >= {"treadle-worker", "treadle-listener"}
     assert {tuple(rest) for _, *rest in backends} == {("idle", False, False)}
