@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -107,6 +108,8 @@ def with_default(words: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
+    # Told to end, it stops the server that it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(with_default(sys.argv[1:]), prog_name="python -m bench")
     except BenchError as error:
