@@ -119,6 +119,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('208028523fc41f414508de03bac020c037cf6c256a4a300ef196260837fcf1dd');
+values ('598baa9fa47c2b7eb504033f75f902187e832cdd1b5908df4c7873504473514e');
 
 commit;

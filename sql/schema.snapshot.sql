@@ -864,7 +864,7 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 100362edf7c6408ac9e53d971cb389c7406bf2b2f4a8695e43f9616c2c9cdc8f
+  as sha256 121aa8e5845828f69d8d8b406f04c7b3038db46ba9d3523c38688b71de843d71
   owner treadle_owner
   with a comment
 

@@ -154,13 +154,13 @@ class Treadle:
     ) -> list[Handle] | Awaitable[list[Handle]]:
         """Enqueue many of one type: at once on a plain connection, else to be awaited."""
         queue, given, keys = make_options(options, len(specs), define)
-        call = {
+        call: dict[str, Any] = {
             "specs": [encode(spec) for spec in specs],
             "options": encode(given, name="options"),
             "keys": keys,
         }
         if conn is not None and is_sync(conn):
-            return self._handles(enqueue_here(conn, queue, type, **call))  # type: ignore[arg-type]
+            return self._handles(enqueue_here(conn, queue, type, **call))
         return self._enqueue_later(conn, queue, type, call)
 
     async def _enqueue_later(

@@ -53,7 +53,8 @@ begin
   end;
   next := case
     when p_action = 'cancel' then 'cancelled'
-    when refunded then 'retrying'
+    when refunded and delay_s > 0 then 'retrying'
+    when refunded then 'ready'
     when p_action = 'fail' or poison_pill or p_task.attempt >= p_task.max_attempts
       then 'dead_lettered'
     when p_action is distinct from 'retry' and (
@@ -63,9 +64,6 @@ begin
     when delay_s > 0 then 'retrying'
     else 'ready'
   end;
-  if refunded and delay_s = 0 then
-    next := 'ready';
-  end if;
 end;
 $$;
 

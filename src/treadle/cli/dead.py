@@ -137,11 +137,8 @@ def retry(
     """
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
     chosen = chosen_letters("retry", task_ids, everything, filters, database_url)
-    if everything and (dry_run or not chosen):
-        _show(chosen, as_json=as_json)
+    if everything and _only_shown("retry", chosen, dry_run=dry_run, yes=yes, as_json=as_json):
         return
-    if everything:
-        common.confirm(f"retry {len(chosen)} dead letters", yes=yes)
     ids = [str(row["task_id"]) for row in chosen]
     resolve(ids, "retry", note=note, as_json=as_json, database_url=database_url)
 
@@ -168,11 +165,8 @@ def cancel(
     """
     filters = {"queue": queue, "type": type, "failure_class": failure_class}
     chosen = chosen_letters("cancel", task_ids, everything, filters, database_url)
-    if everything and (dry_run or not chosen):
-        _show(chosen, as_json=as_json)
+    if everything and _only_shown("cancel", chosen, dry_run=dry_run, yes=yes, as_json=as_json):
         return
-    if everything:
-        common.confirm(f"cancel {len(chosen)} dead letters", yes=yes)
     ids = [str(row["task_id"]) for row in chosen]
     resolve(ids, "cancel", note=note, as_json=as_json, database_url=database_url)
 
@@ -225,6 +219,17 @@ def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
     for each in letter["history"] or []:
         each["ended_at"] = datetime.fromisoformat(each["ended_at"])
     return letter
+
+
+def _only_shown(
+    what: str, chosen: list[dict[str, Any]], *, dry_run: bool, yes: bool, as_json: bool
+) -> bool:
+    """Whether a decision about many ends with the list of them; else it is confirmed."""
+    if dry_run or not chosen:
+        _show(chosen, as_json=as_json)
+        return True
+    common.confirm(f"{what} {len(chosen)} dead letters", yes=yes)
+    return False
 
 
 def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:

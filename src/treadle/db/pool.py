@@ -4,7 +4,7 @@ Connections are in autocommit: one call of a function is one transaction and one
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import psycopg
 from psycopg import AsyncConnection
@@ -59,6 +59,6 @@ async def _configure(conn: Connection) -> None:
     set_json_loads(decode, conn)
 
 
-def is_sync(conn: object) -> bool:
+def is_sync(conn: object) -> TypeGuard[psycopg.Connection[Any]]:
     """Whether a caller's connection is a plain psycopg one."""
     return isinstance(conn, psycopg.Connection)

@@ -30,10 +30,6 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._claims)
 
-    @property
-    def idle_slots(self) -> int:
-        return len(self._sleepers)
-
     def wanted(self) -> int:
         """How many tasks to claim now; 0 while it is not worth a round trip."""
         want = len(self._sleepers) + self.ahead - len(self._claims)

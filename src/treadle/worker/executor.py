@@ -7,7 +7,7 @@ import math
 import re
 import time
 import traceback
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -106,7 +106,7 @@ class Executor:
             arguments[definition.context_name] = context
         if definition.is_async:
             return await definition.handler(**arguments)
-        call: Callable[[], Any] = lambda: definition.handler(**arguments)  # noqa: E731
+        call = partial(definition.handler, **arguments)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
     def _answer(self, result: object) -> bytes | Failure:
