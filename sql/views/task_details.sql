@@ -5,6 +5,7 @@ select
   tasks.id,
   tasks.queue,
   tasks.type,
+  tasks.name,
   tasks.title,
   tasks.status,
   tasks.priority,
@@ -13,6 +14,7 @@ select
   (lanes.ageing / 1000000.0)::numeric(10, 6) as ageing_rate,
   tasks.deadline_at,
   tasks.spec,
+  tasks.inputs,
   tasks.output,
   tasks.output_ref,
   tasks.artifacts,
@@ -45,11 +47,11 @@ select
   array(
     select dependencies.depends_on
     from treadle.dependencies
-    inner join treadle.tasks as other on dependencies.depends_on = other.id
-    where dependencies.task_id = tasks.id and other.status <> 'completed'
+    where dependencies.task_id = tasks.id and dependencies.met_at is null
     order by 1
   ) as blocked_by,
   tasks.parent_id,
+  tasks.forked_from,
   tasks.dag_id,
   tasks.project_id,
   tasks.idempotency_key,

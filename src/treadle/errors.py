@@ -5,11 +5,16 @@
     - TooLarge           TR002  a payload over the size cap
   + ClaimLost            TR101  another worker owns the task now; drop the result
   + IllegalTransition    TR102  the task is not in a state that allows this
+  + CycleRefused         TR103  tasks would wait for each other
+  + StepConflict         TR104  a step was saved with another input
   + NotFound
     - TaskNotFound       TR201
     - UnknownQueue       TR202
     - UnknownType        TR203
     - UnknownAgent       TR204
+    - DagNotFound        TR205
+    - WaitNotFound       TR206
+    - StepNotFound       TR207
   + SchemaError
     - SchemaMissing      TR301  the database has no treadle schema
     - SchemaTooNew       TR302  the schema is newer than this code
@@ -21,6 +26,7 @@
   + DatabaseError        -      PostgreSQL refused it for a reason that is not ours
   + ResultTimeout        -      the awaited task did not end in time
   + TaskFailed           -      the awaited task was dead-lettered or cancelled
+  + WaitExpired          -      nobody answered in time
   + ConfigurationError   -      a setting or an application path is wrong
     - MissingExtra       -      an optional dependency is not installed
 
@@ -79,6 +85,24 @@ class IllegalTransition(TreadleError):
     code = "illegal-transition"
 
 
+class CycleRefused(TreadleError):
+    """These dependencies would make tasks wait for each other for ever."""
+
+    sqlstate = "TR103"
+    exit_code = 4
+    http_status = 409
+    code = "cycle"
+
+
+class StepConflict(TreadleError):
+    """A step of this name was saved with another input."""
+
+    sqlstate = "TR104"
+    exit_code = 4
+    http_status = 409
+    code = "step-conflict"
+
+
 class NotFound(TreadleError):
     """What was named does not exist."""
 
@@ -113,6 +137,27 @@ class UnknownAgent(NotFound):
 
     sqlstate = "TR204"
     code = "unknown-agent"
+
+
+class DagNotFound(NotFound):
+    """No DAG has this id."""
+
+    sqlstate = "TR205"
+    code = "dag-not-found"
+
+
+class WaitNotFound(NotFound):
+    """No wait has this id."""
+
+    sqlstate = "TR206"
+    code = "wait-not-found"
+
+
+class StepNotFound(NotFound):
+    """The task has no step of this name."""
+
+    sqlstate = "TR207"
+    code = "step-not-found"
 
 
 class SchemaError(TreadleError):
@@ -193,6 +238,14 @@ class TaskFailed(TreadleError):
     exit_code = 8
     http_status = 409
     code = "task-failed"
+
+
+class WaitExpired(TreadleError):
+    """Nobody answered in time, and the question said to fail then."""
+
+    exit_code = 7
+    http_status = 504
+    code = "wait-expired"
 
 
 class ConfigurationError(TreadleError):

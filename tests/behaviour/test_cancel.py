@@ -27,7 +27,7 @@ def test_a_task_that_has_not_ended_can_be_cancelled(driver: Driver, state: str) 
     )
     event = driver.events(task_id)[-1]
     assert (event["kind"], event["actor"]) == ("task.cancelled", "tester")
-    assert event["data"] == {"reason": "not needed", "was": state}
+    assert event["data"] == {"reason": "not needed", "was": state, "cascaded": False}
     assert driver.claim("a") == []
     assert driver.promote() == []
 

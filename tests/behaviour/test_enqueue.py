@@ -80,7 +80,7 @@ def test_what_a_task_does_not_say_comes_from_its_type_then_its_queue(driver: Dri
 
 
 def test_every_option_is_stored(driver: Driver) -> None:
-    parent, dag, project = uuid4(), uuid4(), uuid4()
+    parent, project = uuid4(), uuid4()
     options: dict[str, Any] = {
         "priority": 3,
         "timeout_s": 12.5,
@@ -106,14 +106,13 @@ def test_every_option_is_stored(driver: Driver) -> None:
             **options,
             deadline_at="2040-01-01T00:00:00Z",
             parent_id=str(parent),
-            dag_id=str(dag),
             project_id=str(project),
         )
     )
 
     assert {name: task[name] for name in options} == options
     assert task["deadline_at"] == datetime(2040, 1, 1, tzinfo=UTC)
-    assert (task["parent_id"], task["dag_id"], task["project_id"]) == (parent, dag, project)
+    assert (task["parent_id"], task["project_id"]) == (parent, project)
 
 
 def test_a_held_task_is_created_and_stays_so(driver: Driver) -> None:

@@ -3,6 +3,7 @@
 -- select id, type, spec from treadle.claim_tasks('me', array['default']);
 --
 -- Repeating a call with its token returns the same tasks: an answer that was lost is no loss.
+-- The spec has its inputs filled in; one that cannot be is told in problem.
 --
 -- Concurrency: tasks are taken with skip locked; an agent with a limit is locked and counted.
 -- Lock order:  agents, tasks (never waits for a task).
@@ -21,7 +22,8 @@ returns table (
   id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint,
   max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamptz,
   created_at timestamptz, deadline_at timestamptz, title text, tags text[], parent_id uuid,
-  dag_id uuid, project_id uuid, idempotency_key text, previous jsonb
+  dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb,
+  problem text
 )
 language plpgsql
 volatile
@@ -64,21 +66,25 @@ begin
     if v_rows = '{}' then
       return;
     end if;
-
     v_rows := treadle.take_rows(v_rows, v_agent, v_token, p_start, v_now);
   end if;
 
   return query
   select
-    tasks.id, tasks.claim_token, tasks.queue, tasks.type, tasks.spec, tasks.attempt,
-    tasks.max_attempts, tasks.timeout_s, tasks.priority, tasks.lease_until, tasks.created_at,
-    tasks.deadline_at, tasks.title, tasks.tags, tasks.parent_id, tasks.dag_id, tasks.project_id,
-    tasks.idempotency_key,
+    tasks.id, tasks.claim_token, tasks.queue, tasks.type, coalesce(filled.spec, tasks.spec),
+    tasks.attempt, tasks.max_attempts, tasks.timeout_s, tasks.priority, tasks.lease_until,
+    tasks.created_at, tasks.deadline_at, tasks.title, tasks.tags, tasks.parent_id, tasks.dag_id,
+    tasks.project_id, tasks.idempotency_key,
     case
       when tasks.attempt > 1 or tasks.rate_limits > 0 then treadle.previous_attempts(tasks.id)
-    end
+    end,
+    tasks.name,
+    case when tasks.durable then treadle.read_steps(tasks.id) end, filled.problem
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
+  left join lateral (
+    select done.* from treadle.resolve_inputs(tasks) as done where tasks.inputs is not null
+  ) as filled on true
   where tasks.ctid = any (v_rows)
   order by tasks.rank - treadle.shift_at(lanes.ageing, v_ms), tasks.id;
 end;

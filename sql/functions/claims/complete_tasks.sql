@@ -4,9 +4,10 @@
 -- since and the task has not ended: a late answer saves paid work. Of each task it says completed,
 -- already (a repeat), or stale (superseded: nothing changed).
 --
--- Concurrency: rows are locked in id order, the fence is checked on the locked row.
--- Lock order:  tasks.
--- Raises:      TR001 invalid argument.
+-- Concurrency: rows and who depends on them are locked in id order, as one set; the fence is
+--              checked on the locked row, and edges are consumed after it.
+-- Lock order:  tasks, dags.
+-- Raises:      TR001 invalid argument, TR002 too large.
 
 create or replace function treadle.complete_tasks(
   p_ids      uuid[],
@@ -27,13 +28,12 @@ as $$
 #variable_conflict use_column
 declare
   v_now  timestamptz := treadle.clock();
-  v_rows tid[];
-  v_done uuid[];
+  v_done record;
 begin
   perform treadle.check_pairs(p_ids, p_tokens);
-  perform treadle.check_pairs(p_ids, null, 'outputs', cardinality(p_outputs))
-  where p_outputs is not null;
+  perform treadle.check_outputs(p_ids, p_outputs) where p_outputs is not null;
   perform treadle.keep_durable();
+  perform treadle.lock_with_dependents(p_ids);
 
   with held as materialized (
     select tasks.id, claim.output, claim.run_ms
@@ -56,8 +56,7 @@ begin
       completed_by = coalesce(
         tasks.agent_id,
         (
-          select attempts.agent_id
-          from treadle.attempts
+          select attempts.agent_id from treadle.attempts
           where attempts.task_id = tasks.id and attempts.claim_token = tasks.last_token
         )
       ),
@@ -75,14 +74,20 @@ begin
     from held
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = held.id
-    returning tasks.ctid, tasks.id
+    returning tasks.ctid, tasks.id, tasks.dag_id, tasks.durable
   )
 
-  select array_agg(done.ctid), array_agg(done.id) into v_rows, v_done from done;
+  select
+    array_agg(done.ctid) as rows, array_agg(done.id) as ids,
+    array_agg(done.dag_id) filter (where done.dag_id is not null) as dags,
+    array_agg(done.id) filter (where done.durable) as durable
+  into v_done
+  from done;
 
-  perform treadle.audit_tasks(v_rows, 'completed', null);
+  perform treadle.audit_tasks(v_done.rows, 'completed', null);
+  perform treadle.settle_completed(v_done.ids, v_done.dags, v_done.durable, v_now);
   return query
-  select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done, 'completed') as verdicts;
+  select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done.ids, 'completed') as verdicts;
 end;
 $$;
 

@@ -1,7 +1,7 @@
 -- end_attempts: record failed attempts and move their tasks on. One rule for workers and reaper.
 --
 -- Concurrency: the caller has locked the rows, in id order.
--- Lock order:  tasks, then the history.
+-- Lock order:  tasks, dags, then the history.
 -- Raises:      nothing.
 
 create or replace function treadle.end_attempts(
@@ -25,6 +25,7 @@ as $$
 declare
   v_now    timestamptz := treadle.clock();
   v_rows   tid[];
+  v_ended  uuid[];
   v_queues text[];
   v_due_at timestamptz;
   v_end    treadle.ended_attempt[];
@@ -70,20 +71,22 @@ begin
     where tasks.ctid = ended.place
     returning tasks.ctid, tasks.id, tasks.status, tasks.retry_at, tasks.queue
   )
-
   select
     array_agg(moved.ctid),
     array_agg(distinct moved.queue) filter (where moved.status = 'ready'),
-    min(moved.retry_at)
-  into v_rows, v_queues, v_due_at
+    min(moved.retry_at),
+    array_agg(moved.id) filter (where moved.status in ('dead_lettered', 'cancelled'))
+  into v_rows, v_queues, v_due_at, v_ended
   from moved;
 
   perform treadle.wake_queues(v_queues);
   perform treadle.wake_promoter(v_due_at);
   perform treadle.audit_tasks(v_rows, 'failed', null);
+  perform treadle.settle_ends(v_ended, v_now) where v_ended is not null;
   return query
   select tasks.id, tasks.status, tasks.retry_at
-  from treadle.tasks where tasks.ctid = any (v_rows);
+  from unnest(v_end) as ended
+  inner join treadle.tasks on ended.task_id = tasks.id;
 end;
 $$;
 

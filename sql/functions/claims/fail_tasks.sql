@@ -5,7 +5,7 @@
 -- retrying, ready, dead_lettered, cancelled, already (a repeat) or stale (superseded).
 --
 -- Concurrency: rows are locked in id order, the fence is checked on the locked row.
--- Lock order:  tasks, then the history.
+-- Lock order:  tasks, dags, then the history.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.fail_tasks(
@@ -43,6 +43,7 @@ begin
   ) as given (name, length)
   where given.length is not null;
   perform treadle.keep_durable();
+  perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
 
   select
     array_agg(held.ctid) as rows,

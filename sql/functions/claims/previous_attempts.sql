@@ -29,7 +29,7 @@ as $$
   from (
     select attempts.*
     from treadle.attempts
-    where attempts.task_id = p_id
+    where attempts.task_id = p_id and attempts.outcome <> 'suspended'
     order by attempts.ended_at desc
     limit 20
   ) as past

@@ -41,7 +41,7 @@ begin
       tasks.ctid = any (p_rows)
       and tasks.last_token is distinct from p_token
       and (
-        tasks.attempt + tasks.rate_limits = 0
+        (tasks.attempt + tasks.rate_limits = 0 and not tasks.durable)
         or (
           select count(*)
           from treadle.attempts

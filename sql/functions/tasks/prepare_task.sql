@@ -19,7 +19,7 @@ declare
     'queue', 'type', 'priority', 'run_at', 'delay_s', 'hold', 'timeout_s', 'max_attempts',
     'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
     'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
-    'parent_id', 'dag_id', 'project_id', 'max_cost_usd', 'dedupe', 'define'
+    'parent_id', 'project_id', 'max_cost_usd', 'dedupe', 'define'
   ];
   v_task  treadle.tasks;
   v_queue treadle.queues;

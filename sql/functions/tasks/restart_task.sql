@@ -1,7 +1,9 @@
--- restart_task: put a task back to ready with a new round of attempts, changed where asked.
+-- restart_task: put a task back with a new round of attempts, changed where asked.
+--
+-- Ready, or pending where it waits for others.
 --
 -- Concurrency: the caller holds the row.
--- Lock order:  lanes, tasks.
+-- Lock order:  lanes, tasks, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type,
 --              TR102 illegal transition (another task has its key now).
 
@@ -10,7 +12,7 @@ create or replace function treadle.restart_task(
   p_changes  jsonb,
   p_now      timestamptz
 )
-returns void
+returns text
 language plpgsql
 volatile
 set search_path = ''
@@ -33,6 +35,7 @@ declare
     || (p_changes - 'spec'),
     p_task.created_at
   );
+  v_status text := case when p_task.blocked_count > 0 then 'pending' else 'ready' end;
 begin
   perform treadle.check_specs(
     array[v_spec],
@@ -41,7 +44,7 @@ begin
 
   update treadle.tasks
   set
-    status = 'ready',
+    status = v_status,
     max_attempts = tasks.attempt + v_new.max_attempts,
     spec = v_spec,
     queue = v_new.queue,
@@ -62,7 +65,10 @@ begin
     last_token = null
   where tasks.id = p_task.id;
 
+  perform treadle.tally_dags(array[p_task.dag_id], array[p_task.status], array[null::text], p_now)
+  where p_task.dag_id is not null;
   perform treadle.wake_queues(array[v_new.queue]);
+  return v_status;
 exception
   when unique_violation then
     perform treadle.refuse(

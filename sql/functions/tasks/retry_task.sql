@@ -6,8 +6,10 @@
 --
 -- The new round has as many attempts as the type or queue allows; attempts go on counting.
 --
+-- A cancelled dead letter takes its dependents along, like any other cancellation.
+--
 -- Concurrency: the row is locked, then judged.
--- Lock order:  tasks, lanes, then the history.
+-- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
 
 create or replace function treadle.retry_task(
@@ -28,9 +30,7 @@ declare
     'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
     'capabilities', 'assigned_agent', 'retry'
   ];
-  v_now  timestamptz := treadle.clock();
-  v_task treadle.tasks;
-  v_to   text := case p_resolution when 'cancel' then 'cancelled' else 'ready' end;
+  v_to text;
 begin
   if p_resolution is null or p_resolution not in ('retry', 'cancel', 'modify_and_retry')
     or (p_resolution = 'modify_and_retry') <> (coalesce(p_changes, '{}') <> '{}') then
@@ -43,37 +43,11 @@ begin
 
   perform treadle.check_settings(coalesce(p_changes, '{}'), c_changes);
   perform treadle.keep_durable();
-  select tasks.* into v_task from treadle.tasks where tasks.id = p_id for no key update;
-  if not found or not exists (
-    select from treadle.transitions
-    where
-      transitions.from_status = v_task.status and transitions.to_status = v_to
-      and transitions.by = 'retry_task'
-  ) then
-    perform treadle.refuse_transition(p_id, v_to, 'retry_task');
+  if p_resolution = 'cancel' then
+    perform treadle.lock_downstream(array[p_id]);
   end if;
-
-  update treadle.dead_letters
-  set
-    resolved_at = v_now,
-    resolution = p_resolution,
-    reviewer = coalesce(p_reviewer, session_user),
-    note = p_note,
-    changes = nullif(p_changes, '{}')
-  where dead_letters.task_id = p_id and dead_letters.resolution is null;
-  insert into treadle.events (at, kind, task_id, queue, actor, data)
-  values (
-    v_now, 'task.' || p_resolution, p_id, v_task.queue, coalesce(p_reviewer, session_user),
-    jsonb_build_object('was', v_task.status, 'note', p_note, 'changes', p_changes)
-  );
-
-  if v_to = 'cancelled' then
-    update treadle.tasks
-    set status = 'cancelled', outcome = 'cancelled', completed_at = v_now
-    where tasks.id = p_id;
-  else
-    perform treadle.restart_task(v_task, coalesce(p_changes, '{}'), v_now);
-  end if;
+  v_to := treadle.resolve_task(p_id, p_resolution, p_changes, p_reviewer, p_note);
+  perform treadle.check_revival(array[p_id]);
   return v_to;
 end;
 $$;

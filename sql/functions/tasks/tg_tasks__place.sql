@@ -3,8 +3,9 @@
 -- Fires only for rows without a lane, that is, for rows that did not come through enqueue.
 --
 -- Concurrency: may make a lane, see lane_of.
--- Lock order:  lanes.
--- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
+-- Lock order:  lanes, dags.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR202 unknown
+--              queue, TR203 unknown type, TR205 unknown DAG.
 
 create or replace function treadle.tg_tasks__place()
 returns trigger
@@ -15,6 +16,7 @@ set search_path = ''
 as $$
 declare
   v_now timestamptz := treadle.clock();
+  v_dag treadle.dags;
 begin
   perform treadle.check_task(new, v_now);
   perform treadle.check_names(new.queue, new.type);
@@ -24,6 +26,10 @@ begin
   );
   if new.status = 'ready' and new.run_at > v_now then
     new.status := 'pending';
+  end if;
+  if new.dag_id is not null then
+    v_dag := treadle.grow_dag(new.dag_id, 1);
+    new.status := case when v_dag.status = 'open' then 'created' else new.status end;
   end if;
   return treadle.place_task(
     new,

@@ -1,6 +1,7 @@
 -- unhold_tasks: let tasks go that were enqueued with hold.
 --
--- Of each it says ready, pending (its time has not come) or its state when it was not held.
+-- Of each it says ready, pending (its time has not come, or it waits for others) or its state when
+-- it was not held. Tasks of a DAG that is open wait for start_dag.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks.
@@ -30,23 +31,27 @@ begin
     select tasks.id
     from unnest(p_ids) as wanted (id)
     inner join treadle.tasks on wanted.id = tasks.id
-    where tasks.status = 'created'
+    where tasks.status = 'created' and not exists (
+      select from treadle.dags where dags.id = tasks.dag_id and dags.status = 'open'
+    )
     order by tasks.id
     for no key update of tasks
   ),
 
   freed as (
     update treadle.tasks
-    set status = case when tasks.run_at > v_now then 'pending' else 'ready' end
+    set status = case
+      when tasks.run_at > v_now or tasks.blocked_count > 0 then 'pending' else 'ready'
+    end
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = any (array(select held.id from held))
-    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at
+    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
   )
 
   select
     array_agg(freed.ctid),
     array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
-    min(freed.run_at) filter (where freed.status = 'pending')
+    min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
   into v_rows, v_queues, v_due_at
   from freed;
 

@@ -1,0 +1,52 @@
+-- hold_claim: lock a claimed task for its claimer and renew its lease; an error when superseded.
+--
+-- Time is not asked: a claim that ran out and that nobody took back still holds.
+--
+-- Concurrency: the row is locked, the fence is checked on the locked row.
+-- Lock order:  tasks.
+-- Raises:      TR101 claim lost.
+
+create or replace function treadle.hold_claim(p_id uuid, p_token uuid)
+returns treadle.tasks
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  v_now  timestamptz := treadle.clock();
+  v_task treadle.tasks;
+  v_was  text;
+  v_row  tid;
+begin
+  perform treadle.keep_durable();
+  select tasks.*
+  into v_task
+  from treadle.tasks
+  where tasks.id = p_id and tasks.claim_token = p_token
+  for no key update;
+  if not found then
+    perform treadle.demand_claim(p_id, 'lost');
+  end if;
+  v_was := v_task.status;
+
+  update treadle.tasks
+  set
+    lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true)),
+    heartbeat_at = v_now,
+    started_at = coalesce(tasks.started_at, v_now),
+    status = case when tasks.status = 'claimed' then 'running' else tasks.status end
+  from treadle.agents
+  where tasks.id = p_id and agents.id = v_task.agent_id
+  returning tasks.ctid into v_row;
+  if v_was = 'claimed' then
+    perform treadle.audit_tasks(array[v_row], 'started', null);
+  end if;
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
+  return v_task;
+end;
+$$;
+
+comment on function treadle.hold_claim(uuid, uuid) is
+'Internal: the task behind a claim, locked and with a fresh lease.';
+
+revoke all on function treadle.hold_claim(uuid, uuid) from public;

@@ -1,0 +1,64 @@
+-- add_dependency: let a task that has not begun wait for another one too.
+--
+-- select treadle.add_dependency(deploy, review);
+--
+-- True if it is new. With p_optional the task goes on without the other when that is cancelled.
+--
+-- Concurrency: both are locked in id order; see link_task for circles.
+-- Lock order:  tasks, dags, locks.
+-- Raises:      TR102 illegal transition, TR103 cycle, TR201 task not found.
+
+create or replace function treadle.add_dependency(
+  p_task        uuid,
+  p_depends_on  uuid,
+  p_optional    boolean default false
+)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_task treadle.tasks;
+  v_left integer;
+begin
+  perform treadle.keep_durable();
+  perform treadle.hold_dependencies(array[p_task, p_depends_on]);
+  if not exists (select from treadle.tasks where tasks.id = p_depends_on) then
+    perform treadle.refuse_transition(p_depends_on, 'pending', 'add_dependency');
+  end if;
+  if exists (
+    select from treadle.dependencies
+    where dependencies.task_id = p_task and dependencies.depends_on = p_depends_on
+  ) then
+    return false;
+  end if;
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_task;
+  if v_task.status is distinct from 'created' and v_task.status is distinct from 'pending'
+    and v_task.status is distinct from 'ready' then
+    perform treadle.refuse_transition(p_task, 'pending', 'add_dependency');
+  end if;
+
+  v_left := treadle.link_task(
+    p_task, array[p_depends_on], p_optional,
+    coalesce(
+      (select dags.on_dead_letter from treadle.dags where dags.id = v_task.dag_id), 'wait'
+    ),
+    treadle.clock()
+  );
+  update treadle.tasks
+  set
+    blocked_count = tasks.blocked_count + v_left,
+    status = case when tasks.status = 'ready' then 'pending' else tasks.status end
+  where tasks.id = p_task and v_left > 0;
+  return true;
+end;
+$$;
+
+comment on function treadle.add_dependency(uuid, uuid, boolean) is
+'Make a task wait for another one.';
+
+revoke all on function treadle.add_dependency(uuid, uuid, boolean) from public;
+grant execute on function treadle.add_dependency(uuid, uuid, boolean) to
+treadle_producer, treadle_worker, treadle_operator;

@@ -1,0 +1,75 @@
+-- add_tasks: add tasks to a DAG that has not ended.
+--
+-- Held while it is open, else let go as soon as nothing holds them back. A name that the DAG has
+-- already gives the task that has it: a repeat adds nothing.
+--
+-- Concurrency: the DAG is locked: of two that add the same name the second gets the first's task.
+-- Lock order:  lanes, tasks, dags.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
+--              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
+
+create or replace function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
+returns table (id uuid, created boolean)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  v_dag  treadle.dags;
+  v_home treadle.tasks;
+  v_old  uuid[];
+  v_new  uuid[];
+  v_todo jsonb;
+begin
+  perform treadle.keep_durable();
+  perform treadle.check_nodes(p_tasks);
+  -- What exists and is depended on is locked before the DAG.
+  perform treadle.hold_dependencies(array_agg(edges.depends_on))
+  from treadle.node_edges(
+    p_tasks, array_fill(null::uuid, array[jsonb_array_length(p_tasks)]), p_dag
+  ) as edges
+  where edges.place is null
+  having count(*) > 0;
+  v_dag := treadle.grow_dag(p_dag, 0);
+  v_old := array(
+    select
+      (
+        select tasks.id
+        from treadle.tasks
+        where tasks.dag_id = p_dag and tasks.name = nodes.task ->> 'name'
+      )
+    from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+    order by nodes.at
+  );
+  v_todo := (
+    select jsonb_agg(nodes.task order by nodes.at)
+    from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+    where v_old[nodes.at] is null
+  );
+
+  if v_todo is not null then
+    perform treadle.grow_dag(p_dag, jsonb_array_length(v_todo));
+    v_home.dag_id := p_dag;
+    v_home.project_id := v_dag.project_id;
+    v_home.created_by := session_user;
+    v_home.created_at := treadle.clock();
+    v_home.status := case when v_dag.status = 'open' then 'created' end;
+    v_new := treadle.insert_nodes(v_todo, v_home, v_dag.on_dead_letter);
+  end if;
+
+  return query
+  select coalesce(given.old, v_new[count(*) filter (where given.old is null) over (
+    order by given.at
+  )]), given.old is null
+  from unnest(v_old) with ordinality as given (old, at)
+  order by given.at;
+end;
+$$;
+
+comment on function treadle.add_tasks(uuid, jsonb) is
+'Add tasks with their dependencies to a DAG; one id for each, in order.';
+
+revoke all on function treadle.add_tasks(uuid, jsonb) from public;
+grant execute on function treadle.add_tasks(uuid, jsonb) to treadle_producer, treadle_worker;

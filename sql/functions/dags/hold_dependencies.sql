@@ -1,0 +1,29 @@
+-- hold_dependencies: lock tasks that others are about to depend on.
+--
+-- They are written too, without a change: a completion with an older snapshot then fails and is
+-- repeated, instead of missing its new dependent.
+--
+-- Concurrency: rows are locked in id order.
+-- Lock order:  tasks, by id.
+-- Raises:      nothing.
+
+create or replace function treadle.hold_dependencies(p_ids uuid[])
+returns void
+language plpgsql
+volatile
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+  perform treadle.lock_tasks(p_ids);
+  update treadle.tasks
+  set blocked_count = tasks.blocked_count
+  where tasks.id = any (p_ids) and tasks.completed_at is null;
+end;
+$$;
+
+comment on function treadle.hold_dependencies(uuid[]) is
+'Internal: locks the tasks at the other end of new edges.';
+
+revoke all on function treadle.hold_dependencies(uuid[]) from public;

@@ -1,0 +1,89 @@
+-- meet_edges: tasks have ended; what waited for nothing else can go.
+--
+-- Completed tasks release all their dependents, cancelled ones those over optional edges, dead
+-- letters those over edges that say continue. Each edge is counted once: it keeps the moment.
+--
+-- Concurrency: the caller holds the tasks, and their dependents as far as it saw them. Edges are
+--              read here, after the fence, so that one that was added meanwhile is not missed.
+-- Lock order:  tasks, by id.
+-- Raises:      nothing.
+
+create or replace function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_ids    uuid[];
+  v_counts integer[];
+  v_rows   tid[];
+  v_queues text[];
+  v_due_at timestamptz;
+begin
+  with met as (
+    update treadle.dependencies
+    set met_at = p_now
+    where
+      dependencies.depends_on = any (p_ids)
+      and dependencies.met_at is null
+      and (
+        p_end = 'completed'
+        or (p_end = 'cancelled' and dependencies.optional)
+        or (p_end = 'dead_lettered' and dependencies.on_dead_letter = 'continue')
+      )
+    returning dependencies.task_id
+  ),
+
+  counted as (
+    select met.task_id, count(*)::integer as edges from met group by met.task_id
+  )
+
+  select array_agg(counted.task_id), array_agg(counted.edges)
+  into v_ids, v_counts
+  from counted;
+
+  if v_ids is null then
+    return;
+  end if;
+
+  perform treadle.lock_tasks(v_ids);
+  with freed as (
+    update treadle.tasks
+    set
+      blocked_count = tasks.blocked_count - counted.edges,
+      status = case
+        when
+          tasks.status = 'pending'
+          and tasks.blocked_count = counted.edges
+          and coalesce(tasks.run_at <= p_now, true)
+          then 'ready'
+        else tasks.status
+      end
+    from unnest(v_ids, v_counts) as counted (task_id, edges)
+    where tasks.id = counted.task_id
+    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+  )
+
+  select
+    array_agg(freed.ctid) filter (where freed.status = 'ready'),
+    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
+    min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
+  into v_rows, v_queues, v_due_at
+  from freed;
+
+  perform treadle.wake_queues(v_queues);
+  perform treadle.wake_promoter(v_due_at);
+  perform treadle.audit_tasks(v_rows, 'ready', null);
+end;
+$$;
+
+comment on function treadle.meet_edges(uuid[], text, timestamptz) is
+'Internal: consumes the edges of ended tasks and readies who waited for them alone.';
+
+revoke all on function treadle.meet_edges(uuid[], text, timestamptz) from public;

@@ -1,0 +1,52 @@
+-- retry_dag: give the dead letters and the cancelled tasks of a DAG another round.
+--
+-- What was completed stays. Returns how many tasks came back.
+--
+-- Concurrency: the tasks are locked in id order; one that has moved on meanwhile is left alone.
+-- Lock order:  tasks, lanes, dags, then the history.
+-- Raises:      TR102 illegal transition, TR205 unknown DAG.
+
+create or replace function treadle.retry_dag(
+  p_dag    uuid,
+  p_actor  text default null,
+  p_note   text default null
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_ids uuid[] := array(
+    select tasks.id from treadle.tasks
+    where tasks.dag_id = p_dag and tasks.status in ('dead_lettered', 'cancelled')
+  );
+begin
+  if not exists (select from treadle.dags where dags.id = p_dag) then
+    perform treadle.refuse_dag(p_dag);
+  end if;
+  perform treadle.keep_durable();
+  perform treadle.lock_tasks(v_ids);
+  -- Those that have not moved on since.
+  v_ids := array(
+    select tasks.id from treadle.tasks
+    where tasks.id = any (v_ids) and tasks.status in ('dead_lettered', 'cancelled')
+    order by tasks.id
+  );
+  perform treadle.resolve_task(
+    wanted.id, 'retry', '{}', coalesce(p_actor, session_user), p_note
+  )
+  from unnest(v_ids) as wanted (id);
+  perform treadle.check_revival(v_ids);
+  return cardinality(v_ids);
+end;
+$$;
+
+comment on function treadle.retry_dag(uuid, text, text) is
+'Retry all of a DAG that gave up or was cancelled.';
+
+revoke all on function treadle.retry_dag(uuid, text, text) from public;
+grant execute on function treadle.retry_dag(uuid, text, text) to treadle_operator;

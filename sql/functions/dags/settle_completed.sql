@@ -1,0 +1,37 @@
+-- settle_completed: what follows for others when tasks were completed.
+--
+-- Concurrency: the caller holds the tasks, and their dependents as far as it saw them.
+-- Lock order:  tasks, dags, then the rest.
+-- Raises:      nothing.
+
+create or replace function treadle.settle_completed(
+  p_ids      uuid[],
+  p_dags     uuid[],
+  p_durable  uuid[],
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+as $$
+begin
+  if p_ids is null then
+    return;
+  end if;
+  perform treadle.meet_edges(p_ids, 'completed', p_now);
+  if p_dags is not null then
+    perform treadle.tally_dags(
+      p_dags, null, array_fill('completed'::text, array[cardinality(p_dags)]), p_now
+    );
+  end if;
+  if p_durable is not null then
+    perform treadle.close_waits(p_durable);
+  end if;
+end;
+$$;
+
+comment on function treadle.settle_completed(uuid[], uuid[], uuid[], timestamptz) is
+'Internal: edges, DAGs and waits of completed tasks.';
+
+revoke all on function treadle.settle_completed(uuid[], uuid[], uuid[], timestamptz) from public;

@@ -1,0 +1,83 @@
+-- settle_ends: what follows for others when tasks were cancelled or gave up.
+--
+-- Optional edges let go, DAGs count, open waits are closed, and dependents fall with them: those
+-- of a cancelled task always, those of a dead letter over edges that say so.
+--
+-- Concurrency: the caller holds the tasks, and what falls with them as far as it saw it.
+-- Lock order:  tasks, dags, then the rest.
+-- Raises:      nothing.
+
+create or replace function treadle.settle_ends(
+  p_ids  uuid[],
+  p_now  timestamptz,
+  p_was  text default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_dead      uuid[];
+  v_cancelled uuid[];
+  v_dags      uuid[];
+  v_ends      text[];
+  v_fall      record;
+begin
+  select
+    array_agg(tasks.id) filter (where tasks.status = 'dead_lettered'),
+    array_agg(tasks.id) filter (where tasks.status = 'cancelled'),
+    array_agg(tasks.dag_id) filter (where tasks.dag_id is not null),
+    array_agg(tasks.status) filter (where tasks.dag_id is not null)
+  into v_dead, v_cancelled, v_dags, v_ends
+  from unnest(p_ids) as ended (id)
+  inner join treadle.tasks on ended.id = tasks.id
+  where tasks.status in ('dead_lettered', 'cancelled');
+
+  perform treadle.meet_edges(v_dead, 'dead_lettered', p_now) where v_dead is not null;
+  perform treadle.meet_edges(v_cancelled, 'cancelled', p_now) where v_cancelled is not null;
+  perform treadle.close_waits(v_dead || v_cancelled);
+
+  for v_fall in
+    select
+      array_agg(falling.id) as ids,
+      falling.because
+    from (
+      select
+        dependencies.task_id as id,
+        format(
+          'it depends on %s, which %s%s', coalesce(tasks.name, tasks.id::text),
+          case tasks.status when 'cancelled' then 'was cancelled' else 'gave up' end,
+          coalesce(': ' || tasks.failure_reason, '')
+        ) as because
+      from unnest(v_dead || v_cancelled) as ended (id)
+      inner join treadle.tasks on ended.id = tasks.id
+      inner join treadle.dependencies on ended.id = dependencies.depends_on
+      inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
+      where
+        dependent.completed_at is null
+        and dependencies.met_at is null
+        and not dependencies.optional
+        and (tasks.status = 'cancelled' or dependencies.on_dead_letter = 'cancel')
+    ) as falling
+    group by falling.because
+  loop
+    perform gone.id from treadle.cancel_tasks(v_fall.ids, v_fall.because) as gone;
+  end loop;
+
+  if v_dags is not null then
+    perform treadle.tally_dags(
+      v_dags, array_fill(p_was, array[cardinality(v_dags)]), v_ends, p_now
+    );
+  end if;
+end;
+$$;
+
+comment on function treadle.settle_ends(uuid[], timestamptz, text) is
+'Internal: edges, waits, dependents and DAGs of tasks that ended without a result.';
+
+revoke all on function treadle.settle_ends(uuid[], timestamptz, text) from public;

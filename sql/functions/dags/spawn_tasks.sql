@@ -1,0 +1,61 @@
+-- spawn_tasks: a running task starts others, in its DAG and as its children.
+--
+-- Remembered as a step under p_name: the next attempt gets the same tasks and starts none.
+--
+-- Concurrency: fenced by the claim; its task is held, so the DAG cannot end meanwhile.
+-- Lock order:  tasks, lanes, dags, then the rest.
+-- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR102 illegal
+--              transition, TR103 cycle, TR202 unknown queue, TR203 unknown type.
+
+create or replace function treadle.spawn_tasks(
+  p_id     uuid,
+  p_token  uuid,
+  p_name   text,
+  p_tasks  jsonb
+)
+returns table (id uuid, created boolean)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  v_task   treadle.tasks := treadle.hold_claim(p_id, p_token);
+  v_home   treadle.tasks;
+  v_policy text := 'wait';
+  v_ids    uuid[];
+begin
+  select array(select jsonb_array_elements_text(steps.output -> 'ids'))::uuid[]
+  into v_ids
+  from treadle.steps
+  where steps.task_id = p_id and steps.name = p_name;
+  if found then
+    return query select known.id, false from unnest(v_ids) as known (id);
+    return;
+  end if;
+
+  perform treadle.check_nodes(p_tasks);
+  v_home.parent_id := p_id;
+  v_home.dag_id := v_task.dag_id;
+  v_home.project_id := v_task.project_id;
+  v_home.created_by := v_task.agent_id;
+  v_home.created_at := treadle.clock();
+  if v_task.dag_id is not null then
+    select dags.on_dead_letter into v_policy from treadle.dags where dags.id = v_task.dag_id;
+  end if;
+  v_ids := treadle.insert_nodes(p_tasks, v_home, v_policy);
+  perform treadle.grow_dag(v_task.dag_id, cardinality(v_ids)) where v_task.dag_id is not null;
+  perform treadle.keep_step(
+    p_id, p_name, 'spawn', jsonb_build_object('ids', v_ids), v_task.attempt, v_task.agent_id,
+    p_token
+  );
+  return query select made.id, true from unnest(v_ids) as made (id);
+end;
+$$;
+
+comment on function treadle.spawn_tasks(uuid, uuid, text, jsonb) is
+'Start tasks from within a running one, once; one id for each, in order.';
+
+revoke all on function treadle.spawn_tasks(uuid, uuid, text, jsonb) from public;
+grant execute on function treadle.spawn_tasks(uuid, uuid, text, jsonb) to treadle_worker;

@@ -1,0 +1,80 @@
+-- start_dag: let the tasks of an open DAG go; returns how many there are.
+--
+-- A DAG that runs already is left as it is: a repeat does nothing.
+--
+-- Concurrency: the tasks are locked in id order, then the DAG; tasks that were added in between are
+--              let go as well.
+-- Lock order:  tasks, dags.
+-- Raises:      TR001 invalid argument, TR205 unknown DAG.
+
+create or replace function treadle.start_dag(p_dag uuid)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_now    timestamptz := treadle.clock();
+  v_dag    treadle.dags;
+  v_rows   tid[];
+  v_queues text[];
+  v_due_at timestamptz;
+begin
+  perform treadle.keep_durable();
+  perform treadle.lock_tasks(
+    array(
+      select tasks.id from treadle.tasks
+      where tasks.dag_id = p_dag and tasks.status = 'created'
+    )
+  );
+  select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
+  if not found then
+    perform treadle.refuse_dag(p_dag);
+  elsif v_dag.status <> 'open' then
+    return v_dag.tasks;
+  elsif v_dag.tasks = 0 then
+    perform treadle.refuse(
+      format('DAG %s has no tasks', p_dag), jsonb_build_object('dag_id', p_dag),
+      'Add some: select treadle.add_task(dag, ''{"type": "code"}'')'
+    );
+  end if;
+
+  with freed as (
+    update treadle.tasks
+    set status = case
+      when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending' else 'ready'
+    end
+    where tasks.dag_id = p_dag and tasks.status = 'created'
+    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+  )
+
+  select
+    array_agg(freed.ctid),
+    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
+    min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
+  into v_rows, v_queues, v_due_at
+  from freed;
+
+  update treadle.dags set status = 'running', started_at = v_now where dags.id = p_dag;
+  insert into treadle.events (at, kind, dag_id, actor, data)
+  values (
+    v_now, 'dag.started', p_dag, session_user,
+    jsonb_build_object('name', v_dag.name, 'tasks', v_dag.tasks)
+  );
+  -- All of them may have been cancelled before it began.
+  perform treadle.tally_dags(array[p_dag], array[null::text], array[null::text], v_now);
+  perform treadle.wake_queues(v_queues);
+  perform treadle.wake_promoter(v_due_at);
+  perform treadle.audit_tasks(v_rows, 'unheld', null);
+  return v_dag.tasks;
+end;
+$$;
+
+comment on function treadle.start_dag(uuid) is 'Start a DAG that was opened and filled.';
+
+revoke all on function treadle.start_dag(uuid) from public;
+grant execute on function treadle.start_dag(uuid) to
+treadle_producer, treadle_worker, treadle_operator;

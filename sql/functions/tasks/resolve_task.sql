@@ -1,0 +1,62 @@
+-- resolve_task: carry out what a person decided about a task, and keep the decision.
+--
+-- Concurrency: the row is locked, then judged.
+-- Lock order:  tasks, lanes, dags, then the history.
+-- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
+
+create or replace function treadle.resolve_task(
+  p_id          uuid,
+  p_resolution  text,
+  p_changes     jsonb,
+  p_reviewer    text,
+  p_note        text
+)
+returns text
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  v_now  timestamptz := treadle.clock();
+  v_task treadle.tasks;
+  v_to   text := case p_resolution when 'cancel' then 'cancelled' else 'ready' end;
+begin
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id for no key update;
+  if not found or not exists (
+    select from treadle.transitions
+    where
+      transitions.from_status = v_task.status and transitions.to_status = v_to
+      and transitions.by = 'retry_task'
+  ) then
+    perform treadle.refuse_transition(p_id, v_to, 'retry_task');
+  end if;
+
+  update treadle.dead_letters
+  set
+    resolved_at = v_now,
+    resolution = p_resolution,
+    reviewer = coalesce(p_reviewer, session_user),
+    note = p_note,
+    changes = nullif(p_changes, '{}')
+  where dead_letters.task_id = p_id and dead_letters.resolution is null;
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  values (
+    v_now, 'task.' || p_resolution, p_id, v_task.queue, coalesce(p_reviewer, session_user),
+    jsonb_build_object('was', v_task.status, 'note', p_note, 'changes', p_changes)
+  );
+
+  if v_to = 'cancelled' then
+    update treadle.tasks
+    set status = 'cancelled', outcome = 'cancelled', completed_at = v_now
+    where tasks.id = p_id;
+    perform treadle.settle_ends(array[p_id], v_now, v_task.status);
+    return v_to;
+  end if;
+  return treadle.restart_task(v_task, coalesce(p_changes, '{}'), v_now);
+end;
+$$;
+
+comment on function treadle.resolve_task(uuid, text, jsonb, text, text) is
+'Internal: writes a decision about a task and carries it out.';
+
+revoke all on function treadle.resolve_task(uuid, text, jsonb, text, text) from public;

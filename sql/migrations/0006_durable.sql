@@ -1,0 +1,146 @@
+-- 0006_durable: what a task remembers over its attempts: steps, waits, spend, artifacts.
+
+create table treadle.steps (
+  task_id      uuid not null,
+  name         text not null collate "C",
+  seq          integer not null,
+  kind         text not null default 'step',
+  input_hash   text,
+  input        text,
+  output       jsonb,
+  cost_usd     numeric(14, 6) not null default 0,
+  attempt      smallint not null,
+  agent_id     text,
+  claim_token  uuid,
+  started_at   timestamptz,
+  saved_at     timestamptz not null default clock_timestamp(),
+  constraint steps_pkey primary key (task_id, name),
+  constraint steps_name_check check (octet_length(name) between 1 and 200),
+  constraint steps_kind_check check (kind in ('step', 'spawn', 'wait', 'sleep')),
+  constraint steps_cost_check check (cost_usd >= 0)
+);
+
+comment on table treadle.steps is
+'What a task has done and need not do again: the first result under a name stays.';
+comment on column treadle.steps.seq is 'The order in which they were saved, from 1; for forks.';
+comment on column treadle.steps.input_hash is 'Of what it was called with; another is an error.';
+comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
+
+create unique index steps_seq_idx on treadle.steps (task_id, seq);
+
+create table treadle.waits (
+  id              uuid not null default treadle.uuidv7(),
+  task_id         uuid not null,
+  name            text not null collate "C",
+  kind            text not null,
+  status          text not null default 'open',
+  awaited         boolean not null default false,
+  question        text,
+  context         jsonb,
+  options         jsonb,
+  schema          jsonb,
+  approvers       integer not null default 1,
+  event           text collate "C",
+  event_key       text collate "C",
+  event_id        bigint,
+  expires_at      timestamptz,
+  on_expiry       text not null default 'fail',
+  default_answer  jsonb,
+  escalated_at    timestamptz,
+  answer          jsonb,
+  answered_by     text,
+  note            text,
+  opened_at       timestamptz not null default clock_timestamp(),
+  ended_at        timestamptz,
+  constraint waits_pkey primary key (id),
+  constraint waits_name_key unique (task_id, name),
+  constraint waits_name_check check (octet_length(name) between 1 and 200),
+  constraint waits_kind_check check (kind in ('question', 'approval', 'event')),
+  constraint waits_status_check check (status in ('open', 'answered', 'expired', 'cancelled')),
+  constraint waits_end_check check ((ended_at is null) = (status = 'open')),
+  constraint waits_approvers_check check (approvers between 1 and 100),
+  constraint waits_expiry_check check (on_expiry in ('deny', 'fail', 'default', 'escalate')),
+  constraint waits_event_check check ((event is not null) = (kind = 'event'))
+);
+
+comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
+comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
+comment on column treadle.waits.approvers is 'So many people must give the same answer.';
+comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
+
+create index waits_open_idx on treadle.waits (opened_at)
+where status = 'open';
+
+create index waits_event_idx on treadle.waits (event, event_key)
+where status = 'open' and event is not null;
+
+create index waits_expiry_idx on treadle.waits (expires_at)
+where status = 'open' and expires_at is not null;
+
+create table treadle.answers (
+  wait_id  uuid not null,
+  actor    text not null,
+  value    jsonb not null,
+  note     text,
+  at       timestamptz not null default clock_timestamp(),
+  constraint answers_pkey primary key (wait_id, actor)
+);
+
+comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+
+-- Locked by who emits an event and by who begins to wait for it: neither can miss the other.
+create table treadle.topics (
+  event     text not null collate "C",
+  key       text not null collate "C",
+  event_id  bigint,
+  constraint topics_pkey primary key (event, key)
+);
+
+comment on table treadle.topics is 'Events by name and key, and the latest of each.';
+
+create table treadle.spend (
+  task_id        uuid not null,
+  call_id        text not null collate "C",
+  dag_id         uuid,
+  agent_id       text,
+  type           text not null,
+  attempt        smallint not null,
+  step           text,
+  model          text,
+  usd            numeric(14, 6) not null default 0,
+  input_tokens   bigint not null default 0,
+  output_tokens  bigint not null default 0,
+  at             timestamptz not null default clock_timestamp(),
+  constraint spend_pkey primary key (task_id, call_id),
+  constraint spend_call_check check (octet_length(call_id) between 1 and 200),
+  constraint spend_usd_check check (usd >= 0 and usd < 'Infinity'),
+  constraint spend_tokens_check check (least(input_tokens, output_tokens) >= 0)
+);
+
+comment on table treadle.spend is 'Ledger: one row per paid call, counted once by its id.';
+
+create table treadle.artifacts (
+  id           uuid not null default treadle.uuidv7(),
+  task_id      uuid not null,
+  claim_token  uuid not null,
+  name         text not null,
+  uri          text not null,
+  media_type   text,
+  bytes        bigint,
+  sha256       text,
+  created_at   timestamptz not null default clock_timestamp(),
+  constraint artifacts_pkey primary key (id),
+  constraint artifacts_name_check check (octet_length(name) between 1 and 1000),
+  constraint artifacts_uri_check check (octet_length(uri) between 1 and 4000),
+  constraint artifacts_bytes_check check (bytes >= 0)
+);
+
+comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
+
+create index artifacts_task_idx on treadle.artifacts (task_id);
+
+alter table treadle.attempts
+drop constraint attempts_outcome_check,
+add constraint attempts_outcome_check check (
+  outcome in ('failed', 'rate_limited', 'cancelled', 'released', 'suspended')
+);
