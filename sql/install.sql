@@ -28,12 +28,21 @@ values (3, 'tasks', 'a7b8c1ce0ae425938987edc7e1e87568bfec4a2fe7a7181e283c2a3ac6b
 insert into treadle.migrations (version, name, checksum)
 values (4, 'history', '5327d17a63e0693227e7a3fa9f953371ca78c1a40c81439b8a8e450673c83fa8');
 
+\ir migrations/0005_dags.sql
+insert into treadle.migrations (version, name, checksum)
+values (5, 'dags', '68d05999055861ca0d63b2cb51298bf4117558896d7eca6652a35b72a84c536d');
+
+\ir migrations/0006_durable.sql
+insert into treadle.migrations (version, name, checksum)
+values (6, 'durable', '4706c7e70668ea65ed47e2ae4e2d4492983b3ffb34234302c829e8df5c8b578d');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
 \ir functions/agents/register_agent.sql
 \ir functions/agents/set_agent_status.sql
 \ir functions/claims/affordable_rows.sql
+\ir functions/claims/check_outputs.sql
 \ir functions/claims/claim_tasks.sql
 \ir functions/claims/claim_verdicts.sql
 \ir functions/claims/claiming_agent.sql
@@ -45,6 +54,7 @@ set local check_function_bodies = off;
 \ir functions/claims/fail_task.sql
 \ir functions/claims/fail_tasks.sql
 \ir functions/claims/heartbeat_tasks.sql
+\ir functions/claims/hold_claim.sql
 \ir functions/claims/judge_attempt.sql
 \ir functions/claims/lease.sql
 \ir functions/claims/next_reap_at.sql
@@ -52,21 +62,72 @@ set local check_function_bodies = off;
 \ir functions/claims/pick_over_lanes.sql
 \ir functions/claims/pick_tasks.sql
 \ir functions/claims/previous_attempts.sql
+\ir functions/claims/put_aside.sql
 \ir functions/claims/reap_claims.sql
 \ir functions/claims/reap_rows.sql
 \ir functions/claims/record_attempts.sql
 \ir functions/claims/release_tasks.sql
+\ir functions/claims/resume_tasks.sql
 \ir functions/claims/retry_delay.sql
 \ir functions/claims/retry_policy.sql
 \ir functions/claims/stale_claims.sql
 \ir functions/claims/stale_reason.sql
 \ir functions/claims/start_tasks.sql
+\ir functions/claims/suspend_task.sql
 \ir functions/claims/take_rows.sql
 \ir functions/core/check_pairs.sql
 \ir functions/core/clock.sql
 \ir functions/core/keep_durable.sql
 \ir functions/core/refuse.sql
 \ir functions/core/schema_version.sql
+\ir functions/dags/add_dependency.sql
+\ir functions/dags/add_task.sql
+\ir functions/dags/add_tasks.sql
+\ir functions/dags/bind_inputs.sql
+\ir functions/dags/cancel_dag.sql
+\ir functions/dags/check_circle.sql
+\ir functions/dags/check_nodes.sql
+\ir functions/dags/check_order.sql
+\ir functions/dags/create_dag.sql
+\ir functions/dags/dag_news.sql
+\ir functions/dags/dag_result.sql
+\ir functions/dags/dag_status.sql
+\ir functions/dags/dependencies_of.sql
+\ir functions/dags/dependents_of.sql
+\ir functions/dags/downstream_of.sql
+\ir functions/dags/edge_policy.sql
+\ir functions/dags/edge_verdict.sql
+\ir functions/dags/grow_dag.sql
+\ir functions/dags/hold_dependencies.sql
+\ir functions/dags/hold_references.sql
+\ir functions/dags/insert_nodes.sql
+\ir functions/dags/link_task.sql
+\ir functions/dags/lock_dags_of.sql
+\ir functions/dags/lock_downstream.sql
+\ir functions/dags/lock_fallout.sql
+\ir functions/dags/lock_family.sql
+\ir functions/dags/lock_tasks.sql
+\ir functions/dags/lock_whole_dag.sql
+\ir functions/dags/lock_with_dependents.sql
+\ir functions/dags/make_dag.sql
+\ir functions/dags/meet_edges.sql
+\ir functions/dags/met_since.sql
+\ir functions/dags/name_nodes.sql
+\ir functions/dags/node_edges.sql
+\ir functions/dags/node_kinds.sql
+\ir functions/dags/node_refs.sql
+\ir functions/dags/open_dag.sql
+\ir functions/dags/read_dag.sql
+\ir functions/dags/refuse_circle.sql
+\ir functions/dags/refuse_dag.sql
+\ir functions/dags/retry_dag.sql
+\ir functions/dags/settle_completed.sql
+\ir functions/dags/settle_ends.sql
+\ir functions/dags/spawn_tasks.sql
+\ir functions/dags/start_dag.sql
+\ir functions/dags/store_nodes.sql
+\ir functions/dags/tally_dags.sql
+\ir functions/dags/task_named.sql
 \ir functions/events/audit_tasks.sql
 \ir functions/lanes/are_names.sql
 \ir functions/lanes/check_names.sql
@@ -81,9 +142,26 @@ set local check_function_bodies = off;
 \ir functions/queues/mark_idle.sql
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/resume_queue.sql
+\ir functions/steps/add_spend.sql
+\ir functions/steps/check_calls.sql
+\ir functions/steps/check_room.sql
+\ir functions/steps/check_step.sql
+\ir functions/steps/find_step.sql
+\ir functions/steps/fork_options.sql
+\ir functions/steps/fork_task.sql
+\ir functions/steps/json_problem.sql
+\ir functions/steps/keep_step.sql
+\ir functions/steps/read_steps.sql
+\ir functions/steps/record_artifact.sql
+\ir functions/steps/record_spend.sql
+\ir functions/steps/resolve_inputs.sql
+\ir functions/steps/resolve_reference.sql
+\ir functions/steps/save_step.sql
+\ir functions/tasks/cancel_rows.sql
 \ir functions/tasks/cancel_task.sql
 \ir functions/tasks/cancel_tasks.sql
 \ir functions/tasks/check_retry.sql
+\ir functions/tasks/check_revival.sql
 \ir functions/tasks/check_specs.sql
 \ir functions/tasks/check_task.sql
 \ir functions/tasks/content_key.sql
@@ -98,6 +176,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/read_results.sql
 \ir functions/tasks/ready_rows.sql
 \ir functions/tasks/refuse_transition.sql
+\ir functions/tasks/resolve_task.sql
 \ir functions/tasks/restart_task.sql
 \ir functions/tasks/retry_task.sql
 \ir functions/tasks/take_results.sql
@@ -108,17 +187,58 @@ set local check_function_bodies = off;
 \ir functions/tasks/wake_queues.sql
 \ir functions/types/declare_types.sql
 \ir functions/types/define_type.sql
+\ir functions/waits/answer_problem.sql
+\ir functions/waits/answer_wait.sql
+\ir functions/waits/await_waits.sql
+\ir functions/waits/check_actor.sql
+\ir functions/waits/check_answer.sql
+\ir functions/waits/check_document.sql
+\ir functions/waits/check_schema.sql
+\ir functions/waits/check_topic.sql
+\ir functions/waits/check_wait.sql
+\ir functions/waits/check_wait_types.sql
+\ir functions/waits/close_waits.sql
+\ir functions/waits/definition_of.sql
+\ir functions/waits/emit_event.sql
+\ir functions/waits/emitted.sql
+\ir functions/waits/end_wait.sql
+\ir functions/waits/endless_definition.sql
+\ir functions/waits/expire_wait.sql
+\ir functions/waits/expire_waits.sql
+\ir functions/waits/expiry_of.sql
+\ir functions/waits/find_wait.sql
+\ir functions/waits/keyword_fits.sql
+\ir functions/waits/known_wait.sql
+\ir functions/waits/lock_waiting.sql
+\ir functions/waits/object_problem.sql
+\ir functions/waits/open_wait.sql
+\ir functions/waits/prepare_wait.sql
+\ir functions/waits/record_wait.sql
+\ir functions/waits/refuse_answer.sql
+\ir functions/waits/schema_problem.sql
+\ir functions/waits/send_event.sql
+\ir functions/waits/subschemas.sql
+\ir functions/waits/take_event.sql
+\ir functions/waits/touch_topic.sql
+\ir functions/waits/untaken_event.sql
+\ir functions/waits/value_problem.sql
+\ir functions/waits/wait_answer.sql
+\ir functions/waits/waiting_for.sql
 \ir views/agent_load.sql
+\ir views/dag_overview.sql
+\ir views/dag_tasks.sql
 \ir views/dead_letter_review.sql
 \ir views/dispatch_log.sql
 \ir views/queue_health.sql
 \ir views/stuck.sql
 \ir views/task_details.sql
+\ir views/task_steps.sql
 \ir views/transitions.sql
+\ir views/wait_details.sql
 \ir triggers/tasks_100_place.sql
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('598baa9fa47c2b7eb504033f75f902187e832cdd1b5908df4c7873504473514e');
+values ('52ed47343ca16d043d5898701f04d470e165a9569d88f12d28db5114827a67fa');
 
 commit;

@@ -71,6 +71,38 @@ comment on table treadle.agents is 'Who works: registered workers, what they can
 comment on column treadle.agents.task_types is 'Types it has handlers for; empty means any.';
 comment on column treadle.agents.silent is 'Set offline by the reaper for want of heartbeats; the next heartbeat brings it back.';
 
+-- table treadle.answers
+create table treadle.answers (
+  wait_id uuid not null,
+  actor text not null,
+  value jsonb not null,
+  note text,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint answers_pkey PRIMARY KEY (wait_id, actor),
+);
+alter table treadle.answers owner to treadle_owner;
+comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+
+-- table treadle.artifacts
+create table treadle.artifacts (
+  id uuid not null default treadle.uuidv7(),
+  task_id uuid not null,
+  claim_token uuid not null,
+  name text not null,
+  uri text not null,
+  media_type text,
+  bytes bigint,
+  sha256 text,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint artifacts_bytes_check CHECK ((bytes >= 0)),
+  constraint artifacts_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 1000))),
+  constraint artifacts_pkey PRIMARY KEY (id),
+  constraint artifacts_uri_check CHECK (((octet_length(uri) >= 1) AND (octet_length(uri) <= 4000))),
+);
+alter table treadle.artifacts owner to treadle_owner;
+comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
+CREATE INDEX artifacts_task_idx ON treadle.artifacts USING btree (task_id);
+
 -- table treadle.attempts
 create table treadle.attempts (
   task_id uuid not null,
@@ -87,7 +119,7 @@ create table treadle.attempts (
   model text,
   cost_usd numeric(14,6) not null default 0,
   constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text]))),
-  constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text]))),
+  constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text, 'suspended'::text]))),
   constraint attempts_pkey PRIMARY KEY (task_id, claim_token),
 );
 alter table treadle.attempts owner to treadle_owner;
@@ -105,6 +137,39 @@ create table treadle.code (
 );
 alter table treadle.code owner to treadle_owner;
 comment on table treadle.code is 'Which text of the functions and views is installed.';
+
+-- table treadle.dags
+create table treadle.dags (
+  id uuid not null default treadle.uuidv7(),
+  name text not null,
+  status text not null default 'open'::text,
+  on_dead_letter text not null default 'wait'::text,
+  tasks integer not null default 0,
+  completed integer not null default 0,
+  cancelled integer not null default 0,
+  dead_lettered integer not null default 0,
+  budget_usd numeric(14,6),
+  project_id uuid,
+  idempotency_key text collate "C",
+  created_by text not null default SESSION_USER,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  meta jsonb not null default '{}'::jsonb,
+  constraint dags_budget_check CHECK (((budget_usd >= (0)::numeric) AND (budget_usd < 'Infinity'::numeric))),
+  constraint dags_count_check CHECK (((LEAST(completed, cancelled, dead_lettered) >= 0) AND (((completed + cancelled) + dead_lettered) <= tasks))),
+  constraint dags_end_check CHECK (((ended_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'cancelled'::text])))),
+  constraint dags_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
+  constraint dags_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 1000))),
+  constraint dags_pkey PRIMARY KEY (id),
+  constraint dags_policy_check CHECK ((on_dead_letter = ANY (ARRAY['wait'::text, 'cancel'::text, 'continue'::text]))),
+  constraint dags_status_check CHECK ((status = ANY (ARRAY['open'::text, 'running'::text, 'failed'::text, 'completed'::text, 'cancelled'::text]))),
+) with (fillfactor=50);
+alter table treadle.dags owner to treadle_owner;
+comment on table treadle.dags is 'Tasks that belong together; the counters say how far they are.';
+comment on column treadle.dags.status is 'open: being built; failed: a task gave up and waits for a person; completed, cancelled: ended.';
+comment on column treadle.dags.on_dead_letter is 'What becomes of the dependents of a task that gave up, unless the edge says otherwise.';
+CREATE UNIQUE INDEX dags_key_idx ON treadle.dags USING btree (idempotency_key) WHERE (idempotency_key IS NOT NULL);
 
 -- table treadle.dead_letters
 create table treadle.dead_letters (
@@ -135,11 +200,17 @@ create table treadle.dependencies (
   task_id uuid not null,
   depends_on uuid not null,
   created_at timestamp with time zone not null default clock_timestamp(),
+  optional boolean not null default false,
+  on_dead_letter text not null default 'wait'::text,
+  met_at timestamp with time zone,
   constraint dependencies_pkey PRIMARY KEY (depends_on, task_id),
+  constraint dependencies_policy_check CHECK ((on_dead_letter = ANY (ARRAY['wait'::text, 'cancel'::text, 'continue'::text]))),
   constraint dependencies_self_check CHECK ((task_id <> depends_on)),
 );
 alter table treadle.dependencies owner to treadle_owner;
 comment on table treadle.dependencies is 'task_id waits for depends_on.';
+comment on column treadle.dependencies.optional is 'The dependent goes on without it when it is cancelled.';
+comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
 
 -- table treadle.events
@@ -151,10 +222,17 @@ create table treadle.events (
   queue text,
   actor text,
   data jsonb not null default '{}'::jsonb,
+  dag_id uuid,
+  key text,
+  dedup_key text,
   constraint events_pkey PRIMARY KEY (id),
 );
 alter table treadle.events owner to treadle_owner;
 comment on table treadle.events is 'Outbox of what matters; every transition too, for queues whose audit is full.';
+comment on column treadle.events.key is 'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
+CREATE INDEX events_dag_idx ON treadle.events USING btree (dag_id) WHERE (dag_id IS NOT NULL);
+CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_key) WHERE (dedup_key IS NOT NULL);
+CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
 CREATE INDEX events_task_idx ON treadle.events USING btree (task_id) WHERE (task_id IS NOT NULL);
 
 -- table treadle.idle_queues
@@ -184,6 +262,15 @@ alter table treadle.lanes owner to treadle_owner;
 comment on table treadle.lanes is 'Interned: all that an agent''s right to a task depends on, and the rate at which it ages.';
 comment on column treadle.lanes.capabilities is 'What an agent needs; sorted, without repeats.';
 comment on column treadle.lanes.ageing is 'Millionths of a priority point per minute.';
+
+-- table treadle.locks
+create table treadle.locks (
+  name text not null,
+  touched bigint not null default 0,
+  constraint locks_pkey PRIMARY KEY (name),
+) with (fillfactor=50);
+alter table treadle.locks owner to treadle_owner;
+comment on table treadle.locks is 'Rows that are updated to make things happen one by one.';
 
 -- table treadle.migrations
 create table treadle.migrations (
@@ -225,6 +312,55 @@ comment on table treadle.queues is 'Where tasks wait; defaults for those that do
 comment on column treadle.queues.ageing_rate is 'Priority points that a waiting task gains each minute.';
 comment on column treadle.queues.retry is 'Retry policy below the type''s and the task''s; see treadle.retry_policy.';
 comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
+
+-- table treadle.spend
+create table treadle.spend (
+  task_id uuid not null,
+  call_id text collate "C" not null,
+  dag_id uuid,
+  agent_id text,
+  type text not null,
+  attempt smallint not null,
+  step text,
+  model text,
+  usd numeric(14,6) not null default 0,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint spend_call_check CHECK (((octet_length(call_id) >= 1) AND (octet_length(call_id) <= 200))),
+  constraint spend_pkey PRIMARY KEY (task_id, call_id),
+  constraint spend_tokens_check CHECK ((LEAST(input_tokens, output_tokens) >= 0)),
+  constraint spend_usd_check CHECK (((usd >= (0)::numeric) AND (usd < 'Infinity'::numeric))),
+);
+alter table treadle.spend owner to treadle_owner;
+comment on table treadle.spend is 'Ledger: one row per paid call, counted once by its id.';
+
+-- table treadle.steps
+create table treadle.steps (
+  task_id uuid not null,
+  name text collate "C" not null,
+  seq integer not null,
+  kind text not null default 'step'::text,
+  input_hash text,
+  input text,
+  output jsonb,
+  cost_usd numeric(14,6) not null default 0,
+  attempt smallint not null,
+  agent_id text,
+  claim_token uuid,
+  started_at timestamp with time zone,
+  saved_at timestamp with time zone not null default clock_timestamp(),
+  constraint steps_cost_check CHECK ((cost_usd >= (0)::numeric)),
+  constraint steps_kind_check CHECK ((kind = ANY (ARRAY['step'::text, 'spawn'::text, 'wait'::text, 'sleep'::text]))),
+  constraint steps_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  constraint steps_pkey PRIMARY KEY (task_id, name),
+);
+alter table treadle.steps owner to treadle_owner;
+comment on table treadle.steps is 'What a task has done and need not do again: the first result under a name stays.';
+comment on column treadle.steps.seq is 'The order in which they were saved, from 1; for forks.';
+comment on column treadle.steps.input_hash is 'Of what it was called with; another is an error.';
+comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
+CREATE UNIQUE INDEX steps_seq_idx ON treadle.steps USING btree (task_id, seq);
 
 -- table treadle.task_types
 create table treadle.task_types (
@@ -305,7 +441,12 @@ create table treadle.tasks (
   decision_report jsonb,
   spec jsonb not null default '{}'::jsonb,
   output jsonb,
+  name text collate "C",
+  inputs jsonb,
+  forked_from uuid,
+  durable boolean not null default false,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
+  constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
 CASE
     WHEN (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text])) THEN 3
@@ -314,6 +455,7 @@ END)),
   constraint tasks_end_check CHECK (((completed_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'dead_lettered'::text, 'cancelled'::text])))),
   constraint tasks_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
   constraint tasks_money_check CHECK (((max_cost_usd >= (0)::numeric) AND (cost_usd >= (0)::numeric))),
+  constraint tasks_open_check CHECK (((blocked_count = 0) OR (status <> ALL (ARRAY['ready'::text, 'retrying'::text])))),
   constraint tasks_pkey PRIMARY KEY (id),
   constraint tasks_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
   constraint tasks_retry_check CHECK (((retry_at IS NOT NULL) = (status = 'retrying'::text))),
@@ -335,15 +477,75 @@ comment on column treadle.tasks.attempt is 'Claims so far that count; never goes
 comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
 comment on column treadle.tasks.outcome is 'How it ended, in a word.';
 comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
+comment on column treadle.tasks.name is 'Its name in its DAG.';
+comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
+comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
+comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
+CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
+CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX tasks_ready_idx ON treadle.tasks USING btree (lane_id, rank, id) WHERE (status = 'ready'::text);
 CREATE INDEX tasks_results_idx ON treadle.tasks USING btree (consumer, consumed_token, completed_at) WHERE ((consumer IS NOT NULL) AND (status = 'completed'::text));
 CREATE INDEX tasks_retry_idx ON treadle.tasks USING btree (retry_at) WHERE (status = 'retrying'::text);
 CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((status = 'pending'::text) AND (blocked_count = 0) AND (run_at IS NOT NULL));
 CREATE TRIGGER tasks_100_place BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__place();
 CREATE TRIGGER tasks_900_wake AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__wake();
+
+-- table treadle.topics
+create table treadle.topics (
+  event text collate "C" not null,
+  key text collate "C" not null,
+  event_id bigint,
+  constraint topics_pkey PRIMARY KEY (event, key),
+);
+alter table treadle.topics owner to treadle_owner;
+comment on table treadle.topics is 'Events by name and key, and the latest of each.';
+
+-- table treadle.waits
+create table treadle.waits (
+  id uuid not null default treadle.uuidv7(),
+  task_id uuid not null,
+  name text collate "C" not null,
+  kind text not null,
+  status text not null default 'open'::text,
+  awaited boolean not null default false,
+  question text,
+  context jsonb,
+  options jsonb,
+  schema jsonb,
+  approvers integer not null default 1,
+  event text collate "C",
+  event_key text collate "C",
+  event_id bigint,
+  expires_at timestamp with time zone,
+  on_expiry text not null default 'fail'::text,
+  default_answer jsonb,
+  escalated_at timestamp with time zone,
+  answer jsonb,
+  answered_by text,
+  note text,
+  opened_at timestamp with time zone not null default clock_timestamp(),
+  ended_at timestamp with time zone,
+  constraint waits_approvers_check CHECK (((approvers >= 1) AND (approvers <= 100))),
+  constraint waits_end_check CHECK (((ended_at IS NULL) = (status = 'open'::text))),
+  constraint waits_event_check CHECK (((event IS NOT NULL) = (kind = 'event'::text))),
+  constraint waits_expiry_check CHECK ((on_expiry = ANY (ARRAY['deny'::text, 'fail'::text, 'default'::text, 'escalate'::text]))),
+  constraint waits_kind_check CHECK ((kind = ANY (ARRAY['question'::text, 'approval'::text, 'event'::text]))),
+  constraint waits_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  constraint waits_name_key UNIQUE (task_id, name),
+  constraint waits_pkey PRIMARY KEY (id),
+  constraint waits_status_check CHECK ((status = ANY (ARRAY['open'::text, 'answered'::text, 'expired'::text, 'cancelled'::text]))),
+);
+alter table treadle.waits owner to treadle_owner;
+comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
+comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
+comment on column treadle.waits.approvers is 'So many people must give the same answer.';
+comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
+CREATE INDEX waits_event_idx ON treadle.waits USING btree (event, event_key) WHERE ((status = 'open'::text) AND (event IS NOT NULL));
+CREATE INDEX waits_expiry_idx ON treadle.waits USING btree (expires_at) WHERE ((status = 'open'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX waits_open_idx ON treadle.waits USING btree (opened_at) WHERE (status = 'open'::text);
 
 -- view treadle.agent_load
 create view treadle.agent_load (
@@ -373,6 +575,72 @@ alter view treadle.agent_load owner to treadle_owner;
 comment on view treadle.agent_load is 'One row per agent: status, sign of life, tasks in hand, failures of the last hour.';
 grant select on table treadle.agent_load to treadle_observer;
 grant select on table treadle.agent_load to treadle_operator;
+
+-- view treadle.dag_overview
+create view treadle.dag_overview (
+  id uuid,
+  name text,
+  status text,
+  on_dead_letter text,
+  tasks integer,
+  completed integer,
+  cancelled integer,
+  dead_lettered integer,
+  running bigint,
+  ready bigint,
+  pending bigint,
+  blocked bigint,
+  roots uuid[],
+  leaves uuid[],
+  budget_usd numeric(14,6),
+  cost_usd numeric,
+  project_id uuid,
+  created_by text,
+  created_at timestamp with time zone,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  duration_s numeric,
+  open_waits integer,
+  meta jsonb,
+);
+alter view treadle.dag_overview owner to treadle_owner;
+comment on view treadle.dag_overview is 'One row per DAG: state, counts, roots and leaves, cost; filter by id.';
+grant select on table treadle.dag_overview to treadle_observer;
+grant select on table treadle.dag_overview to treadle_operator;
+
+-- view treadle.dag_tasks
+create view treadle.dag_tasks (
+  dag_id uuid,
+  id uuid,
+  name text collate "C",
+  title text,
+  type text,
+  queue text,
+  status text,
+  attempt smallint,
+  max_attempts smallint,
+  blocked_count integer,
+  is_root boolean,
+  is_leaf boolean,
+  depends_on jsonb,
+  agent_id text collate "C",
+  created_at timestamp with time zone,
+  claimed_at timestamp with time zone,
+  started_at timestamp with time zone,
+  completed_at timestamp with time zone,
+  run_at timestamp with time zone,
+  retry_at timestamp with time zone,
+  wait_s numeric,
+  run_s numeric,
+  cost_usd numeric(14,6),
+  failure_class text,
+  failure_reason text,
+  parent_id uuid,
+);
+alter view treadle.dag_tasks owner to treadle_owner;
+comment on view treadle.dag_tasks is 'One row per task of a DAG, with its dependencies as json; filter by dag_id.';
+grant select on table treadle.dag_tasks to treadle_observer;
+grant select on table treadle.dag_tasks to treadle_operator;
 
 -- view treadle.dead_letter_review
 create view treadle.dead_letter_review (
@@ -462,6 +730,7 @@ create view treadle.task_details (
   id uuid,
   queue text,
   type text,
+  name text collate "C",
   title text,
   status text,
   priority smallint,
@@ -469,6 +738,7 @@ create view treadle.task_details (
   ageing_rate numeric(10,6),
   deadline_at timestamp with time zone,
   spec jsonb,
+  inputs jsonb,
   output jsonb,
   output_ref text,
   artifacts jsonb,
@@ -495,6 +765,7 @@ create view treadle.task_details (
   depends_on uuid[],
   blocked_by uuid[],
   parent_id uuid,
+  forked_from uuid,
   dag_id uuid,
   project_id uuid,
   idempotency_key text collate "C",
@@ -519,6 +790,31 @@ comment on view treadle.task_details is 'One row per task with all its fields.';
 grant select on table treadle.task_details to treadle_observer;
 grant select on table treadle.task_details to treadle_operator;
 
+-- view treadle.task_steps
+create view treadle.task_steps (
+  task_id uuid,
+  seq integer,
+  name text collate "C",
+  kind text,
+  queue text,
+  type text,
+  title text,
+  status text,
+  input text,
+  output jsonb,
+  attempt smallint,
+  agent_id text,
+  started_at timestamp with time zone,
+  saved_at timestamp with time zone,
+  run_s numeric,
+  cost_usd numeric(14,6),
+  forked_from uuid,
+);
+alter view treadle.task_steps owner to treadle_owner;
+comment on view treadle.task_steps is 'One row per saved step, answers and subtasks included; filter by task_id, order by seq.';
+grant select on table treadle.task_steps to treadle_observer;
+grant select on table treadle.task_steps to treadle_operator;
+
 -- view treadle.transitions
 create view treadle.transitions (
   from_status text,
@@ -532,6 +828,89 @@ grant select on table treadle.transitions to treadle_observer;
 grant select on table treadle.transitions to treadle_operator;
 grant select on table treadle.transitions to treadle_producer;
 grant select on table treadle.transitions to treadle_worker;
+
+-- view treadle.wait_details
+create view treadle.wait_details (
+  id uuid,
+  task_id uuid,
+  name text collate "C",
+  kind text,
+  status text,
+  awaited boolean,
+  question text,
+  context jsonb,
+  options jsonb,
+  schema jsonb,
+  approvers integer,
+  answers jsonb,
+  event text collate "C",
+  event_key text collate "C",
+  event_id bigint,
+  expires_at timestamp with time zone,
+  on_expiry text,
+  default_answer jsonb,
+  escalated_at timestamp with time zone,
+  answer jsonb,
+  answered_by text,
+  note text,
+  opened_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  type text,
+  title text,
+  queue text,
+  task_status text,
+  task_name text collate "C",
+  dag_id uuid,
+  dag_name text,
+  project_id uuid,
+);
+alter view treadle.wait_details owner to treadle_owner;
+comment on view treadle.wait_details is 'Questions, approvals and events that tasks wait for or waited for, with every answer.';
+grant select on table treadle.wait_details to treadle_observer;
+grant select on table treadle.wait_details to treadle_operator;
+
+-- function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean)
+create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean DEFAULT false)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 1326214e744f3c2bad0b4232c5a6d7727e5966e384067453f0ebf57be93abcdd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
+create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
+  returns numeric
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 51823c796204e7c64abab3d7ca048c0f5dcb8ff84a9c28ddc91b7483c72bcb9d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.add_task(p_dag uuid, p_task jsonb)
+create function treadle.add_task(p_dag uuid, p_task jsonb)
+  returns uuid
+  language sql volatile security definer cost 100
+  set search_path=""
+  as sha256 3fb5ad07cf7a8a9893698cd992a27dde37d6b326e41ad6fea7237ae1850894c9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
+create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 5c351283120ca0dad6f3518f14aad8c6a0011a3e52dbe7c294e77020a0bbffd5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.affordable_rows(p_rows tid[], p_budget numeric)
 create function treadle.affordable_rows(p_rows tid[], p_budget numeric)
@@ -552,6 +931,26 @@ create function treadle.agent_heartbeat(p_id text)
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 2a2fb84be0f1bf6422c53342e74a2b54801461e6d85a3f39027cc90893ae2da4
+  owner treadle_owner
+  with a comment
+
+-- function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text, p_note text)
+create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEFAULT SESSION_USER, p_note text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 701624400ddd660bcd157b1e929c0a4f2049671f2932e96f9c45b470679d8ca9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
 -- function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_names(p_queue text, p_type text)
   returns boolean
@@ -567,6 +966,44 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 d4b2912ca212fc1a2d5dc1fe842963a3a9ce48aeaaa76aba91271b8c983df9e8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.await_waits(p_task uuid, p_waits uuid[])
+create function treadle.await_waits(p_task uuid, p_waits uuid[])
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 a11abb5e2fe33632aa13a38ed0bafaeb8c2565712209d6e6d10645ee8e5709e7
+  owner treadle_owner
+  with a comment
+
+-- function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
+create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 19d7accb1d586b5ead3abd8216fdf19e6bf92d8c265d62e1a9d6cab3f7b5fff5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.cancel_dag(p_dag uuid, p_reason text, p_actor text)
+create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 ef09b672f98868948774cfb3235620a2f05673c180c95abda137c530ac07891b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
+create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e1130ee38dac69aac1c8893095c7da8c3dcc4be0d7af5e005cfe475c1ea0fd3e
   owner treadle_owner
   with a comment
 
@@ -586,11 +1023,56 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 c6d48a739a243398bc056384d616ff6eb95ddedb49cda11c4a66b43fa7b689d1
+  as sha256 3e6b17bfc92c99c53a52bcda6edef001661936933072e797fb07fe23c3635928
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
+
+-- function treadle.check_actor(p_actor text, p_note text)
+create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 6a52b59b1fab5e6a9b5405bdf376e66b51df99df1a588838b60f7a57b42afb58
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name text)
+create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name text DEFAULT 'answer'::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 c46f2e56b707fd2b548ccb1794158f7a7d91a971b86fcabb5892335188711d45
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_calls(p_calls jsonb)
+create function treadle.check_calls(p_calls jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 cbba83137ccdfdf0725f0c78476b7eaa7bf4cdf66016342aed8ea256393a9e40
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_circle(p_task uuid, p_on uuid[])
+create function treadle.check_circle(p_task uuid, p_on uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e8e0baafd31d3d61ebd69c905c2e70f810bd326b4288925d34a5be76e0269bcf
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer)
+create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer DEFAULT 1048576)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
+  owner treadle_owner
+  with a comment
 
 -- function treadle.check_names(p_queue text, p_type text)
 create function treadle.check_names(p_queue text, p_type text)
@@ -598,6 +1080,33 @@ create function treadle.check_names(p_queue text, p_type text)
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 40454a0d77354b42ef96d486c35ec914f8940e04d23695f1efd143ee950ea42e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_nodes(p_tasks jsonb)
+create function treadle.check_nodes(p_tasks jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 c29aa7295f2684e896a17ae7c933c9b49b7d622d6238e3d8374e22490db5b132
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_order(p_names text[], p_tasks integer[], p_after integer[])
+create function treadle.check_order(p_names text[], p_tasks integer[], p_after integer[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 f793a9f92cce61d73111a9f63b5e1fc2760bfb802fcdf742d4ef467b9402fc16
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
+create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 0a6a982e61dd83a17541daee5bfec4d2b0023843f5413e7c6b5b085dd851bc3c
   owner treadle_owner
   with a comment
 
@@ -619,6 +1128,33 @@ create function treadle.check_retry(p_retry jsonb)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_revival(p_ids uuid[])
+create function treadle.check_revival(p_ids uuid[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 d5c7932d44c4452c9320cfc6e5dfc674cc1fabdc585c220dd3225d88f7aa841f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
+create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 f8d975ac067edf156a747ac2d2209466f590ec8134e90852f749ca4eac133a80
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_schema(p_schema jsonb)
+create function treadle.check_schema(p_schema jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 969a35252b1bea4e811241bf120ad84403152e00bb84b115493ea6d3af787759
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_settings(p_settings jsonb, p_known text[])
 create function treadle.check_settings(p_settings jsonb, p_known text[])
   returns void
@@ -637,6 +1173,15 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_step(p_name text, p_output jsonb, p_input_hash text, p_started_at timestamp with time zone)
+create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jsonb, p_input_hash text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 fffc8acd25bd5521e85836f9e93b2d9add73591ee019fa7b2f7a7d732a4c869b
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
   returns void
@@ -646,12 +1191,39 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   owner treadle_owner
   with a comment
 
+-- function treadle.check_topic(p_event text, p_key text)
+create function treadle.check_topic(p_event text, p_key text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 e9b8252786e693571b7459918a15488065bd9c26e2e995dba287dfdcd05af3b0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_wait(p_wait treadle.waits)
+create function treadle.check_wait(p_wait treadle.waits)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 eece9e437555665b2ad020847e731767093104f1bd2696f91b592930a41d0646
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_wait_types(p_given jsonb)
+create function treadle.check_wait_types(p_given jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 e1c07dfb3abb09dfbafbc24e0d322dcabd47270d6ce00e53873d1bb41f471e57
+  owner treadle_owner
+  with a comment
+
 -- function treadle.claim_tasks(p_agent text, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_idle boolean)
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
-  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb)
+  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 8e6b20c4c8447cc92c52620f896a0f51d0289c655aab4bc1d331c46c65a55c53
+  as sha256 efbd936cad4a84cc011b7a4a4a432a7e2ea01e923ee74c3d47ae93a364599171
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -686,6 +1258,15 @@ create function treadle.clock()
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.close_waits(p_tasks uuid[])
+create function treadle.close_waits(p_tasks uuid[])
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6fe34b15826736c2e0440d1ed8d37611c5b57f74f80be5c9866e77603f178371
+  owner treadle_owner
+  with a comment
+
 -- function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb)
 create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DEFAULT NULL::jsonb)
   returns text
@@ -701,7 +1282,7 @@ create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs 
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 11dbf4b7e5d0e55461e4665a711c514bfe7d1d566e3c835063086531cb8675bb
+  as sha256 970d2011be96b33e953cbb56e24debac65051867e8fccab36737d894d6205a84
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -714,6 +1295,47 @@ create function treadle.content_key(p_type text, p_spec jsonb)
   as sha256 9b1f1b2cb911443d5acc5c85bb07f37809a46ba4e33436ac07cea8d12d4645a2
   owner treadle_owner
   with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
+create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 cbf3ed2c5e61131e483377fee7b78407b5fc46f8fdf73e51696ece6a498e372a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
+create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
+  returns SETOF text
+  language sql immutable security invoker cost 100 rows 1000
+  as sha256 55af9ea46a3fd6b3f98929e449f36e6859396f2a9a567ac35baed72aaea07e0e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dag_result(p_dag uuid)
+create function treadle.dag_result(p_dag uuid)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 5ccd28674a216b15858473fce49f55a8187d23b0304cd083f2bc18f5ca64acda
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dag_status(p_dag uuid)
+create function treadle.dag_status(p_dag uuid)
+  returns text
+  language plpgsql stable security definer cost 100
+  set search_path=""
+  as sha256 13b34788696efd05abe745184dc9288a2a2d0db66f5b13afe1f02bd13d3f2b82
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
@@ -748,12 +1370,64 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.definition_of(p_ref jsonb)
+create function treadle.definition_of(p_ref jsonb)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 ac2abf6adc35281faa616049112f58efe07c09feb1a5c5142bcf0ffe0b9da685
+  owner treadle_owner
+  with a comment
+
 -- function treadle.demand_claim(p_id uuid, p_verdict text)
 create function treadle.demand_claim(p_id uuid, p_verdict text)
   returns text
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dependencies_of(p_ids uuid[])
+create function treadle.dependencies_of(p_ids uuid[])
+  returns uuid[]
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 00d3820affccc509d86a38ccbb7bf31965c552f9036822bb20e709bce0ed393e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dependents_of(p_ids uuid[])
+create function treadle.dependents_of(p_ids uuid[])
+  returns uuid[]
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 1706831e430bb702f1f119e7e9af39daad77f2585840d00acc523da3c4afcd0d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.downstream_of(p_ids uuid[])
+create function treadle.downstream_of(p_ids uuid[])
+  returns uuid[]
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 3cf40e4b6587b3e237c34463ade0bd35eb01a59a34a87362b264983c19cafedb
+  owner treadle_owner
+  with a comment
+
+-- function treadle.edge_policy(p_policy text, p_optional boolean)
+create function treadle.edge_policy(p_policy text, p_optional boolean)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 6eada045354cfbf63d3a2e53038511d35ec5fa3c8e77f9676fb9505cfdcad58f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
+create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 3eb3469984dc353133ebc7801d8fe8bdfd8a221747fa83a9e9d472408a03a279
   owner treadle_owner
   with a comment
 
@@ -769,12 +1443,33 @@ create function treadle.effective_priority(p_id uuid)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.emit_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text)
+create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::jsonb, p_key text DEFAULT ''::text, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns bigint
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 afa8f92fd3e78b1660e935f97743910f072b25e7f56ae63386857580c4420f9a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.emitted(p_event text, p_dedup_key text)
+create function treadle.emitted(p_event text, p_dedup_key text)
+  returns bigint
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 ae60fb4d2e9a124d10cc6e8cf8d6850593535c2e6f0039c4025d1364a59b3e17
+  owner treadle_owner
+  with a comment
+
 -- function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[])
 create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[])
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 c63ccc547d75d26ea3a160063c2177886b6b95a547d22c572426c7f078be26ad
+  as sha256 81f8752154c459d4fdac81c4e7b442b840fabb20e122d92ca5d04c2a65bca54a
   owner treadle_owner
   with a comment
 
@@ -784,6 +1479,24 @@ create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_mergejoin=off
   as sha256 320bce75b60d0e43e524b21debf6486ff6a42e334ae5c1c078b202264b77bb4d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.end_wait(p_wait treadle.waits, p_status text, p_value jsonb, p_by text, p_note text, p_event_id bigint)
+create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value jsonb, p_by text, p_note text, p_event_id bigint DEFAULT NULL::bigint)
+  returns treadle.waits
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 f5d1bdf712093316f488dc392c8b5f72fcb3254a5a49fa313793c7a16ab0e2f3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.endless_definition(p_root jsonb)
+create function treadle.endless_definition(p_root jsonb)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 8a8f6afa973f3a847f12bf37905a3e5c3ec2833ab3d9ecb37fababd1bbdbc873
   owner treadle_owner
   with a comment
 
@@ -820,6 +1533,34 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
+create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 943fad9708e7fbb9f631dd9c2e7fa1c910138412b7b25d3ba757af2530a22e16
+  owner treadle_owner
+  with a comment
+
+-- function treadle.expire_waits(p_limit integer, p_skip uuid[])
+create function treadle.expire_waits(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
+  returns TABLE(id uuid, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
+  as sha256 5ff453616fdfd39d0477d719f547126a95c1f9d16cdab11932908b9e74ca4ea9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
+create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 00ee3762a84142c1a848c33bcac116475ad337d679237c41cf900b34d66d99f8
+  owner treadle_owner
+  with a comment
+
 -- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision)
 create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT 'error'::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision)
   returns text
@@ -835,10 +1576,57 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 373316cd46bbc432c5a9b3596f646389d7f8ebda3cd529be70650379eea106d3
+  as sha256 addf50b9aacb49ce1269a995beba3c268bd14e21cad400140e252a90bc3f1b1d
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.find_step(p_task uuid, p_name text)
+create function treadle.find_step(p_task uuid, p_name text)
+  returns integer
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 4d929e3b4c0ac8df491ab0558c1f33db76e9d9cd75e16b0ecceb67c0ef34074d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.find_wait(p_wait uuid)
+create function treadle.find_wait(p_wait uuid)
+  returns treadle.waits
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
+create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
+  returns jsonb
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 f8b6ee2cf1cf2d15ae2603940ae46c5958010bbd17ef50c7fc3375523c623821
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb, p_actor text)
+create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 8c9e2376b09388840f5a3a7230e9af42f3a0421241a5fea49e155009ed032884
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.grow_dag(p_dag uuid, p_tasks integer)
+create function treadle.grow_dag(p_dag uuid, p_tasks integer)
+  returns treadle.dags
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
+  owner treadle_owner
+  with a comment
 
 -- function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[])
 create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[] DEFAULT NULL::jsonb[])
@@ -850,12 +1638,57 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.hold_claim(p_id uuid, p_token uuid)
+create function treadle.hold_claim(p_id uuid, p_token uuid)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 7f4c12270645ae1cf57f5a5f047f6674c7de38a0db0af9bea6ea8049fcf28d08
+  owner treadle_owner
+  with a comment
+
+-- function treadle.hold_dependencies(p_ids uuid[])
+create function treadle.hold_dependencies(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
+  owner treadle_owner
+  with a comment
+
+-- function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
+create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 0efdb240aebf0584090bd200ac86d283a2b8682a5bc371b7ed8c1641675bc907
+  owner treadle_owner
+  with a comment
+
+-- function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
+create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 789230cbd3495066d69cf58bd924fafd559d232b75044cac904c78eea58cdfa4
+  owner treadle_owner
+  with a comment
+
 -- function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[])
 create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 c158f8aaef0528abc4f8b0c752ae914865dc4d24e3902593b049ff525cb3c8b2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
+create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
+  returns record
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 64ed032339caabb40199c7382196a6b14616a84e5f502b6c066272d66cdd8186
   owner treadle_owner
   with a comment
 
@@ -876,6 +1709,33 @@ create function treadle.keep_durable()
   owner treadle_owner
   with a comment
 
+-- function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_cost_usd numeric)
+create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
+create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
+  returns boolean
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 91ce240daf56daef04f54d600cef0a8dba29c0e76848895445550439cd7afa81
+  owner treadle_owner
+  with a comment
+
+-- function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 60d47a005d718b154fa0d21a4f5f92ba6c9dc6f3337ececd7d002c28cd434549
+  owner treadle_owner
+  with a comment
+
 -- function treadle.lane_of(p_queue text, p_type text, p_capabilities text[], p_agent text, p_ageing bigint)
 create function treadle.lane_of(p_queue text, p_type text, p_capabilities text[], p_agent text, p_ageing bigint)
   returns integer
@@ -890,6 +1750,96 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
   returns interval
   language sql immutable parallel safe security invoker cost 100
   as sha256 80144c007ef99010421911ffe7d3f5ab20ff4716a2c50fedd279e7b759c47099
+  owner treadle_owner
+  with a comment
+
+-- function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
+create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 2f6f1649496a3ed3513d21834504e0b3df5d32881d05953e1036166e7f9a2982
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid)
+create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uuid)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 a975ee46440ba6a570bcacb4e59bb004be4715be77721cad25eaeda4744eee3f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_downstream(p_ids uuid[])
+create function treadle.lock_downstream(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 311f517b940e44934bcbb6d10cf1cb3a05f9ee23e0f307982dc8304ab79bda50
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
+create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 222313ce11612616e51b5dd4b5a4aa0b1da6b5f1cdb9e56f7b00aa582f4ac00c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_family(p_ids uuid[])
+create function treadle.lock_family(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 52ad5462a639b06988930b53329a8df8555f6fcb27c5ac464a771aec5847297b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_tasks(p_ids uuid[])
+create function treadle.lock_tasks(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b51d78e9e938ec16aa15a20653fabe869c365cceb77b513b1847b26f4c6a9a46
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
+create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 04b2072d8acb67f3c5cd1b56fe20e7f0e63775967ed9592087776b18209fa5d7
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_whole_dag(p_dag uuid)
+create function treadle.lock_whole_dag(p_dag uuid)
+  returns treadle.dags
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 5143510241ba6ae3c082e339f115518396acfe4a45252e2cc603c7d569fabbb3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_with_dependents(p_ids uuid[])
+create function treadle.lock_with_dependents(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 8cb448edeef35c86b0f26ce3f5864a267a45318bc779ef1edaafd80538733aab
+  owner treadle_owner
+  with a comment
+
+-- function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
+create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 e818962327daeb9c1e40c7152946d8c000e2ff7829f8ae6ee76e9d3e255b9f0d
   owner treadle_owner
   with a comment
 
@@ -912,12 +1862,39 @@ create function treadle.mark_silent_agents()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
+create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 06918335288aca56dc80b1731b9bd7ad227bb8ca414c81001dd946f74a802f8d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
+create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 9723920a46cc8100a29368a9306953e47bd9f76d3fa786c48da125996ae767e5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
+create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 6638fd9d4e45746a9caaf9dd4a79d2ad4bb796dc1fb266407471ca7490f4740d
+  owner treadle_owner
+  with a comment
+
 -- function treadle.next_due_at()
 create function treadle.next_due_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 5b16297e3b09527498ba8a68c12ae8ba0e6a1bf5161d4957ac760a5bfa1d276d
+  as sha256 cae67a7ebd0fc855597248a4e14495840c6361d9abc16a17e4f7ebd76d3453fc
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -932,6 +1909,53 @@ create function treadle.next_reap_at()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
+create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
+  returns TABLE(at integer, depends_on uuid, place integer, optional boolean)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 51373e41dd868a04cf648f5dae3e30aea882a5c09ab044f6fac92e4d1e5ed9ab
+  owner treadle_owner
+  with a comment
+
+-- function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, OUT kinds treadle.tasks[], OUT kind_of integer[])
+create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, OUT kinds treadle.tasks[], OUT kind_of integer[])
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 c7951b1e326c404be48e55baf1d03970e553850bbdf863542aec01aa75f5925e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.node_refs(p_tasks jsonb)
+create function treadle.node_refs(p_tasks jsonb)
+  returns TABLE(at integer, ref text, optional boolean)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 68957e3e90cb121644138c3d2bbef6ab1898a56005919b54149fee44a1612d97
+  owner treadle_owner
+  with a comment
+
+-- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 b2a19fc406fca96b261fc9a5c2e435e86af16d1a8b1373f579a86a8e35c7833b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.open_dag(p_name text, p_options jsonb)
+create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::jsonb)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 050f4fedf80db7c726eb27acec0778404939a91fb8e1797089d8f3230f6d2860
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
 create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
   returns record
@@ -940,6 +1964,16 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   as sha256 2eeff44e884aec2c1192ce18374c90d3721260c28e83b6ab2d7a7082a01c0dea
   owner treadle_owner
   with a comment
+
+-- function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait jsonb, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait jsonb, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 15dfd93c820f4214c6ac8ffcbeba20896209fe29cd3a70434dd64ce7911f171c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.pause_queue(p_name text, p_reason text, p_actor text)
 create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -992,7 +2026,16 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 96a8a4968b85f52b02c507fd2295abf37ef4b949263c50f2ad7d9d7e61523733
+  as sha256 83963577dc803f5041bfb5d1eec5792eba1b4b2513a0b671649b9e02cf8a2be2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zone)
+create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zone)
+  returns treadle.waits
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 45154c10345875c2f15d3bb622fbfafea7aa04e08e0283f12f7103b92658e6df
   owner treadle_owner
   with a comment
 
@@ -1001,7 +2044,7 @@ create function treadle.previous_attempts(p_id uuid)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 64e82d0a57fafccf53e9c7d62d33db042620dfa80ead0bb9bcbbb71d7ad3c293
+  as sha256 25e7a441cd54478f6bdca07f51b975401274033e9a5315e6024569143f3cda3d
   owner treadle_owner
   with a comment
 
@@ -1014,6 +2057,15 @@ create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
+create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 d5df927cbb5441b1a944262ebea51ea2811924cb19e71c3ef733b9f7970b1b3a
+  owner treadle_owner
+  with a comment
 
 -- function treadle.rank_ms(p_at timestamp with time zone)
 create function treadle.rank_ms(p_at timestamp with time zone)
@@ -1035,6 +2087,18 @@ create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zon
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.read_dag(p_dag uuid)
+create function treadle.read_dag(p_dag uuid)
+  returns TABLE(id uuid, name text, status text, tasks integer, completed integer, cancelled integer, dead_lettered integer, cost_usd numeric, duration_s double precision, open_waits integer)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 2271ad5e498830a1a3a2175300c1e60ea112828c9f68b5a2692f4802f8dc6b7e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.read_results(p_ids uuid[])
 create function treadle.read_results(p_ids uuid[])
   returns TABLE(id uuid, status text, output jsonb, failure_class text, failure_reason text)
@@ -1045,6 +2109,15 @@ create function treadle.read_results(p_ids uuid[])
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.read_steps(p_id uuid)
+create function treadle.read_steps(p_id uuid)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 14dde075d82644f72622b8107a47f7770ed0b44c5909c4e16ed5b4a675f4b331
+  owner treadle_owner
+  with a comment
 
 -- function treadle.ready_rows(p_rows tid[])
 create function treadle.ready_rows(p_rows tid[])
@@ -1059,8 +2132,8 @@ create function treadle.ready_rows(p_rows tid[])
 create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 862d6f4cb42854e74743abce684c8781dbb417a0a3fca21b359d8177e35fbd07
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
+  as sha256 868b32800d1d8a71aeded469b811f99a1fae9fad9b2a8fd37f4dde0e48c692ca
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1074,6 +2147,16 @@ create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   owner treadle_owner
   with a comment
 
+-- function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_uri text, p_media_type text, p_bytes bigint, p_sha256 text)
+create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_uri text, p_media_type text DEFAULT NULL::text, p_bytes bigint DEFAULT NULL::bigint, p_sha256 text DEFAULT NULL::text)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 ac397b2fce7524096f83542927909498be4f1cc60b156b6c1d60428ed4d5cc0f
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
 create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
   returns void
@@ -1083,12 +2166,58 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   owner treadle_owner
   with a comment
 
+-- function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb)
+create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb)
+  returns numeric
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 276f8cf176b6e5ad35032538e46dfd359d1517df00e7826af4f28b80f76ba947
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
+create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
+  owner treadle_owner
+  with a comment
+
 -- function treadle.refuse(p_message text, p_detail jsonb, p_hint text, p_code text)
 create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::jsonb, p_hint text DEFAULT ''::text, p_code text DEFAULT 'TR001'::text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 f7e9ac03a5211ea5143de1a9b0b889508936a09c913ed040684381e3aea591ce
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refuse_answer(p_wait treadle.waits)
+create function treadle.refuse_answer(p_wait treadle.waits)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 b6decef3e634986071cf7a1cc90fa21b312372055b36a2ac9847527ef9c9e850
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
+create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 fb323be8975c42a9515d828bb5fa53d73ad0411d55ac2d0ecf8d0bfa4992d28a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refuse_dag(p_dag uuid)
+create function treadle.refuse_dag(p_dag uuid)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 34f3d1a2f727728373457ecf8fb078a64bf2910f3837ed969d19547da2919416
   owner treadle_owner
   with a comment
 
@@ -1121,12 +2250,39 @@ create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   with a comment
   grant execute to treadle_worker
 
--- function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
-create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
-  returns void
+-- function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
+create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
+  returns record
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 4d2f84ee7bf5bf042128f3a6c17bc2c8eb977af3838057f3ae853fa98bbec0ef
+  owner treadle_owner
+  with a comment
+
+-- function treadle.resolve_reference(p_task uuid, p_reference text, OUT value jsonb, OUT problem text)
+create function treadle.resolve_reference(p_task uuid, p_reference text, OUT value jsonb, OUT problem text)
+  returns record
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 2bd20567593d6e5e9dbec750f4dfa1f9cd4b1c4c030c890cafa9ffa517dbc0af
+  owner treadle_owner
+  with a comment
+
+-- function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text)
+create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text)
+  returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 c96f1acec23f63ea92f64f6f7b0ba7b1ac1fc08a827b1abab744d64d34f70feb
+  as sha256 c20017f2083314b2d6a688bc6d1d02b673c35e98571429bfcd16b005285ba8f6
+  owner treadle_owner
+  with a comment
+
+-- function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
+create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
+  returns text
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 0659613bdc007c9c47ac20d286542019866a22e42745d0a1480d814f7dbd89cd
   owner treadle_owner
   with a comment
 
@@ -1136,6 +2292,25 @@ create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::tex
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 7526c8e0ad02abb108937a104a7a0f122b8a7e8062909da751cffa50a93bfb9d
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.resume_tasks(p_ids uuid[])
+create function treadle.resume_tasks(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6974b036d67d4a7e20282c7f9490fac95d8e23017506984bdc8c0975822a9c27
+  owner treadle_owner
+  with a comment
+
+-- function treadle.retry_dag(p_dag uuid, p_actor text, p_note text)
+create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 a87b2a83181c10be26d331070327050f626350d5d4b3c4bc081abfa439d672d5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1167,10 +2342,29 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 3404e1174d0d2683ead657f347b8c161a3010d032876f133be534a178e82f52d
+  as sha256 9ed3eba920278695f675e1ba0d9714041c67205607a591d0e2f54a43ae45fb12
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_calls jsonb, OUT output jsonb, OUT saved boolean)
+create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 ba6c05d7f1c358133ff4498fa141d81064e4a92a58a790fa3189d715bba19477
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
+create function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 3cfd57933439a6166cdb6e6ee57336a9fd68bd1f4591a6ef379b0afb69c9315f
+  owner treadle_owner
+  with a comment
 
 -- function treadle.schema_version(OUT version integer, OUT code_checksum text)
 create function treadle.schema_version(OUT version integer, OUT code_checksum text)
@@ -1185,6 +2379,15 @@ create function treadle.schema_version(OUT version integer, OUT code_checksum te
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean)
+create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean)
+  returns bigint
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 ae004dd8a8dab27d15fe87b9f766ec3cf6a989886843a968425b1a38399313fa
+  owner treadle_owner
+  with a comment
+
 -- function treadle.set_agent_status(p_id text, p_status text)
 create function treadle.set_agent_status(p_id text, p_status text)
   returns text
@@ -1196,6 +2399,24 @@ create function treadle.set_agent_status(p_id text, p_status text)
   grant execute to treadle_operator
   grant execute to treadle_worker
 
+-- function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_now timestamp with time zone)
+create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 151d221d4e6f62c67423286f0c3b8aef906bf66ff4aa6249c5e9b704eea62b58
+  owner treadle_owner
+  with a comment
+
+-- function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text)
+create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b3771959f5000c7630ea5e8829fdb1128e5ae0c225cba2aa4ef2a3204f9670ab
+  owner treadle_owner
+  with a comment
+
 -- function treadle.shift_at(p_ageing bigint, p_ms bigint)
 create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   returns bigint
@@ -1205,6 +2426,16 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
+create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 170d3cb863c912a429a03284c3b5d2e970fb930ce84360c882d726bc9657fab6
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
@@ -1225,6 +2456,18 @@ create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with 
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.start_dag(p_dag uuid)
+create function treadle.start_dag(p_dag uuid)
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 cc68a5ccadaa9856908c0e88981a9e28762429e8b0e0442b8d67b4c6952d1d09
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
@@ -1234,6 +2477,43 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[])
+create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 6cbb60652c63dca014049b70378521dc6cd99466631013f4e76e4570e0cb7bac
+  owner treadle_owner
+  with a comment
+
+-- function treadle.subschemas(p_schema jsonb, p_path text)
+create function treadle.subschemas(p_schema jsonb, p_path text)
+  returns TABLE(path text, schema jsonb)
+  language sql immutable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 f24356f3ace1fcd6f2e3ea5e98fe9b00fcc32c475e7de2bdcf09986c0c4d476c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[], p_waits uuid[], p_run_at timestamp with time zone, p_optional boolean)
+create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] DEFAULT '{}'::uuid[], p_waits uuid[] DEFAULT '{}'::uuid[], p_run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_optional boolean DEFAULT false)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 1d3c3271ddb319e6ef5f6ba8c465a379a8cbb216dd8347556a3d75f793f3f754
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
+create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
+  returns treadle.waits
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 6752321dc9cdee99770199773a31a9ea8bb70d74b9762a8eebcc846e75ab787e
+  owner treadle_owner
+  with a comment
 
 -- function treadle.take_results(p_consumer text, p_limit integer, p_token uuid)
 create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 100, p_token uuid DEFAULT NULL::uuid)
@@ -1250,7 +2530,25 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 2119d2ec9b336eb4404bc97b7b8a506e9de9bb33275a89a733ba5da4b0f6f75c
+  as sha256 17755a60bf0dbf4ccd6e778a9c76b56d2010a29931bcdc3f6c452a61fbcae3c7
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
+create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 195aee2ff11a355160c7a0a97326de570a0e288fd3b37bd50631a7a69240ea44
+  owner treadle_owner
+  with a comment
+
+-- function treadle.task_named(p_ref text, p_dag uuid)
+create function treadle.task_named(p_ref text, p_dag uuid)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 e9d1bef9a8e542f534e2532786270d1f60ee621296bc8b51d2268c81ec7bab29
   owner treadle_owner
   with a comment
 
@@ -1259,7 +2557,7 @@ create function treadle.tg_tasks__place()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 23d7709787e3cfcaf5635e7e15ed6d26ce277c081ad3569d2472edd5a572179f
+  as sha256 980548e5b9d040b697ec14ce04d2667795110fec9b80797c6f2ae36520b2812a
   owner treadle_owner
   with a comment
 
@@ -1272,21 +2570,66 @@ create function treadle.tg_tasks__wake()
   owner treadle_owner
   with a comment
 
+-- function treadle.touch_topic(p_event text, p_key text, p_event_id bigint)
+create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint DEFAULT NULL::bigint)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 21e301693c651c0ed906a050783b520433644b52036d77349e9a8fed986346a2
+  owner treadle_owner
+  with a comment
+
 -- function treadle.unhold_tasks(p_ids uuid[])
 create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f76440b1a040c2485516b7bf90b0e1516374ef9a10fb6dacba54ab2db6cf032d
+  as sha256 a536a9da235737be63b94252c6432f5669635312917a53ff0ef464c6f53eb576
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
 
+-- function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
+create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
+  returns treadle.events
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
+  owner treadle_owner
+  with a comment
+
 -- function treadle.uuidv7()
 create function treadle.uuidv7()
   returns uuid
   language sql volatile parallel safe security invoker cost 100
+  owner treadle_owner
+  with a comment
+
+-- function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
+create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 763998b649f13ab70a02081f5880a03724757ef8f5dad73b2a1db79c38df797b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.wait_answer(p_wait treadle.waits)
+create function treadle.wait_answer(p_wait treadle.waits)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.waiting_for(p_event text, p_key text)
+create function treadle.waiting_for(p_event text, p_key text)
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 4ae339fdb85dac2648e18f2a2c60f29cdfd2cc4372c1daceaf4955b060342b17
   owner treadle_owner
   with a comment
 

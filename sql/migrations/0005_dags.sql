@@ -105,7 +105,8 @@ where key is not null;
 create unique index events_dedup_idx on treadle.events (kind, dedup_key)
 where dedup_key is not null;
 
--- It returns more columns now.
+-- They return something else now.
 drop function if exists treadle.claim_tasks(
   text, text[], text[], integer, boolean, uuid, boolean
 );
+drop function if exists treadle.restart_task(treadle.tasks, jsonb, timestamptz);

@@ -26,7 +26,7 @@ select
   round(
     extract(epoch from coalesce(dags.ended_at, clock_timestamp()) - dags.started_at), 3
   ) as duration_s,
-  coalesce(live.open_waits, 0) as open_waits,
+  coalesce(live.open_waits, 0)::integer as open_waits,
   dags.meta
 from treadle.dags
 left join lateral (

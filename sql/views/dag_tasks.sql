@@ -25,7 +25,10 @@ select
   tasks.run_at,
   tasks.retry_at,
   round(
-    extract(epoch from coalesce(tasks.claimed_at, clock_timestamp()) - tasks.created_at), 3
+    extract(
+      epoch from coalesce(tasks.claimed_at, tasks.completed_at, clock_timestamp())
+      - tasks.created_at
+    ), 3
   ) as wait_s,
   round(
     extract(epoch from coalesce(tasks.completed_at, clock_timestamp()) - tasks.started_at), 3

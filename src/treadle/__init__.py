@@ -5,39 +5,74 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.errors import ClaimLost, InvalidArgument, TaskFailed, TreadleError, Unavailable
+    from treadle.briefs import Brief
+    from treadle.daghandles import DagHandle, OpenDag
+    from treadle.dags import Dag
+    from treadle.errors import (
+        ClaimLost,
+        InvalidArgument,
+        StepConflict,
+        TaskFailed,
+        TreadleError,
+        Unavailable,
+        WaitExpired,
+    )
     from treadle.handles import Handle
-    from treadle.outcomes import CancelTask, FailForGood, RateLimited, RetryAfter
-    from treadle.tasks import RetryPolicy, Task
+    from treadle.models import Answer, DagState, Step
+    from treadle.nodes import Node, optional
+    from treadle.options import RetryPolicy
+    from treadle.outcomes import CancelTask, FailForGood, RateLimited, RetryAfter, Suspended
+    from treadle.tasks import Task
     from treadle.worker.context import Context
 
 __all__ = [
+    "Answer",
+    "Brief",
     "CancelTask",
     "ClaimLost",
     "Context",
+    "Dag",
+    "DagHandle",
+    "DagState",
     "FailForGood",
     "Handle",
     "InvalidArgument",
+    "Node",
+    "OpenDag",
     "RateLimited",
     "RetryAfter",
     "RetryPolicy",
+    "Step",
+    "StepConflict",
+    "Suspended",
     "Task",
     "TaskFailed",
     "Treadle",
     "TreadleError",
     "Unavailable",
+    "WaitExpired",
+    "optional",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "treadle.app": ("Treadle",),
+    "treadle.briefs": ("Brief",),
+    "treadle.daghandles": ("DagHandle", "OpenDag"),
+    "treadle.dags": ("Dag",),
     "treadle.errors": (
-        "ClaimLost", "InvalidArgument", "TaskFailed", "TreadleError", "Unavailable"
+        "ClaimLost", "InvalidArgument", "StepConflict", "TaskFailed", "TreadleError",
+        "Unavailable", "WaitExpired",
     ),
     "treadle.handles": ("Handle",),
-    "treadle.outcomes": ("CancelTask", "FailForGood", "RateLimited", "RetryAfter"),
-    "treadle.tasks": ("RetryPolicy", "Task"),
+    "treadle.models": ("Answer", "DagState", "Step"),
+    "treadle.nodes": ("Node", "optional"),
+    "treadle.outcomes": (
+        "CancelTask", "FailForGood", "RateLimited", "RetryAfter", "Suspended"
+    ),
+    "treadle.options": ("RetryPolicy",),
+    "treadle.tasks": ("Task",),
     "treadle.worker.context": ("Context",),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any, Self, TypedDict, Unpack, overload
 import anyio
 import structlog
 
+from treadle.dags import DagMaker
 from treadle.db import migrate
 from treadle.db.gateway import Gateway
 from treadle.db.pool import Pool, is_sync, make_pool
@@ -28,14 +29,16 @@ from treadle.db.producer import (
 )
 from treadle.db.reader import Reader
 from treadle.db.translate import translated
+from treadle.decisions import Decisions
 from treadle.errors import ConfigurationError
 from treadle.handles import Handle
 from treadle.jsontext import encode
 from treadle.models import Enqueued
+from treadle.options import EnqueueOptions, TypeSettings, make_options
 from treadle.results import Results
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
-from treadle.tasks import EnqueueOptions, Task, TypeSettings, make_options
+from treadle.tasks import Task
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
 
@@ -58,7 +61,7 @@ class WorkerSettings(TypedDict, total=False):
     signals: bool
 
 
-class Treadle:
+class Treadle(DagMaker, Decisions):
     """Tasks, and the database they live in."""
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,43 @@ class Claim:
     project_id: UUID | None
     idempotency_key: str | None
     previous: list[dict[str, Any]] | None
+    name: str | None
+    steps: list[dict[str, Any]] | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a task has done and need not do again; `seq` is the order in which it was saved."""
+
+    name: str
+    kind: str
+    seq: int
+    output: Any
+    saved_at: datetime
+    cost_usd: float = 0.0
+    input_hash: str | None = None
+    input: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a question: the value, who gave it and why; `status` says if it expired."""
+
+    value: Any
+    by: str | None
+    note: str | None
+    at: datetime
+    status: str
+
+    @property
+    def approved(self) -> bool:
+        """Whether the answer is `approve`."""
+        return bool(self.value == "approve")
+
+    def __bool__(self) -> bool:
+        """Refuse: the answer `reject` must not pass for a yes."""
+        raise TypeError("an Answer is neither true nor false: use .approved or .value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +118,23 @@ class Promoted:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiredWait:
+    """A wait whose time was up; `problem` is set when its row could not be moved."""
+
+    id: UUID
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedWait:
+    """A wait as a task finds it: `answer` is there once it has ended."""
+
+    id: UUID
+    status: str
+    answer: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How an awaited task ended."""
 
@@ -118,3 +173,19 @@ class AgentProfile:
     heartbeat_s: float = 30.0
     claim_ttl_s: float = 60.0
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DagState:
+    """How far a DAG is; `failed` means that a task gave up and waits for a person."""
+
+    id: UUID
+    name: str
+    status: str
+    tasks: int
+    completed: int
+    cancelled: int
+    dead_lettered: int
+    cost_usd: Decimal | None
+    duration_s: float | None
+    open_waits: int

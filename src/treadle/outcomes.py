@@ -4,6 +4,8 @@
 * FailForGood  no retry can help: straight to the dead letters
 * RateLimited  the provider said slow down; no attempt is burnt
 * CancelTask   the task is not wanted any more
+
+`Suspended` is no outcome: it ends a handler whose task has given up its claim to wait.
 """
 
 from treadle.jsontext import clean_text
@@ -60,3 +62,10 @@ class CancelTask(Outcome):
 
     def failure(self) -> Failure:
         return Failure(clean_text(self.reason or "cancelled by its handler"), action="cancel")
+
+
+class Suspended(BaseException):
+    """The task waits, and has given up its claim: the handler ends here and is called again later.
+
+    Not an Exception, so that `except Exception` in a handler does not catch it. Let it through.
+    """

@@ -7,13 +7,16 @@ from tests.behaviour.expect import refused
 
 VIEWS = (
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
-    *("task_details", "transitions"),
+    *("task_details", "transitions", "dag_overview", "dag_tasks"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 NOBODY = "00000000-0000-7000-8000-000000000000"
 ONE = f"array['{NOBODY}']::uuid[]"
 
+A_DAG = '{"name": "x", "tasks": [{"type": "code"}]}'
 PRODUCE = (
+    f"create_dag('{A_DAG}')",
+    "open_dag('x')",
     "enqueue_task('default', 'code')",
     "enqueue_tasks('[]')",
     f"cancel_tasks({ONE})",
@@ -65,9 +68,18 @@ def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...
 @pytest.mark.parametrize(
     ("role", "calls"),
     [
-        ("treadle_producer", (*WORK, *OPERATE, f"retry_task('{NOBODY}')")),
-        ("treadle_worker", (*OPERATE, f"cancel_tasks({ONE})", f"retry_task('{NOBODY}')")),
-        ("treadle_observer", (*PRODUCE, *WORK, *OPERATE, f"retry_task('{NOBODY}')")),
+        (
+            "treadle_producer",
+            (*WORK, *OPERATE, f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+        ),
+        (
+            "treadle_worker",
+            (*OPERATE, f"cancel_tasks({ONE})", f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+        ),
+        (
+            "treadle_observer",
+            (*PRODUCE, *WORK, *OPERATE, f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+        ),
     ],
 )
 def test_a_role_cannot_do_the_work_of_another(
@@ -119,6 +131,7 @@ def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
     driver.enqueue(capabilities=["x"])
     driver.enqueue(max_attempts=1, priority=1)
     driver.fail(driver.claim_one("a"))
+    driver.rows(f"select treadle.create_dag('{A_DAG}')")
     session = become(driver, "treadle_observer")
 
     assert session.rows(f"select * from treadle.{view}") != []

@@ -81,6 +81,14 @@ async def expire(conn: Conn, task_id: UUID) -> None:
         assert await rows(conn, "select id from treadle.reap_claims()") == [(task_id,)]
 
 
+async def answer_all(app: Treadle, conn: Conn, value: Any = "yes") -> int:
+    """Answer every open question."""
+    found = await rows(conn, "select id from treadle.waits where status = 'open'")
+    for (wait,) in found:
+        await app.answer(wait, value)
+    return len(found)
+
+
 class Stopwatch:
     """How long ago something began."""
 

@@ -56,7 +56,6 @@ begin
     if p_idle then
       perform treadle.mark_idle(p_queues);
     end if;
-
     v_rows := treadle.pick_tasks(
       v_open.lanes, v_open.shifts, least(p_limit, v_agent.max_concurrent_tasks), v_agent.budget_usd
     );
@@ -83,7 +82,8 @@ begin
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
   left join lateral (
-    select done.* from treadle.resolve_inputs(tasks) as done where tasks.inputs is not null
+    -- Kept apart by the offset: else the function would be called for tasks without inputs too.
+    select done.* from treadle.resolve_inputs(tasks) as done where tasks.inputs is not null offset 0
   ) as filled on true
   where tasks.ctid = any (v_rows)
   order by tasks.rank - treadle.shift_at(lanes.ageing, v_ms), tasks.id;

@@ -4,7 +4,8 @@
 -- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
 -- its id is passed in p_skip.
 --
--- Concurrency: rows locked by others are skipped; the test is repeated on the locked row.
+-- Concurrency: rows locked by others are skipped; the test is repeated on the locked row. Locks of
+--              dependents are waited for only briefly, since they may come out of order.
 -- Lock order:  tasks, then the history.
 -- Raises:      nothing.
 
@@ -20,6 +21,8 @@ set search_path = ''
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+-- Well below deadlock_timeout: who holds what it wants is not made to give way.
+set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
 declare
@@ -46,8 +49,11 @@ begin
           return query
           select moved.id, v_stale.reasons[v_at], moved.status, null
           from treadle.reap_rows(v_stale.rows[v_at:v_at], v_stale.reasons[v_at:v_at]) as moved;
-        exception when others then
-          return query select v_stale.ids[v_at], v_stale.reasons[v_at], null, sqlerrm;
+        exception
+          when lock_not_available then
+            null; -- The next pass takes it.
+          when others then
+            return query select v_stale.ids[v_at], v_stale.reasons[v_at], null, sqlerrm;
         end;
       end loop;
     end;

@@ -8,7 +8,8 @@
 -- Concurrency: fenced by the claim; its row and those of the children are locked in id order, so
 --              that nothing it waits for ends unseen.
 -- Lock order:  tasks, locks, waits, then the history.
--- Raises:      TR101 claim lost, TR102 illegal transition, TR103 cycle, TR206 unknown wait.
+-- Raises:      TR101 claim lost, TR102 illegal transition, TR103 cycle, TR201 task not found,
+--              TR206 unknown wait.
 
 create or replace function treadle.suspend_task(
   p_id        uuid,
@@ -41,6 +42,9 @@ begin
   end if;
   if p_children <> '{}' then
     perform treadle.hold_dependencies(p_children || p_id);
+    perform treadle.refuse_transition(given.id, 'pending', 'suspend_task')
+    from unnest(p_children) as given (id)
+    where not exists (select from treadle.tasks where tasks.id = given.id);
   end if;
   v_task := treadle.hold_claim(p_id, p_token);
   if p_children <> '{}' then

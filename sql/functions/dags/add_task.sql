@@ -3,7 +3,7 @@
 -- select treadle.add_task(dag, '{"name": "test", "type": "test", "after": ["build"]}');
 --
 -- Concurrency: see add_tasks.
--- Lock order:  lanes, tasks, dags.
+-- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
 

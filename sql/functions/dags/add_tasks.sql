@@ -4,7 +4,7 @@
 -- already gives the task that has it: a repeat adds nothing.
 --
 -- Concurrency: the DAG is locked: of two that add the same name the second gets the first's task.
--- Lock order:  lanes, tasks, dags.
+-- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
 
@@ -25,13 +25,9 @@ declare
 begin
   perform treadle.keep_durable();
   perform treadle.check_nodes(p_tasks);
-  -- What exists and is depended on is locked before the DAG.
-  perform treadle.hold_dependencies(array_agg(edges.depends_on))
-  from treadle.node_edges(
-    p_tasks, array_fill(null::uuid, array[jsonb_array_length(p_tasks)]), p_dag
-  ) as edges
-  where edges.place is null
-  having count(*) > 0;
+  -- In the order of locks: tasks, lanes, then the DAG.
+  perform treadle.hold_references(p_tasks, p_dag, '{}');
+  perform treadle.node_kinds(p_tasks, treadle.clock());
   v_dag := treadle.grow_dag(p_dag, 0);
   v_old := array(
     select

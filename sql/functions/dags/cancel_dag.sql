@@ -2,7 +2,7 @@
 --
 -- Its dead letters are resolved as cancelled, so that it ends.
 --
--- Concurrency: see cancel_tasks; tasks that are added meanwhile are cancelled as well.
+-- Concurrency: see lock_whole_dag: tasks that were added meanwhile are cancelled as well.
 -- Lock order:  tasks, dags, then the history.
 -- Raises:      TR205 unknown DAG.
 
@@ -21,39 +21,32 @@ set enable_seqscan = off
 as $$
 declare
   v_actor text := coalesce(p_actor, session_user);
-  v_gone  integer := 0;
+  v_dag   treadle.dags;
   v_left  uuid[];
+  v_dead  uuid[];
 begin
   perform treadle.keep_durable();
-  if not exists (select from treadle.dags where dags.id = p_dag) then
-    perform treadle.refuse_dag(p_dag);
-  end if;
-  loop
-    v_left := array(
-      select tasks.id from treadle.tasks
-      where tasks.dag_id = p_dag and tasks.completed_at is null
-    );
-    exit when v_left = '{}';
-    perform gone.id from treadle.cancel_tasks(v_left, p_reason, v_actor) as gone;
-    v_gone := v_gone + cardinality(v_left);
-  end loop;
+  v_dag := treadle.lock_whole_dag(p_dag);
+  select
+    array_agg(tasks.id) filter (where tasks.completed_at is null),
+    array_agg(tasks.id) filter (where tasks.status = 'dead_lettered')
+  into v_left, v_dead
+  from treadle.tasks
+  where tasks.dag_id = p_dag and tasks.status not in ('completed', 'cancelled');
 
-  v_left := array(
-    select tasks.id from treadle.tasks
-    where tasks.dag_id = p_dag and tasks.status = 'dead_lettered'
-    order by tasks.id
-  );
-  perform treadle.retry_task(dead.id, 'cancel', '{}', v_actor, p_reason)
-  from unnest(v_left) as dead (id);
+  perform gone.id from treadle.cancel_tasks(v_left, p_reason, v_actor) as gone
+  where v_left is not null;
+  perform treadle.resolve_task(dead.id, 'cancel', '{}', v_actor, p_reason)
+  from unnest(v_dead) as dead (id);
 
-  update treadle.dags
-  set status = 'cancelled', ended_at = treadle.clock()
-  where dags.id = p_dag and dags.status = 'open';
-  if found then
+  if v_dag.status = 'open' then
+    update treadle.dags
+    set status = 'cancelled', ended_at = treadle.clock()
+    where dags.id = p_dag;
     insert into treadle.events (kind, dag_id, actor, data)
     values ('dag.cancelled', p_dag, v_actor, jsonb_build_object('reason', p_reason));
   end if;
-  return v_gone + cardinality(v_left);
+  return coalesce(cardinality(v_left), 0) + coalesce(cardinality(v_dead), 0);
 end;
 $$;
 

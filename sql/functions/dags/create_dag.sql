@@ -13,7 +13,7 @@
 -- {"task": "research", "optional": true}. With a key, a repeat returns the DAG that was made.
 --
 -- Concurrency: part of the caller's transaction: all of it is there, or nothing.
--- Lock order:  lanes, tasks, dags.
+-- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type.
 

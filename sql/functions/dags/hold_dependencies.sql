@@ -1,7 +1,7 @@
 -- hold_dependencies: lock tasks that others are about to depend on.
 --
--- They are written too, without a change: a completion with an older snapshot then fails and is
--- repeated, instead of missing its new dependent.
+-- They are written too, without a change: who ends one of them with an older snapshot then fails
+-- and is repeated, instead of missing its new dependent.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks, by id.
@@ -19,7 +19,7 @@ begin
   perform treadle.lock_tasks(p_ids);
   update treadle.tasks
   set blocked_count = tasks.blocked_count
-  where tasks.id = any (p_ids) and tasks.completed_at is null;
+  where tasks.id = any (p_ids) and tasks.status not in ('completed', 'cancelled');
 end;
 $$;
 

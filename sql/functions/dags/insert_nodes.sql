@@ -4,7 +4,7 @@
 --
 -- Concurrency: part of the caller's transaction. Tasks that exist and are depended on are locked,
 --              so that none of them ends unseen.
--- Lock order:  lanes, tasks.
+-- Lock order:  tasks, lanes.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type.
 
@@ -27,7 +27,7 @@ declare
     from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
     order by nodes.at
   );
-  v_kinds  record := treadle.node_kinds(p_tasks, p_home.created_at);
+  v_kinds  record;
   v_at     integer[];
   v_on     uuid[];
   v_place  integer[];
@@ -50,6 +50,7 @@ begin
   where edges.place is null
   having count(*) > 0;
 
+  v_kinds := treadle.node_kinds(p_tasks, p_home.created_at);
   v_met := array(
     select
       case

@@ -1,7 +1,9 @@
--- lock_downstream: lock tasks and all that would fall with them, as one ordered set.
+-- lock_downstream: lock all that a cancellation of tasks touches: tasks, then their DAGs.
 --
--- Concurrency: reads, locks and reads again until nothing was added in between.
--- Lock order:  tasks, by id.
+-- Returns those that it would cancel, the tasks themselves included.
+--
+-- Concurrency: see lock_family.
+-- Lock order:  tasks, dags, each by id.
 -- Raises:      nothing.
 
 create or replace function treadle.lock_downstream(p_ids uuid[])
@@ -10,17 +12,8 @@ language plpgsql
 volatile
 set search_path = ''
 as $$
-declare
-  v_found  uuid[] := '{}';
-  v_locked uuid[];
 begin
-  loop
-    v_locked := v_found;
-    v_found := treadle.downstream_of(p_ids || treadle.dependents_of(p_ids));
-    exit when v_found <@ v_locked and v_locked <> '{}';
-    perform treadle.lock_tasks(p_ids || v_found);
-    exit when v_found = '{}';
-  end loop;
+  perform treadle.lock_dags_of(treadle.lock_family(p_ids));
   return treadle.downstream_of(p_ids);
 end;
 $$;

@@ -12,11 +12,12 @@ language plpgsql
 volatile
 set search_path = ''
 as $$
-declare
-  v_next uuid[] := treadle.dependents_of(p_ids);
 begin
-  if v_next <> '{}' then
-    perform treadle.lock_tasks(p_ids || v_next);
+  if exists (
+    select from treadle.dependencies
+    where dependencies.depends_on = any (p_ids) and dependencies.met_at is null
+  ) then
+    perform treadle.lock_tasks(p_ids || treadle.dependents_of(p_ids));
   end if;
 end;
 $$;

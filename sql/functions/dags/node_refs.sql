@@ -21,8 +21,10 @@ begin
   from (
     select
       nodes.at::integer as at,
-      case when jsonb_typeof(edges.edge) = 'object' then edges.edge ->> 'task' else edges.edge #>> '{}' end
-        as ref,
+      case
+        when jsonb_typeof(edges.edge) = 'object' then edges.edge ->> 'task'
+        else edges.edge #>> '{}'
+      end as ref,
       coalesce(edges.edge -> 'optional' = 'true', false) as optional,
       'after' as source
     from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)

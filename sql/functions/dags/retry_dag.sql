@@ -29,7 +29,7 @@ begin
     perform treadle.refuse_dag(p_dag);
   end if;
   perform treadle.keep_durable();
-  perform treadle.lock_tasks(v_ids);
+  perform treadle.lock_tasks(v_ids || treadle.dependencies_of(v_ids));
   -- Those that have not moved on since.
   v_ids := array(
     select tasks.id from treadle.tasks

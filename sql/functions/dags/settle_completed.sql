@@ -19,7 +19,12 @@ begin
   if p_ids is null then
     return;
   end if;
-  perform treadle.meet_edges(p_ids, 'completed', p_now);
+  if exists (
+    select from treadle.dependencies
+    where dependencies.depends_on = any (p_ids) and dependencies.met_at is null
+  ) then
+    perform treadle.meet_edges(p_ids, 'completed', p_now);
+  end if;
   if p_dags is not null then
     perform treadle.tally_dags(
       p_dags, null, array_fill('completed'::text, array[cardinality(p_dags)]), p_now

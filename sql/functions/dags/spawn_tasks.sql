@@ -21,11 +21,15 @@ set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  v_task   treadle.tasks := treadle.hold_claim(p_id, p_token);
+  v_task   treadle.tasks;
   v_home   treadle.tasks;
   v_policy text := 'wait';
   v_ids    uuid[];
 begin
+  perform treadle.check_nodes(p_tasks);
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
+  perform treadle.hold_references(p_tasks, v_task.dag_id, array[p_id]);
+  v_task := treadle.hold_claim(p_id, p_token);
   select array(select jsonb_array_elements_text(steps.output -> 'ids'))::uuid[]
   into v_ids
   from treadle.steps
@@ -35,7 +39,6 @@ begin
     return;
   end if;
 
-  perform treadle.check_nodes(p_tasks);
   v_home.parent_id := p_id;
   v_home.dag_id := v_task.dag_id;
   v_home.project_id := v_task.project_id;

@@ -2,8 +2,7 @@
 --
 -- A DAG that runs already is left as it is: a repeat does nothing.
 --
--- Concurrency: the tasks are locked in id order, then the DAG; tasks that were added in between are
---              let go as well.
+-- Concurrency: see lock_whole_dag: tasks that were added meanwhile are let go as well.
 -- Lock order:  tasks, dags.
 -- Raises:      TR001 invalid argument, TR205 unknown DAG.
 
@@ -24,16 +23,13 @@ declare
   v_due_at timestamptz;
 begin
   perform treadle.keep_durable();
-  perform treadle.lock_tasks(
-    array(
-      select tasks.id from treadle.tasks
-      where tasks.dag_id = p_dag and tasks.status = 'created'
-    )
-  );
-  select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
-  if not found then
-    perform treadle.refuse_dag(p_dag);
-  elsif v_dag.status <> 'open' then
+  -- One that runs is not held up.
+  select dags.* into v_dag from treadle.dags where dags.id = p_dag;
+  if v_dag.status is distinct from 'open' and v_dag.id is not null then
+    return v_dag.tasks;
+  end if;
+  v_dag := treadle.lock_whole_dag(p_dag);
+  if v_dag.status <> 'open' then
     return v_dag.tasks;
   elsif v_dag.tasks = 0 then
     perform treadle.refuse(

@@ -49,7 +49,9 @@ begin
     end,
     coalesce(nodes.task -> 'spec', '{}')
   from (
-    select given.task, p_ids[given.at] as id, p_kind_of[given.at] as kind, p_waits[given.at] as waits
+    select
+      given.task, p_ids[given.at] as id, p_kind_of[given.at] as kind,
+      p_waits[given.at] as waits
     from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
   ) as nodes
   inner join unnest(p_kinds) with ordinality as kind on nodes.kind = kind.ordinality;

@@ -45,6 +45,9 @@ begin
   perform treadle.keep_durable();
   if p_resolution = 'cancel' then
     perform treadle.lock_downstream(array[p_id]);
+  else
+    -- With what it waits for, so that none of that is cancelled unseen.
+    perform treadle.lock_tasks(p_id || treadle.dependencies_of(array[p_id]));
   end if;
   v_to := treadle.resolve_task(p_id, p_resolution, p_changes, p_reviewer, p_note);
   perform treadle.check_revival(array[p_id]);

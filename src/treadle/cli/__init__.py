@@ -27,7 +27,11 @@ SECTIONS = {
         "promoter": "Make tasks claimable when their time has come.",
     },
     "Look and act": {
-        "tasks": "List, show, enqueue, cancel, retry and await tasks.",
+        "tasks": "List, show, enqueue, cancel, retry, fork and await tasks.",
+        "dag": "Make, list, show, start, cancel and retry DAGs: tasks that wait for each other.",
+        "waits": "List what tasks wait for: answers of people, and events.",
+        "answer": "Answer a question that a task waits for.",
+        "emit": "Say that something happened; tasks that wait for it go on.",
         "dead": "Decide about tasks that gave up: retry, cancel, or change and retry.",
         "agents": "See who works; drain an agent before its host goes.",
         "queues": "See how deep queues are; pause, resume and define them; find what is stuck.",
@@ -38,7 +42,7 @@ SECTIONS = {
         "doctor": "Check everything that a healthy treadle needs.",
     },
 }
-MODULES = {"reaper": "services", "promoter": "services"}
+MODULES = {"reaper": "services", "promoter": "services", "answer": "waits", "emit": "waits"}
 
 
 class Commands(TyperGroup):

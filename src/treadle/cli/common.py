@@ -213,6 +213,17 @@ def confirm(deed: str, *, yes: bool) -> None:
 
 def json_argument(text: str, name: str) -> dict[str, Any]:
     """An object from JSON text, from @file, or from stdin for -."""
+    found = json_value(text, name)
+    if not isinstance(found, dict):
+        raise InvalidArgument(
+            f"{name} must be a JSON object, not {type(found).__name__}",
+            hint="""Name the arguments of the handler: '{"n": 1}'""",
+        )
+    return found
+
+
+def json_value(text: str, name: str) -> Any:
+    """Any value from JSON text, from @file, or from stdin for -."""
     import json
 
     try:
@@ -220,7 +231,7 @@ def json_argument(text: str, name: str) -> dict[str, Any]:
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        found = json.loads(text)
+        return json.loads(text)
     except OSError as error:
         raise InvalidArgument(f"{error.filename} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -228,12 +239,20 @@ def json_argument(text: str, name: str) -> dict[str, Any]:
             f"{name} is not JSON: {error}",
             hint="""Quote it for the shell: '{"n": 1}', or use @file.json, or - for stdin.""",
         ) from None
-    if not isinstance(found, dict):
-        raise InvalidArgument(
-            f"{name} must be a JSON object, not {type(found).__name__}",
-            hint="""Name the arguments of the handler: '{"n": 1}'""",
-        )
-    return found
+
+
+def json_or_text(text: str) -> Any:
+    """The value that is written here as JSON, else the text itself."""
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
 
 
 def did_you_mean(word: str, known: list[str]) -> str | None:

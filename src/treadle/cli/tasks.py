@@ -1,4 +1,4 @@
-"""`treadle tasks`: list, show, enqueue, cancel, retry, wait."""
+"""`treadle tasks`: list, show, enqueue, cancel, retry, fork, wait."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ import typer
 
 from treadle.cli import common, out, taskview
 from treadle.cli.decide import resolve
+from treadle.cli.fork import fork
 from treadle.cli.out import Column
+from treadle.cli.waits import with_times
 from treadle.errors import InvalidArgument, TaskFailed
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.tasks import EnqueueOptions
+    from treadle.options import EnqueueOptions
 
 tasks = common.group(
-    """List, show, enqueue, cancel, retry and await tasks.
+    """List, show, enqueue, cancel, retry, fork and await tasks.
 
     \b
     Example:
       treadle tasks list --status running
     """
 )
+
+tasks.command()(fork)
 
 COLUMNS = [
     Column("id", "id", out.short),
@@ -87,29 +91,38 @@ def show(
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Show one task, its attempts, and why it is where it is.
+    """Show one task, what it did and waits for, and why it is where it is.
 
     \b
     Example:
       treadle tasks show 9f3a21c4
     """
 
-    async def work(app: Treadle) -> tuple[dict[str, Any], list[Any], list[Any]]:
+    async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, list[Any]], list[Any]]:
         reader = await app.reader()
         found = await reader.find_task(task_id.lstrip("…."))
-        return await reader.task(found), await reader.history(found), await reader.stuck()
+        task = await reader.task(found)
+        parts = {
+            "dependencies": await reader.dependencies(task),
+            "subtasks": await reader.subtasks(found),
+            "steps": await reader.steps(found),
+            "waits": await reader.waits(ended=True, task_id=found, limit=1000),
+            "attempts": await reader.history(found),
+        }
+        return task, parts, await reader.stuck()
 
-    task, attempts, stuck = common.call(work, database_url)
-    reason = taskview.why(task, stuck)
+    task, parts, stuck = common.call(work, database_url)
+    parts["waits"] = [with_times(each) for each in reversed(parts["waits"])]
+    reason = taskview.why(task, stuck, parts["dependencies"], parts["waits"])
     if as_json or not out.console().is_terminal:
-        whole = {**task, "why": reason, "attempts": attempts}
+        whole = {**task, "why": reason, **parts}
         if as_json:
             out.document(whole)
             return
         for name, value in whole.items():
             out.separated([name, value])
         return
-    taskview.print_task(task, attempts, reason)
+    taskview.print_task(task, parts["attempts"], reason, parts)
 
 
 @tasks.command()
@@ -204,7 +217,7 @@ def cancel(
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Cancel tasks; the handler of a running one is told at once.
+    """Cancel tasks and those that depend on them; running handlers are told at once.
 
     \b
     Example:
@@ -219,8 +232,16 @@ def cancel(
         return await gateway.cancel_tasks(found, reason)
 
     verdicts = common.call(work, database_url)
-    rows = [{"id": each, "verdict": verdict} for each, verdict in verdicts.items()]
+    fell = [each for each, verdict in verdicts.items() if verdict == "cascaded"]
+    rows = [
+        {"id": each, "verdict": verdict}
+        for each, verdict in verdicts.items()
+        if verdict != "cascaded" or as_json or not out.console().is_terminal
+    ]
     out.show(rows, VERDICTS, as_json=as_json)
+    if fell:
+        word = "depends" if len(fell) == 1 else "depend"
+        common.note(f"and {len(fell)} that {word} on {'it' if len(task_ids) == 1 else 'them'}")
     if "unknown" in verdicts.values():
         common.note("error: there is no such task\nhint: List them: treadle tasks list")
         raise typer.Exit(3)

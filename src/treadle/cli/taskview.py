@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from treadle.cli import out
 from treadle.cli.out import Column, Record
+from treadle.cli.waits import described
 
 WAITING, RUNNING, BACKOFF = "░", "█", "·"
 WIDTH = 32
 MAX_ERROR_LINES = 40
+MAX_NAMES = 4
 
 ATTEMPTS = [
     Column("attempt", "attempt", right=True),
@@ -23,17 +25,45 @@ ATTEMPTS = [
     Column("class", "class"),
     Column("reason", "reason"),
 ]
+_TASKS = [
+    Column("id", "id", out.short),
+    Column("name", "name"),
+    Column("status", "status", out.state),
+    Column("about", "about"),
+]
+PARTS = {
+    "dependencies": _TASKS,
+    "subtasks": _TASKS,
+    "steps": [
+        Column("kind", "kind"),
+        Column("saved", "saved_at", out.ago),
+        Column("took", "run_s", out.length, right=True, extra=True),
+        Column("cost", "cost", right=True),
+        Column("name", "name"),
+    ],
+    "waits": [
+        Column("id", "id", out.short),
+        Column("status", "status", out.state),
+        Column("answer", "answered"),
+        Column("question", "asks"),
+    ],
+}
 _FIELDS = [
-    "id", "queue", "type", "title", "status", "priority", "effective_priority", "attempt",
+    "id", "queue", "type", "name", "title", "status", "priority", "effective_priority", "attempt",
     "max_attempts", "agent_id", "progress", "tags", "capabilities", "assigned_agent",
-    "idempotency_key", "consumer", "created_by", "source", "parent_id", "dag_id", "depends_on",
-    "timeout_s", "deadline_at", "run_at", "retry_at", "lease_until", "created_at", "claimed_at",
-    "started_at", "completed_at", "cost_usd", "notes",
+    "idempotency_key", "consumer", "created_by", "source", "parent_id", "forked_from", "dag_id",
+    "depends_on", "timeout_s", "deadline_at", "run_at", "retry_at", "lease_until", "created_at",
+    "claimed_at", "started_at", "completed_at", "cost_usd", "notes",
 ]  # fmt: skip
 
 
-def print_task(task: Record, attempts: Sequence[Record], reason: str) -> None:
-    """Everything about a task, on a terminal."""
+def print_task(
+    task: Record,
+    attempts: Sequence[Record],
+    reason: str,
+    parts: Mapping[str, Sequence[Record]] | None = None,
+) -> None:
+    """Everything about a task, on a terminal; `parts` are what belongs to it."""
     from rich.table import Table
 
     terminal = out.console()
@@ -44,7 +74,7 @@ def print_task(task: Record, attempts: Sequence[Record], reason: str) -> None:
     grid = Table.grid(padding=(0, 2))
     for name in _FIELDS:
         value = task.get(name)
-        if value is not None and value != []:
+        if value is not None and value != [] and not (parts and name == "depends_on"):
             shown = (
                 f"{out.moment(value)} ({out.ago(value)})"
                 if isinstance(value, datetime)
@@ -55,7 +85,32 @@ def print_task(task: Record, attempts: Sequence[Record], reason: str) -> None:
     print_json("spec", task["spec"])
     if task.get("output") is not None:
         print_json("output", task["output"])
+    print_parts(parts or {})
     print_attempts(attempts)
+
+
+def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
+    """What a task depends on, its subtasks, steps and waits: a table for each that there is."""
+    terminal = out.console()
+    spawned = {each["id"] for each in parts.get("subtasks", ())}
+    for name, columns in PARTS.items():
+        rows = parts.get(name, ())
+        if name == "dependencies":
+            # It waits for subtasks too, and they have a table of their own.
+            rows = [each for each in rows if each["id"] not in spawned]
+        if rows:
+            terminal.print()
+            terminal.print(out.plain(name, "bright_black"))
+            out.print_table([{**each, **_shown(name, each)} for each in rows], columns)
+
+
+def _shown(part: str, row: Record) -> dict[str, Any]:
+    """What a row of a part says in its table besides its columns."""
+    if part == "waits":
+        return described(row)
+    if part == "steps":
+        return {"cost": f"${row['cost_usd']:.4f}" if row["cost_usd"] else None}
+    return {"about": row["title"] or row["type"]}
 
 
 def print_attempts(attempts: Sequence[Record]) -> None:
@@ -83,13 +138,21 @@ def print_json(name: str, value: Any) -> None:
     terminal.print(out.plain(json.dumps(value, default=out.jsonable, indent=2, ensure_ascii=False)))
 
 
-def why(task: Record, stuck: Sequence[Record]) -> str:
+def why(
+    task: Record,
+    stuck: Sequence[Record],
+    dependencies: Sequence[Record] = (),
+    waits: Sequence[Record] = (),
+) -> str:
     """Why a task is where it is, in a sentence."""
     status, attempts = task["status"], f"{task['attempt']} of {task['max_attempts']}"
     if status == "created":
         return "held back: nobody has released it"
     if status == "pending":
         if task.get("blocked_by"):
+            names = [each["name"] or each["type"] for each in dependencies if not each["met"]]
+            if 0 < len(names) <= MAX_NAMES:
+                return f"waits for {', '.join(names)}"
             return f"waits for {len(task['blocked_by'])} other tasks"
         return f"starts {out.ago(task['run_at'])}" if task["run_at"] else "waits for its turn"
     if status == "ready":
@@ -109,7 +172,8 @@ def why(task: Record, stuck: Sequence[Record]) -> str:
         return f"gave up after attempt {attempts}: {_failure(task)}"
     if status == "cancelled":
         return str(task["failure_reason"] or "no reason was given")
-    return "waits for an answer from outside"
+    asks = [described(each)["asks"] for each in waits if each["status"] == "open"]
+    return f"waits for an answer: {'; '.join(asks)}" if asks else "waits for an answer from outside"
 
 
 def last_line(text: str | None) -> str | None:

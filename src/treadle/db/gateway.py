@@ -11,14 +11,15 @@ from uuid import UUID
 
 from psycopg import OperationalError, Rollback
 
-from treadle.db.calls import Caller, RawJson, json_array
+from treadle.db.calls import RawJson, json_array
+from treadle.db.dags import DagCalls
+from treadle.db.durable import DurableCalls
 from treadle.db.pool import Connection
 from treadle.db.translate import translate, translated
 from treadle.jsontext import encode
 from treadle.models import (
     AgentProfile,
     Claim,
-    Ended,
     Enqueued,
     Failed,
     Failure,
@@ -30,7 +31,7 @@ from treadle.models import (
 Pair = tuple[UUID, UUID]
 
 
-class Gateway(Caller):
+class Gateway(DagCalls, DurableCalls):
     """The SQL interface of treadle as typed methods."""
 
     async def schema_version(self) -> tuple[int | None, str | None]:
@@ -108,7 +109,7 @@ class Gateway(Caller):
             select
               id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until,
               created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
-              idempotency_key, previous
+              idempotency_key, previous, name, steps, problem
             from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
             """,
             agent,
@@ -252,16 +253,6 @@ class Gateway(Caller):
 
     async def next_due_at(self) -> float | None:
         return await self._seconds_until("treadle.next_due_at()")
-
-    async def read_results(self, ids: Sequence[UUID]) -> list[Ended]:
-        rows = await self._call(
-            """
-            select id, status, output, failure_class, failure_reason
-            from treadle.read_results(%b)
-            """,
-            list(ids),
-        )
-        return [Ended(*row) for row in rows]
 
     async def take_results(self, consumer: str, limit: int, token: UUID) -> list[TakenResult]:
         rows = await self._call(

@@ -12,7 +12,13 @@ from psycopg.rows import dict_row
 
 from treadle.db.gateway import Gateway
 from treadle.db.translate import translated
-from treadle.errors import InvalidArgument, TaskNotFound
+from treadle.errors import (
+    DagNotFound,
+    InvalidArgument,
+    NotFound,
+    TaskNotFound,
+    WaitNotFound,
+)
 
 Record = dict[str, Any]
 
@@ -69,26 +75,130 @@ class Reader:
 
     async def find_task(self, text: str) -> UUID:
         """A task's id from its full form or a unique ending of six characters or more."""
+        query = "select id from treadle.task_details where id::text like %(end)s limit 2"
+        missing = TaskNotFound(f"no task id ends in {text}", hint="List them: treadle tasks list")
+        return await self._find(text, query, "task", missing)
+
+    async def find_dag(self, text: str) -> UUID:
+        """A DAG's id from its full form or a unique ending of six characters or more."""
+        query = "select id from treadle.dag_overview where id::text like %(end)s limit 2"
+        missing = DagNotFound(f"no DAG id ends in {text}", hint="List them: treadle dag list")
+        return await self._find(text, query, "DAG", missing)
+
+    async def find_wait(self, text: str) -> UUID:
+        """A wait's id from its full form or a unique ending of six characters or more."""
+        query = "select id from treadle.wait_details where id::text like %(end)s limit 2"
+        missing = WaitNotFound(f"no wait id ends in {text}", hint="List them: treadle waits")
+        return await self._find(text, query, "wait", missing)
+
+    async def _find(self, text: str, query: str, noun: str, missing: NotFound) -> UUID:
         try:
             return UUID(text)
         except ValueError:
             pass
         if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
             raise InvalidArgument(
-                f"{text!r} is not a task id",
+                f"{text!r} is not a {noun} id",
                 hint="Give the whole id, or at least its last 6 characters.",
-                argument="task_id",
+                argument=f"{noun.lower()}_id",
             )
+        found = await self.rows(query, {"end": f"%{text.lower()}"})
+        if not found:
+            raise missing
+        if len(found) > 1:
+            raise InvalidArgument(
+                f"more than one {noun} id ends in {text}", hint="Give more of it."
+            )
+        found_id: UUID = found[0]["id"]
+        return found_id
+
+    async def dags(self, *, status: str | None = None, limit: int = 50) -> list[Record]:
+        """The newest DAGs, or those in one state."""
+        return await self.rows(
+            """
+            select * from treadle.dag_overview
+            where %(status)s::text is null or status = %(status)s
+            order by id desc
+            limit %(limit)s
+            """,
+            {"status": status, "limit": limit},
+        )
+
+    async def dag(self, dag_id: UUID) -> Record:
+        """One DAG with its counts."""
         found = await self.rows(
-            "select id from treadle.task_details where id::text like %(end)s limit 2",
-            {"end": f"%{text.lower()}"},
+            "select * from treadle.dag_overview where id = %(id)s", {"id": dag_id}
         )
         if not found:
-            raise TaskNotFound(f"no task id ends in {text}", hint="List them: treadle tasks list")
-        if len(found) > 1:
-            raise InvalidArgument(f"more than one task id ends in {text}", hint="Give more of it.")
-        task_id: UUID = found[0]["id"]
-        return task_id
+            raise DagNotFound(
+                f"there is no DAG {dag_id}", hint="List them: treadle dag list", dag_id=str(dag_id)
+            )
+        return found[0]
+
+    async def dag_tasks(self, dag_id: UUID) -> list[Record]:
+        """The tasks of a DAG with what each waits for, in the order of their making."""
+        return await self.rows(
+            "select * from treadle.dag_tasks where dag_id = %(id)s order by id", {"id": dag_id}
+        )
+
+    async def waits(
+        self, *, ended: bool = False, task_id: UUID | None = None, limit: int = 50
+    ) -> list[Record]:
+        """What tasks wait for, the oldest first; with `ended` all waits, the newest first."""
+        order = sql.SQL("id desc" if ended else "opened_at, id")
+        query = sql.SQL(
+            """
+            select * from treadle.wait_details
+            where
+              {which}
+              and (%(task_id)s::uuid is null or task_id = %(task_id)s)
+            order by {order}
+            limit %(limit)s
+            """
+        ).format(which=sql.SQL("true" if ended else "status = 'open'"), order=order)
+        return await self.rows(query, {"task_id": task_id, "limit": limit})
+
+    async def wait(self, wait_id: UUID) -> Record:
+        """One wait with the answers so far."""
+        found = await self.rows(
+            "select * from treadle.wait_details where id = %(id)s", {"id": wait_id}
+        )
+        if not found:
+            raise WaitNotFound(
+                f"there is no wait {wait_id}", hint="List them: treadle waits", wait_id=str(wait_id)
+            )
+        return found[0]
+
+    async def steps(self, task_id: UUID) -> list[Record]:
+        """What a task has done and remembers, in order."""
+        return await self.rows(
+            """
+            select seq, name, kind, input, output, attempt, agent_id, saved_at, run_s, cost_usd
+            from treadle.task_steps where task_id = %(id)s order by seq
+            """,
+            {"id": task_id},
+        )
+
+    async def dependencies(self, task: Record) -> list[Record]:
+        """The tasks that a task waits for or waited for."""
+        found = await self.rows(
+            """
+            select id, name, type, title, status from treadle.task_details
+            where id = any(%(ids)s) order by id
+            """,
+            {"ids": task["depends_on"]},
+        )
+        return [{**each, "met": each["id"] not in task["blocked_by"]} for each in found]
+
+    async def subtasks(self, task_id: UUID) -> list[Record]:
+        """The tasks that a task has spawned."""
+        return await self.rows(
+            """
+            select id, name, type, title, status, cost_usd from treadle.task_details
+            where parent_id = %(id)s order by id
+            """,
+            {"id": task_id},
+        )
 
     async def history(self, task_id: UUID) -> list[Record]:
         """Every attempt of a task, oldest first."""

@@ -15,7 +15,7 @@ from treadle.app import Treadle
 from treadle.db import testkit
 from treadle.errors import IllegalTransition, TaskNotFound
 from treadle.handles import Handle
-from treadle.models import AgentProfile, Claim, Promoted, Reaped
+from treadle.models import AgentProfile, Claim, ExpiredWait, Promoted, Reaped
 from treadle.outcomes import Outcome
 from treadle.tasks import Task
 from treadle.worker.completer import Completer
@@ -81,6 +81,7 @@ class Harness:
         """Enqueue, claim and run one task here and now; returns its result or raises its error.
 
         The attempt is recorded as a worker would: a handler that raises has failed one attempt.
+        One that waits raises IllegalTransition: answer it and let `drain` go on with it.
         """
         gateway = await self.app.gateway()
         handle = await _at_once(task).enqueue(**arguments)
@@ -124,7 +125,7 @@ class Harness:
         queues = self._queues(queue)
         while True:
             if promote:
-                await self.promote()
+                await self._fall_due()
             await self.app.run_worker(
                 agent=AGENT,
                 queues=queues,
@@ -132,8 +133,32 @@ class Harness:
                 capabilities=capabilities,
                 until_empty=True,
             )
-            if not promote or not await self.promote():
+            if not promote or not await self._fall_due():
                 return await self.states(queues)
+
+    async def waits(self, task: UUID | Handle | None = None) -> list[dict[str, Any]]:
+        """The open questions, approvals and events, oldest first; of one task when given."""
+        return await (await self.app.reader()).rows(
+            """
+            select * from treadle.wait_details
+            where status = 'open' and (%(task)s::uuid is null or task_id = %(task)s)
+            order by opened_at, id
+            """,
+            {"task": None if task is None else _id(task)},
+        )
+
+    async def answer(
+        self, task: UUID | Handle, value: Any, *, by: str = AGENT, note: str | None = None
+    ) -> str:
+        """Answer the oldest open question of a task; nothing runs until you drain."""
+        for wait in await self.waits(task):
+            if wait["kind"] != "event":
+                return await self.app.answer(wait["id"], value, by=by, note=note)
+        raise IllegalTransition(
+            f"task {_id(task)} has no open question",
+            hint="Let it run first: await harness.drain()",
+            task_id=str(_id(task)),
+        )
 
     async def claim(self, agent: str = AGENT, queue: str | Sequence[str] | None = None) -> Claim:
         """Claim and start the best task as some agent, and leave it at that."""
@@ -156,8 +181,12 @@ class Harness:
         return reaped
 
     async def promote(self) -> list[Promoted]:
-        """Do what the promoter does, once."""
+        """Do what the promoter does with tasks, once."""
         return await (await self.app.gateway()).promote_tasks(BATCH, [])
+
+    async def expire(self) -> list[ExpiredWait]:
+        """Do what the promoter does with waits whose time is up, once."""
+        return await (await self.app.gateway()).expire_waits(BATCH, [])
 
     async def state_of(self, task: UUID | Handle) -> str:
         """The state of a task."""
@@ -176,6 +205,9 @@ class Harness:
             {"queues": self._queues(queue)},
         )
         return {row["status"]: row["tasks"] for row in rows}
+
+    async def _fall_due(self) -> bool:
+        return bool(await self.expire()) | bool(await self.promote())
 
     def _queues(self, queue: str | Sequence[str] | None) -> list[str]:
         if queue is None:
@@ -197,9 +229,10 @@ class _Recorder(Executor):
 
     raised: Exception | None = None
     returned: list[Any]
+    context: Context
 
     async def _call(self, definition: Definition, context: Context) -> Any:
-        self.returned = []
+        self.returned, self.context = [], context
         try:
             self.returned.append(await super()._call(definition, context))
         except Exception as error:
@@ -209,6 +242,12 @@ class _Recorder(Executor):
 
     def outcome(self, claim: Claim) -> Any:
         """What the handler returned; else raise what it raised."""
+        if self.context.suspended:
+            raise IllegalTransition(
+                f"{claim.type} has no result yet: it waits",
+                hint="See harness.waits(); then harness.answer(…) and harness.drain().",
+                task_id=str(claim.id),
+            )
         if self.raised is not None:
             raise self.raised
         if not self.returned:

@@ -1,9 +1,12 @@
 """What a handler is given: its task, its past, and ways to talk back."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
 
 import structlog
 
@@ -11,14 +14,38 @@ from treadle.db.gateway import Gateway
 from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition
 from treadle.jsontext import encode_safely
-from treadle.models import Claim
+from treadle.models import Answer, Claim, Step
 from treadle.outcomes import CancelTask
+from treadle.worker.blocking import Blocking
+from treadle.worker.history import tried
+from treadle.worker.journal import Journal
+from treadle.worker.spawning import Child, Spawner, as_call
+from treadle.worker.steps import Steps
+from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
+
+if TYPE_CHECKING:
+    from treadle.worker.call import Call, Enqueueable
+
+
+class _Durable:
+    """What only a task that outlives its attempts needs."""
+
+    __slots__ = ("journal", "spawner", "steps", "waits")
+
+    def __init__(self, task: Claim, gateway: Gateway) -> None:
+        self.journal = Journal(task, gateway)
+        self.steps = Steps(self.journal)
+        self.waits = Waits(self.journal)
+        self.spawner = Spawner(self.journal)
 
 
 class Context:
     """The running task as its handler sees it."""
 
-    __slots__ = ("_cancel_reason", "_gateway", "_progress", "agent", "completed", "started", "task")
+    __slots__ = (
+        "_cancel_reason", "_gateway", "_made", "_progress",
+        "agent", "completed", "started", "task",
+    )  # fmt: skip
 
     def __init__(self, task: Claim, gateway: Gateway, agent: str) -> None:
         self.task = task
@@ -26,6 +53,7 @@ class Context:
         self.completed = False
         self.started = time.monotonic()
         self._gateway = gateway
+        self._made: _Durable | None = None
         self._progress: bytes | None = None
         self._cancel_reason: str | None = None
 
@@ -43,6 +71,21 @@ class Context:
     def previous_attempts(self) -> list[dict[str, Any]]:
         """What the attempts before this one came to: class, reason, error, agent, times."""
         return self.task.previous or []
+
+    @property
+    def tried(self) -> str:
+        """What the attempts before this one tried and why they failed, to go into a prompt."""
+        return tried(self.previous_attempts, self.steps)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What the task has done so far, in this attempt and in those before."""
+        return tuple(self._durable.journal.steps.values())
+
+    @property
+    def blocking(self) -> Blocking:
+        """The same methods for plain functions: `ctx.blocking.step(…)` without await."""
+        return Blocking(self)
 
     @property
     def cancelled(self) -> bool:
@@ -67,6 +110,104 @@ class Context:
         shown = {**detail} if value is None else {"value": value, **detail}
         self._progress = encode_safely(shown)
 
+    async def step(
+        self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
+    ) -> Any:
+        """Call a function once and keep its result: a later attempt gets it without the call.
+
+        The result is what the database kept, as JSON gives it back: a tuple is a list, also the
+        first time. The same name with other arguments is a StepConflict; `step_key` is compared
+        instead of the arguments, and with None nothing is. A plain function runs in a thread.
+        """
+        return await self._durable.steps.step(name, fn, args, kwargs, step_key)
+
+    async def spend(
+        self,
+        usd: float | Decimal = 0,
+        *,
+        model: str | None = None,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        call_id: str | None = None,
+    ) -> None:
+        """Count what a call has cost; in a step it is settled when the step is saved.
+
+        A call is counted once by its id.
+        """
+        await self._durable.steps.spend(usd, model, input_tokens, output_tokens, call_id)
+
+    async def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
+        """Ask people; the task gives up its claim until there is an answer.
+
+        With `approvers` so many must approve; `expires` and `on_expiry` say how long to wait and
+        what then. WaitExpired is raised when nobody answered in time.
+        """
+        return await self._durable.waits.question(question, options).answer()
+
+    async def ask_later(self, question: str, **options: Unpack[AskOptions]) -> Question:
+        """Ask people and carry on; `await question.answer()` waits for the answer."""
+        asked = self._durable.waits.question(question, options)
+        await asked.open()
+        return asked
+
+    async def wait_for(self, event: str, **options: Unpack[EventOptions]) -> Any:
+        """The payload of an event, see `app.emit`; the task gives up its claim until it comes.
+
+        An event that came after the task was made and before this call is not missed.
+        """
+        return await self._durable.waits.event(event, options)
+
+    async def sleep(self, seconds: float | timedelta, *, name: str | None = None) -> None:
+        """Give up the claim for a while; nothing is held meanwhile, and no attempt is burnt."""
+        await self._durable.steps.sleep(seconds, name)
+
+    async def spawn(
+        self, task: "Call | Enqueueable", /, *, name: str | None = None, **arguments: Any
+    ) -> Child:
+        """Create a subtask and carry on; a later attempt finds the same one."""
+        [child] = await self._durable.spawner.spawn([as_call(task, arguments)], name)
+        return child
+
+    async def spawn_and_wait(
+        self,
+        calls: "Sequence[Call | Enqueueable]",
+        *,
+        name: str | None = None,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Create subtasks and give up the claim until all have ended; their outputs, in order.
+
+        A subtask that was cancelled or dead-lettered raises TaskFailed, or with `return_exceptions`
+        stands for its output.
+        """
+        spawner = self._durable.spawner
+        children = await spawner.spawn([as_call(call, {}) for call in calls], name)
+        return await spawner.results([child.id for child in children], exceptions=return_exceptions)
+
+    async def artifact(
+        self,
+        name: str,
+        uri: str,
+        *,
+        media_type: str | None = None,
+        size: int | None = None,
+        sha256: str | None = None,
+    ) -> UUID:
+        """Record a file that the task has made; other tasks can have it as an input."""
+        journal = self._durable.journal
+        async with journal.busy():
+            return await journal.call(
+                lambda: self._gateway.record_artifact(
+                    self.task.id,
+                    self.task.token,
+                    name,
+                    uri,
+                    media_type=media_type,
+                    size=size,
+                    sha256=sha256,
+                )
+            )
+
     @asynccontextmanager
     async def transaction(self, output: Any = None) -> AsyncIterator[Connection]:
         """A transaction whose commit also completes the task: its writes happen exactly once.
@@ -83,6 +224,16 @@ class Context:
             yield conn
         self.completed = True
 
+    @property
+    def suspended(self) -> bool:
+        """Whether the task has given up its claim to wait; for the worker."""
+        return self._made is not None and self._made.journal.suspended
+
+    @property
+    def suspending(self) -> bool:
+        """Whether it has, or is about to: its claim is not looked after; for the worker."""
+        return self._made is not None and self._made.journal.suspending
+
     def take_progress(self) -> bytes | None:
         """The progress not sent yet, once; for the heartbeat."""
         progress, self._progress = self._progress, None
@@ -96,3 +247,10 @@ class Context:
     def cancel(self, reason: str) -> None:
         """Tell the handler to stop; for the worker."""
         self._cancel_reason = reason
+
+    @property
+    def _durable(self) -> _Durable:
+        """Made on first use: most tasks are short and need none of it."""
+        if self._made is None:
+            self._made = _Durable(self.task, self._gateway)
+        return self._made

@@ -7,6 +7,7 @@ import math
 import re
 import time
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,10 +17,10 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.db.gateway import Gateway
-from treadle.errors import ClaimLost, InvalidArgument
+from treadle.errors import ClaimLost, InvalidArgument, StepConflict, WaitExpired
 from treadle.jsontext import clean_text, encode_safely
 from treadle.models import Claim, Failure
-from treadle.outcomes import Outcome
+from treadle.outcomes import Outcome, Suspended
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
 from treadle.worker.registry import Definition, Registry
@@ -81,11 +82,8 @@ class Executor:
                 answer = self._answer(await self._call(definition, context))
             except Outcome as outcome:
                 answer = outcome.failure()
-            except ClaimLost:
-                running.why = "lost"
-                answer = None
-            except (Exception, SystemExit) as error:
-                answer = _failure(error)
+            except (Exception, SystemExit, Suspended, BaseExceptionGroup) as error:
+                answer = self._raised(running, error)
             except anyio.get_cancelled_exc_class() as error:
                 # Nobody has cancelled it: the handler let out one of its own.
                 if anyio.current_effective_deadline() == -math.inf:
@@ -98,6 +96,8 @@ class Executor:
         self._settle(running, answer)
 
     async def _call(self, definition: Definition, context: Context) -> Any:
+        if context.task.problem is not None:
+            raise _Refused(context.task.problem)
         try:
             arguments = definition.arguments(context.task.spec)
         except InvalidArgument as error:
@@ -124,6 +124,18 @@ class Executor:
             )
         return output
 
+    def _raised(self, running: Running, error: BaseException) -> Failure | None:
+        """What an error makes of the attempt; a group counts as what is in it."""
+        leaves = list(_leaves(error))
+        if running.context.suspended and any(isinstance(each, Suspended) for each in leaves):
+            return None
+        if any(isinstance(each, ClaimLost) for each in leaves):
+            running.why = "lost"
+            return None
+        if not all(isinstance(each, (Exception, SystemExit, Suspended)) for each in leaves):
+            raise error
+        return _failure(error)
+
     def _interrupted(self, running: Running) -> Failure | None:
         """The scope was cancelled: by its deadline, unless somebody said why."""
         if running.why is None:
@@ -134,6 +146,16 @@ class Executor:
     def _settle(self, running: Running, answer: bytes | Failure | None) -> None:
         claim = running.claim
         if running.context.completed:
+            return
+        if running.context.suspended:
+            if answer is not None:
+                log.warning(
+                    "task.suspension_swallowed",
+                    task_id=str(claim.id),
+                    type=claim.type,
+                    hint="The task waits, and this answer does not count: let Suspended through.",
+                    answer=repr(answer)[:500],
+                )
             return
         if isinstance(answer, bytes):
             self._completer.complete(
@@ -162,12 +184,34 @@ class _Refused(Outcome):
         return Failure(clean_text(self.reason), "refused", action="fail")
 
 
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in a group, or the one that it is."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
 def _failure(error: BaseException) -> Failure:
     """What went wrong in the first line, then the traceback from the handler on."""
-    summary = "".join(traceback.format_exception_only(error)).strip()
+    words = ["".join(traceback.format_exception_only(each)).strip() for each in _leaves(error)]
+    summary = "; ".join(words)
     trace = error.__traceback__
     while trace is not None and _PLUMBING.match(trace.tb_frame.f_globals.get("__name__", "")):
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
-    kind = "timeout" if isinstance(error, TimeoutError) else "error"
-    return Failure(clean_text(f"{summary}\n\n{text}"), kind)
+    kind, action = _kind(error)
+    return Failure(clean_text(f"{summary}\n\n{text}"), kind, action)
+
+
+def _kind(error: BaseException) -> tuple[str, str | None]:
+    """The class of a failure, and `fail` where no retry can help."""
+    for each in _leaves(error):
+        if isinstance(each, StepConflict):
+            return "error", "fail"
+        if isinstance(each, WaitExpired):
+            return "timeout", "fail"
+        if isinstance(each, InvalidArgument) and "step" in each.detail:
+            return "invalid_output", "fail"
+    return ("timeout" if isinstance(error, TimeoutError) else "error"), None

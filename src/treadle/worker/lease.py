@@ -120,8 +120,10 @@ class LeaseKeeper:
         return list(by_task.values())
 
     def _judge(self, running: Running, verdict: str) -> None:
-        """A claim that no longer holds stops its handler at once."""
+        """A claim that no longer holds stops its handler at once, unless it was given up."""
         claim = running.claim
+        if running.context.suspending:
+            return
         if verdict != "ok" and (claim.id, claim.token) in self._executor.running:
             log.warning("task.claim_lost", task_id=str(claim.id), verdict=verdict)
             running.stop(verdict)

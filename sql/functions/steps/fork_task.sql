@@ -1,0 +1,90 @@
+-- fork_task: start over from a step: a new task that has the steps before it, at no cost.
+--
+-- select treadle.fork_task(id, 'draft', '{"spec": {"tone": "dry"}}');
+--
+-- The task itself stays as it is, whatever its state. An argument that is changed is no longer
+-- taken from another task's output.
+--
+-- Concurrency: steps never change, so nothing is locked.
+-- Lock order:  lanes, tasks, steps, dependencies (new rows only).
+-- Raises:      TR001 invalid argument, TR002 too large, TR201 task not found, TR202 unknown queue,
+--              TR203 unknown type, TR207 step not found.
+
+create or replace function treadle.fork_task(
+  p_id       uuid,
+  p_from     text,
+  p_changes  jsonb default '{}',
+  p_actor    text default null
+)
+returns uuid
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_now     timestamptz := treadle.clock();
+  v_actor   text := coalesce(p_actor, session_user);
+  v_changes jsonb := coalesce(p_changes, '{}');
+  v_task    treadle.tasks;
+  v_seq     integer;
+  v_options jsonb;
+  v_id      uuid;
+begin
+  perform treadle.check_step(p_from);
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
+  if not found then
+    perform treadle.refuse_transition(p_id, 'ready');
+  end if;
+  v_seq := treadle.find_step(p_id, p_from);
+  v_options := treadle.fork_options(v_task, v_changes, v_actor);
+  perform treadle.keep_durable();
+
+  select made.id
+  into v_id
+  from treadle.insert_tasks(
+    treadle.prepare_task(v_options, v_now),
+    array[v_task.spec || coalesce(v_changes -> 'spec', '{}')]
+  ) as made;
+  update treadle.tasks
+  set
+    forked_from = p_id,
+    durable = v_seq > 1,
+    inputs = nullif(
+      v_task.inputs - array(select jsonb_object_keys(coalesce(v_changes -> 'spec', '{}'))), '{}'
+    )
+  where tasks.id = v_id;
+
+  insert into treadle.steps (
+    task_id, name, seq, kind, input_hash, input, output, attempt, agent_id, started_at, saved_at
+  )
+  select
+    v_id, steps.name, steps.seq, steps.kind, steps.input_hash, steps.input, steps.output, 0,
+    steps.agent_id, steps.started_at, steps.saved_at
+  from treadle.steps
+  where steps.task_id = p_id and steps.seq < v_seq;
+  -- What the task went on without, its fork goes on without.
+  insert into treadle.dependencies (task_id, depends_on, optional, on_dead_letter, met_at)
+  select v_id, dependencies.depends_on, true, dependencies.on_dead_letter, v_now
+  from treadle.dependencies
+  where
+    dependencies.task_id = p_id and dependencies.optional and dependencies.met_at is not null;
+
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  select
+    v_now, 'task.forked', v_id, tasks.queue, v_actor,
+    jsonb_build_object('from', p_id, 'step', p_from, 'kept', v_seq - 1, 'changes', v_changes)
+  from treadle.tasks
+  where tasks.id = v_id;
+  return v_id;
+end;
+$$;
+
+comment on function treadle.fork_task(uuid, text, jsonb, text) is
+'Make a new task from one of any state that keeps its steps before p_from, with changes.';
+
+revoke all on function treadle.fork_task(uuid, text, jsonb, text) from public;
+grant execute on function treadle.fork_task(uuid, text, jsonb, text) to
+treadle_producer, treadle_operator;

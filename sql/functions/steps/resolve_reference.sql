@@ -1,0 +1,77 @@
+-- resolve_reference: what task:<id>:output, task:<id>:output.key.0 or artifact:<id> stands for.
+--
+-- A task that the dependent went on without stands for null.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing; problem says why there is no value.
+
+create or replace function treadle.resolve_reference(
+  p_task       uuid,
+  p_reference  text,
+  out value jsonb,
+  out problem text
+)
+language plpgsql
+stable
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  c_id     constant text := '([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})';
+  v_parts  text[] := regexp_match(p_reference, '^task:' || c_id || ':output((?:\.[^.]+)*)$');
+  v_path   text[] := string_to_array(ltrim(v_parts[2], '.'), '.');
+  v_status text;
+begin
+  if v_parts is null then
+    v_parts := regexp_match(p_reference, '^artifact:' || c_id || '$');
+    if v_parts is null then
+      problem := 'it is not task:<id>:output, task:<id>:output.key or artifact:<id>';
+      return;
+    end if;
+    select
+      jsonb_build_object(
+        'id', artifacts.id, 'name', artifacts.name, 'uri', artifacts.uri,
+        'media_type', artifacts.media_type, 'bytes', artifacts.bytes, 'sha256', artifacts.sha256
+      )
+    into value
+    from treadle.artifacts
+    where artifacts.id = v_parts[1]::uuid;
+    if not found then
+      problem := 'there is no such artifact';
+    end if;
+    return;
+  end if;
+
+  select tasks.status, coalesce(tasks.output, 'null')
+  into v_status, value
+  from treadle.tasks
+  where tasks.id = v_parts[1]::uuid;
+  if not found then
+    problem := 'there is no such task';
+  elsif v_status = 'completed' then
+    value := value #> v_path;
+    if value is null then
+      problem := format('the output has no %s', array_to_string(v_path, '.'));
+    end if;
+  elsif exists (
+    select from treadle.dependencies
+    where
+      dependencies.task_id = p_task
+      and dependencies.depends_on = v_parts[1]::uuid
+      and dependencies.optional
+      and (v_status in ('cancelled', 'dead_lettered') or dependencies.met_at is not null)
+  ) then
+    value := 'null';
+  else
+    value := null;
+    problem := format('the task is %s, not completed', v_status);
+  end if;
+end;
+$$;
+
+comment on function treadle.resolve_reference(uuid, text) is
+'Internal: the value of a reference in the inputs of a task, or the reason why there is none.';
+
+revoke all on function treadle.resolve_reference(uuid, text) from public;

@@ -1,0 +1,86 @@
+-- save_step: remember the result of a step, so that no later attempt does it again.
+--
+-- select output from treadle.save_step(id, token, 'outline', '{"parts": 3}');
+--
+-- The first result under a name stays: who comes later gets it back, with saved = false. What the
+-- step paid for is counted in the same transaction, and the lease is renewed.
+--
+-- Concurrency: see hold_claim; steps of one task are saved one after the other.
+-- Lock order:  tasks, steps, spend.
+-- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR104 step conflict.
+
+create or replace function treadle.save_step(
+  p_id          uuid,
+  p_token       uuid,
+  p_name        text,
+  p_output      jsonb,
+  p_kind        text default 'step',
+  p_input_hash  text default null,
+  p_input       text default null,
+  p_started_at  timestamptz default null,
+  p_calls       jsonb default '[]',
+  out output jsonb,
+  out saved boolean
+)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_task treadle.tasks;
+  v_step treadle.steps;
+  v_cost numeric;
+begin
+  -- Answers and subtasks are kept by those who know them.
+  if p_kind is null or p_kind not in ('step', 'sleep') then
+    perform treadle.refuse(
+      format('kind cannot be %s', coalesce(quote_literal(left(p_kind, 60)), 'null')),
+      jsonb_build_object('argument', 'kind'),
+      'Use step or sleep.'
+    );
+  end if;
+  v_task := treadle.hold_claim(p_id, p_token);
+  v_cost := treadle.add_spend(v_task, p_name, coalesce(p_calls, '[]'));
+  saved := treadle.keep_step(
+    p_id, p_name, p_kind, p_output, v_task.attempt, v_task.agent_id, p_token, p_input_hash, p_input,
+    p_started_at, v_cost
+  );
+
+  select steps.*
+  into v_step
+  from treadle.steps
+  where steps.task_id = p_id and steps.name = p_name;
+  if v_step.input_hash <> p_input_hash or v_step.kind <> p_kind then
+    perform treadle.refuse(
+      format(
+        'step %L was saved as a %s with input %s, and comes now as a %s with input %s',
+        left(p_name, 60),
+        v_step.kind, coalesce(left(v_step.input, 200), left(v_step.input_hash, 60), 'unknown'),
+        p_kind, coalesce(left(p_input, 200), left(p_input_hash, 60), 'unknown')
+      ),
+      jsonb_build_object(
+        'task_id', p_id, 'step', p_name, 'kind', v_step.kind,
+        'stored_input', v_step.input, 'stored_hash', v_step.input_hash,
+        'given_input', left(p_input, 500), 'given_hash', p_input_hash
+      ),
+      'Give each input a step name of its own, or fork the task from this step.',
+      'TR104'
+    );
+  end if;
+  output := v_step.output;
+end;
+$$;
+
+comment on function treadle.save_step(
+  uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
+) is 'Save the result of a step of a claimed task; the first result under a name stays.';
+
+revoke all on function treadle.save_step(
+  uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
+) from public;
+grant execute on function treadle.save_step(
+  uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
+) to treadle_worker;

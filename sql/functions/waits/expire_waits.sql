@@ -1,0 +1,69 @@
+-- expire_waits: let waits expire whose time is over, each as it said.
+--
+-- A wait that cannot be ended does not stop the others: it is reported in problem, and left out
+-- when its id is passed in p_skip.
+--
+-- Concurrency: waits of tasks that others hold are skipped; the test is repeated under the lock.
+-- Lock order:  tasks, without waiting; waits, then the rest.
+-- Raises:      nothing.
+
+create or replace function treadle.expire_waits(
+  p_limit  integer default 100,
+  p_skip   uuid[] default '{}'
+)
+returns table (id uuid, problem text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+  v_done uuid[];
+  v_ids  uuid[] := array(
+    select waits.id
+    from treadle.waits
+    inner join treadle.tasks on waits.task_id = tasks.id
+    where
+      waits.status = 'open' and waits.expires_at <= v_now and waits.id <> all (p_skip)
+    order by waits.expires_at
+    limit p_limit
+    for no key update of tasks skip locked
+  );
+begin
+  if v_ids = '{}' then
+    return;
+  end if;
+  perform treadle.keep_durable();
+  begin
+    v_done := array(
+      select due.id from unnest(v_ids) as due (id) where treadle.expire_wait(due.id, v_now)
+    );
+    return query select due.id, null::text from unnest(v_done) as due (id);
+  exception when others then
+    -- One of them is bad: each on its own, so that the rest go through.
+    for v_at in 1..cardinality(v_ids) loop
+      begin
+        if treadle.expire_wait(v_ids[v_at], v_now) then
+          return query select v_ids[v_at], null::text;
+        end if;
+      exception when others then
+        return query select v_ids[v_at], sqlerrm;
+      end;
+    end loop;
+  end;
+end;
+$$;
+
+comment on function treadle.expire_waits(integer, uuid[]) is
+'End waits that nobody answered in time; returns their ids.';
+
+revoke all on function treadle.expire_waits(integer, uuid[]) from public;
+grant execute on function treadle.expire_waits(integer, uuid[]) to treadle_worker;

@@ -1,0 +1,179 @@
+"""Files that describe a DAG, in JSON or YAML: read with care, and with the line of what is wrong.
+
+Only the safe part of YAML is read. Its aliases can make a small file a huge document, so what
+they come to is counted before anything is built.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from treadle.errors import InvalidArgument, MissingExtra, TooLarge
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_VALUES = 1_000_000
+EXAMPLE = '{"name": "nightly", "tasks": [{"name": "a", "type": "code"}]}'
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def read_plan(name: str) -> dict[str, Any]:
+    """The description of a DAG from a file, or from stdin for -."""
+    text = _read(name)
+    shown = "stdin" if name == "-" else name
+    looks_so = not text.lstrip().startswith("{")
+    is_yaml = looks_so if name == "-" else Path(name).suffix.lower() in (".yaml", ".yml")
+    return _checked(_yaml(text, shown) if is_yaml else _json(text, shown), shown)
+
+
+def with_names(tasks: list[dict[str, Any]], defaults: dict[str, Any] | None) -> list[Any]:
+    """Tasks with the defaults and with names, so that a repeat adds nothing."""
+    from treadle.nodes import Names
+
+    merged = [{**(defaults or {}), **task} for task in tasks]
+    names = Names({str(each.get("name")) for each in merged})
+    return [
+        each if each.get("name") else {**each, "name": names.free(str(each.get("type")))}
+        for each in merged
+    ]
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InvalidArgument(f"{name} cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise TooLarge(
+            f"{name} has more than {MAX_BYTES // 1024 // 1024} MiB",
+            hint="Store the data elsewhere and let the tasks refer to it.",
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InvalidArgument(f"{name}, line {line}: not UTF-8", hint="Save it as UTF-8.") from None
+
+
+def _checked(found: object, name: str) -> dict[str, Any]:
+    """What can be said before the database looks at it: an object with a name and tasks."""
+    if not isinstance(found, dict):
+        raise InvalidArgument(
+            f"{name} must hold an object, not {_kind(found)}", hint=f"For example: {EXAMPLE}"
+        )
+    if not isinstance(found.get("name"), str):
+        raise InvalidArgument(f"{name} has no name for the DAG", hint=f"For example: {EXAMPLE}")
+    tasks = found.get("tasks")
+    if not isinstance(tasks, list) or not tasks:
+        raise InvalidArgument(f"{name} has no list of tasks", hint=f"For example: {EXAMPLE}")
+    for number, task in enumerate(tasks, start=1):
+        if not isinstance(task, dict):
+            raise InvalidArgument(
+                f"{name}: task {number} must be an object, not {_kind(task)}",
+                hint='For example: {"name": "a", "type": "code"}',
+            )
+    return found
+
+
+def _json(text: str, name: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_pairs(name))
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(
+            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}",
+            hint="Correct the JSON there. A YAML file must be named .yaml or .yml.",
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{name} is not JSON that can be read: {error}") from None
+
+
+def _pairs(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise InvalidArgument(f"{name}: {twice!r} is twice in one object", hint="Remove one.")
+        return made
+
+    return make
+
+
+def _yaml(text: str, name: str) -> object:
+    try:
+        yaml: Any = import_module("yaml")
+    except ImportError:
+        raise MissingExtra(
+            'plans in YAML need "treadle[yaml]"',
+            hint="pip install 'treadle[yaml]', or write the plan in JSON.",
+        ) from None
+    loader = yaml.SafeLoader(text)
+    try:
+        top = loader.get_single_node()
+        if top is None:
+            return None
+        _examine(top, name)
+        return loader.construct_document(top)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise InvalidArgument(
+            f"{name}{place}: {error.problem or error.context}", hint="Correct the YAML there."
+        ) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{name} is not YAML that can be read: {error}") from None
+    finally:
+        loader.dispose()
+
+
+def _examine(top: Any, name: str) -> None:
+    """Walk over the document as it would be with its aliases filled in; stop when it is too big."""
+    waiting, values, size = [top], 0, 0
+    while waiting:
+        node = waiting.pop()
+        values += 1
+        if isinstance(node.value, str):
+            size += len(node.value)
+        elif node.id == "mapping":
+            _check_keys(node.value, name)
+            waiting.extend(each for pair in node.value for each in pair)
+        else:
+            waiting.extend(node.value)
+        if values > MAX_VALUES or size > MAX_BYTES:
+            raise TooLarge(
+                f"{name} comes to more than {MAX_VALUES} values or"
+                f" {MAX_BYTES // 1024 // 1024} MiB with its aliases filled in",
+                hint="Use fewer aliases, or make several DAGs.",
+            )
+
+
+def _check_keys(pairs: Iterable[tuple[Any, Any]], name: str) -> None:
+    seen = set()
+    for key, _ in pairs:
+        place = f"{name}, line {key.start_mark.line + 1}"
+        if key.tag == _MERGE:
+            raise InvalidArgument(
+                f"{place}: << is not taken", hint="What all tasks share goes under defaults:"
+            )
+        if key.tag != _TEXT:
+            raise InvalidArgument(
+                f"{place}: {str(key.value)[:40]!r} is not read as text", hint="Put it in quotes."
+            )
+        if key.value in seen:
+            raise InvalidArgument(
+                f"{place}: {key.value!r} is twice in one object", hint="Remove one."
+            )
+        seen.add(key.value)
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__

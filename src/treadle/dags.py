@@ -1,0 +1,195 @@
+"""Tasks that belong together: built in a block and made at once, or opened and filled bit by bit.
+
+async with app.dag("Build landing page") as dag:
+    research = dag.add(research_task, topic="competitors")
+    dag.add(design_task, after=[research], brief=research.output)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast
+from uuid import UUID, uuid4
+
+from treadle.daghandles import DagHandle, OpenDag
+from treadle.db.dags import CreatedDag, create_here, create_there
+from treadle.db.pool import is_sync
+from treadle.errors import InvalidArgument
+from treadle.handles import Handle
+from treadle.jsontext import encode
+from treadle.models import DagState
+from treadle.nodes import After, Input, Names, Node, Source, id_of, task_json, type_of
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+    from treadle.db.producer import AnyConnection
+    from treadle.options import EnqueueOptions
+    from treadle.tasks import Task
+    from treadle.worker.call import Call
+
+
+class DagOptions(TypedDict, total=False):
+    """What can be said of a DAG besides its name and its tasks."""
+
+    key: str | None
+    on_dead_letter: Literal["wait", "cancel", "continue"]
+    budget_usd: float | Decimal | None
+    project_id: UUID | None
+    created_by: str | None
+    meta: Mapping[str, Any] | None
+
+
+class Dag:
+    """A DAG that is being built; it is made whole when the block ends, or not at all."""
+
+    def __init__(
+        self,
+        app: Treadle,
+        name: str,
+        options: Mapping[str, Any],
+        conn: AnyConnection | None = None,
+    ) -> None:
+        self.name = name
+        self._app = app
+        self._conn = conn
+        self._document = dag_json(name, options)
+        self._nodes: dict[str, Node] = {}
+        self._names = Names(self._nodes)
+        self._tasks: list[dict[str, Any]] = []
+        self._handle: DagHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<Dag {self.name}>"
+
+    def add(
+        self,
+        task: Task | Call | str,
+        /,
+        *,
+        name: str | None = None,
+        after: After | Iterable[After] = (),
+        inputs: Mapping[str, Input] | None = None,
+        options: EnqueueOptions | None = None,
+        **arguments: Any,
+    ) -> Node:
+        """Add a task; arguments named like the options here go into `task.call(…)`."""
+        if self._handle is not None:
+            raise InvalidArgument(
+                f"the DAG {self.name} is made", hint="To add tasks over time: app.open_dag(…)"
+            )
+        chosen = name if name is not None else self._names.free(type_of(task))
+        if chosen in self._nodes:
+            raise InvalidArgument(
+                f"two tasks of the DAG are named {chosen}",
+                hint="Give one of them another: dag.add(…, name=…)",
+                argument="name",
+            )
+        described = task_json(
+            task, arguments, registry=self._app.registry, named=self._name_of,
+            name=chosen, after=after, inputs=inputs, options=options,
+        )  # fmt: skip
+        self._tasks.append(described)
+        self._nodes[chosen] = Node(self, chosen)
+        return self._nodes[chosen]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its tasks in the order in which they were added."""
+        return list(self._nodes.values())
+
+    @property
+    def handle(self) -> DagHandle:
+        if self._handle is None:
+            raise InvalidArgument(
+                f"the DAG {self.name} does not exist yet", hint="It is made when its block ends."
+            )
+        return self._handle
+
+    @property
+    def id(self) -> UUID:
+        return self.handle.id
+
+    @property
+    def created(self) -> bool:
+        """False when there was one with this key."""
+        return self.handle.created
+
+    async def wait(self, timeout: float | None = None) -> DagState:
+        """Wait until it has ended, and say how."""
+        return await self.handle.wait(timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, failed: object, *_: object) -> None:
+        if failed is None:
+            self._made(await self._create())
+
+    def __enter__(self) -> Self:
+        if self._conn is None or not is_sync(self._conn):
+            raise InvalidArgument(
+                "a plain `with` needs a plain connection",
+                hint="Use `async with app.dag(…)`, or give conn=psycopg.connect(…)",
+                argument="conn",
+            )
+        return self
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        if failed is None:
+            assert self._conn is not None
+            assert is_sync(self._conn)
+            self._made(create_here(self._conn, self._text()))
+
+    async def _create(self) -> CreatedDag:
+        if self._conn is None:
+            return await (await self._app.gateway()).create_dag(self._text())
+        if is_sync(self._conn):
+            return create_here(self._conn, self._text())
+        return await create_there(cast("Any", self._conn), self._text())
+
+    def _text(self) -> bytes:
+        if not self._tasks:
+            raise InvalidArgument(
+                f"the DAG {self.name} has no tasks", hint="Add one in the block: dag.add(…)"
+            )
+        return encode({**self._document, "tasks": self._tasks}, name="dag")
+
+    def _made(self, made: CreatedDag) -> None:
+        self._handle = DagHandle(self._app, made.id, created=made.created)
+        for node, task_id in zip(self._nodes.values(), made.ids, strict=True):
+            node.handle = Handle(self._app, task_id, created=made.created)
+
+    def _name_of(self, source: Source) -> str:
+        if isinstance(source, Node):
+            if source.dag is not self:
+                raise InvalidArgument(
+                    f"{source.name} belongs to another DAG",
+                    hint="Once that is made, wait for its task by id: after=[node.id]",
+                )
+            return source.name
+        return id_of(source)
+
+
+class DagMaker:
+    """What an application can do with DAGs."""
+
+    def dag(
+        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]
+    ) -> Dag:
+        """Build a DAG in a block; with `conn` it is there exactly if the caller commits."""
+        return Dag(cast("Treadle", self), name, options, conn)
+
+    async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
+        """Open a DAG to add tasks over time; the same key opens the same one."""
+        app = cast("Treadle", self)
+        document = dag_json(name, options)
+        return OpenDag(app, await (await app.gateway()).open_dag(document.pop("name"), document))
+
+
+def dag_json(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A DAG without its tasks as SQL takes it. It always has a key, so that it can be repeated."""
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(given.get("budget_usd"), Decimal):
+        given["budget_usd"] = float(given["budget_usd"])
+    return {"key": f"dag-{uuid4()}", **given, "name": name}

@@ -1,0 +1,129 @@
+"""The calls about DAGs, on our connections and on a caller's own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import anyio
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import tuple_row
+
+from treadle.db.calls import Caller, RawJson, Row
+from treadle.db.translate import translated
+from treadle.errors import InvalidArgument, Unavailable
+from treadle.jsontext import encode
+from treadle.models import DagState, Enqueued
+
+CREATE = "select dag_id, created, ids from treadle.create_dag(%b)"
+OPEN = "select treadle.open_dag(%b, %b)"
+ADD = "select id, created from treadle.add_tasks(%b, %b)"
+PAUSES_S = (0.05, 0.5)
+
+
+class CreatedDag(NamedTuple):
+    """A DAG that was made, or the one that already had its key; ids in the order of its tasks."""
+
+    id: UUID
+    created: bool
+    ids: list[UUID]
+
+
+class DagCalls(Caller):
+    """DAGs: made, filled, started, cancelled, retried."""
+
+    async def create_dag(self, document: bytes) -> CreatedDag:
+        """Make a whole DAG; with a key in it, a connection lost on the way is tried again."""
+        for pause in (*PAUSES_S, None):
+            try:
+                rows = await self._call(CREATE, RawJson(document))
+                return _created(rows[0])
+            except Unavailable as error:
+                if pause is None or not isinstance(error.__cause__, psycopg.Error):
+                    raise
+            await anyio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def read_dag(self, dag_id: UUID) -> DagState:
+        rows = await self._call("select * from treadle.read_dag(%b)", dag_id)
+        return DagState(*rows[0])
+
+    async def dag_status(self, dag_id: UUID) -> str:
+        rows = await self._call("select treadle.dag_status(%b)", dag_id)
+        return str(rows[0][0])
+
+    async def open_dag(self, name: str, options: Mapping[str, Any]) -> UUID:
+        rows = await self._call(OPEN, name, RawJson(encode(options, name="options")))
+        made: UUID = rows[0][0]
+        return made
+
+    async def hold_dag(
+        self, name: str, options: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]
+    ) -> CreatedDag:
+        """Open a DAG and fill it, both or nothing; it waits to be started."""
+        given = RawJson(encode(options, name="options"))
+        described = RawJson(encode(tasks, name="tasks"))
+        with translated():
+            async with self._pool.connection() as conn, conn.transaction():
+                cursor = await conn.execute(OPEN, (name, given), binary=True)
+                [(dag_id,)] = await cursor.fetchall()
+                cursor = await conn.execute(ADD, (dag_id, described), binary=True)
+                added = [Enqueued(*row) for row in await cursor.fetchall()]
+        return CreatedDag(dag_id, any(each.created for each in added), [each.id for each in added])
+
+    async def add_tasks(self, dag_id: UUID, tasks: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+        rows = await self._call(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
+        return [Enqueued(*row) for row in rows]
+
+    async def add_dependency(
+        self, task_id: UUID, depends_on: UUID, *, optional: bool = False
+    ) -> bool:
+        rows = await self._call(
+            "select treadle.add_dependency(%b, %b, %b)", task_id, depends_on, optional
+        )
+        return bool(rows[0][0])
+
+    async def start_dag(self, dag_id: UUID) -> int:
+        rows = await self._call("select treadle.start_dag(%b)", dag_id)
+        return int(rows[0][0])
+
+    async def cancel_dag(
+        self, dag_id: UUID, reason: str | None = None, actor: str | None = None
+    ) -> int:
+        rows = await self._call("select treadle.cancel_dag(%b, %b, %b)", dag_id, reason, actor)
+        return int(rows[0][0])
+
+    async def retry_dag(
+        self, dag_id: UUID, note: str | None = None, actor: str | None = None
+    ) -> int:
+        rows = await self._call("select treadle.retry_dag(%b, %b, %b)", dag_id, actor, note)
+        return int(rows[0][0])
+
+
+def create_here(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
+    """Make a DAG on a plain connection: it is there exactly if the caller commits."""
+    with translated(), conn.cursor(row_factory=tuple_row) as cursor:
+        cursor.execute(CREATE, [RawJson(document)])
+        [row] = cursor.fetchall()
+        return _created(row)
+
+
+async def create_there(conn: AsyncConnection[Any], document: bytes) -> CreatedDag:
+    """Make a DAG on an async connection."""
+    with translated():
+        async with conn.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(CREATE, [RawJson(document)])
+            [row] = await cursor.fetchall()
+            return _created(row)
+
+
+def _created(row: Row) -> CreatedDag:
+    made = CreatedDag(*row)
+    if None in made.ids:
+        raise InvalidArgument(
+            f"the key belongs to DAG {made.id}, which has other tasks",
+            hint="Another DAG needs another key.",
+            argument="key",
+            dag_id=str(made.id),
+        )
+    return made

@@ -1,0 +1,259 @@
+"""Steps: what a task pays for once. And what it spends, and how it sleeps."""
+
+import inspect
+import math
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import structlog
+
+from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
+from treadle.jsontext import encode_safely
+from treadle.models import Step
+from treadle.worker.inputs import Input, of_call, of_key
+from treadle.worker.journal import Inside, Journal, Reason, inside
+from treadle.worker.names import MAX_BYTES, check_step_name, fit
+
+log = structlog.get_logger(__name__)
+MAX_STEP_BYTES = 16 * 1024 * 1024
+# What SQL takes: a step must not be refused for what it says of its cost.
+MAX_USD, MAX_TOKENS = 1_000_000, 999_999_999_999
+
+
+class Steps:
+    """Runs steps for one attempt: each name once, whatever calls it and however often."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._running: dict[str, anyio.Event] = {}
+        self._clock: tuple[datetime, float] | None = None
+
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        step_key: Any,
+    ) -> Any:
+        """The kept result of a step; calls `fn` only when there is none."""
+        check_step_name(name)
+        _check_function(name, fn)
+        given = of_call(args, kwargs) if step_key is ... else of_key(step_key)
+        self._check_nesting(name)
+        while name not in self._journal.steps:
+            first = self._running.get(name)
+            if first is None:
+                await self._run(name, partial(fn, *args, **kwargs), given)
+            else:
+                await first.wait()
+        self._journal.check()
+        known = self._journal.steps[name]
+        _compare(known, given)
+        # A handler that changes what it was given must not change what the next one is given.
+        return deepcopy(known.output)
+
+    async def _run(self, name: str, call: Callable[[], Any], given: Input) -> None:
+        journal = self._journal
+        self._running[name] = anyio.Event()
+        try:
+            async with journal.busy():
+                started = time.monotonic()
+                current = Inside(journal, name, journal.current())
+                try:
+                    try:
+                        output = _encoded(name, await _result(call, current))
+                    finally:
+                        current.over = True
+                    await self._save(current, output, given, started)
+                except BaseException:
+                    await self._settle_failed(current)
+                    raise
+        finally:
+            self._running.pop(name).set()
+
+    async def _save(self, step: Inside, output: bytes, given: Input, started: float) -> None:
+        journal, claim = self._journal, self._journal.claim
+        step.calls = _numbered(step)
+        try:
+            kept, _ = await journal.call(
+                lambda: journal.gateway.save_step(
+                    claim.id,
+                    claim.token,
+                    step.name,
+                    output,
+                    input_hash=given.hash,
+                    shown=given.shown,
+                    took_s=time.monotonic() - started,
+                    calls=step.calls,
+                )
+            )
+        except InvalidArgument as error:
+            raise type(error)(
+                f"the result of step {step.name} cannot be stored: {error}",
+                hint=error.hint,
+                **{**error.detail, "step": step.name},
+            ) from error
+        journal.keep(
+            step.name,
+            "step",
+            kept,
+            cost_usd=sum(call["usd"] for call in step.calls),
+            input_hash=given.hash,
+            input=given.shown,
+        )
+
+    async def _settle_failed(self, step: Inside) -> None:
+        """A step that failed has spent what it spent; when it is run again it will spend more."""
+        calls = [{**call, "call_id": call["call_id"] or str(uuid4())} for call in step.calls]
+        if not calls:
+            return
+        claim = self._journal.claim
+        try:
+            with anyio.move_on_after(5, shield=True):
+                await self._journal.gateway.record_spend(claim.id, claim.token, calls)
+        except TreadleError as error:
+            log.warning("spend.not_recorded", task_id=str(claim.id), error=str(error), calls=calls)
+
+    async def spend(
+        self,
+        usd: Any,
+        model: str | None,
+        input_tokens: int,
+        output_tokens: int,
+        call_id: str | None,
+    ) -> None:
+        """Count what was paid: with the step that it was paid in, else at once."""
+        call = {
+            "call_id": _short("call_id", call_id),
+            "usd": _amount("usd", float(usd), MAX_USD),
+            "model": _short("model", model),
+            "input_tokens": _amount("input_tokens", int(input_tokens), MAX_TOKENS),
+            "output_tokens": _amount("output_tokens", int(output_tokens), MAX_TOKENS),
+        }
+        current = self._journal.current()
+        if current is not None:
+            current.calls.append(call)
+            return
+        call["call_id"] = call_id or str(uuid4())
+        journal, claim = self._journal, self._journal.claim
+        async with journal.busy():
+            await journal.call(lambda: journal.gateway.record_spend(claim.id, claim.token, [call]))
+
+    async def sleep(self, duration: float | timedelta, name: str | None) -> None:
+        """Give up the claim for a while; the time is kept, and counted by the database."""
+        journal, claim = self._journal, self._journal.claim
+        journal.forbid_in_step("sleep")
+        seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+        if not math.isfinite(seconds):
+            raise InvalidArgument(f"cannot sleep for {seconds} seconds", argument="seconds")
+        kept = journal.name("sleep", name or f"{seconds:g}s")
+        if kept not in journal.steps:
+            async with journal.busy():
+                output = await journal.call(
+                    lambda: journal.gateway.save_sleep(claim.id, claim.token, kept, seconds)
+                )
+                journal.keep(kept, "sleep", output)
+        until = datetime.fromisoformat(journal.steps[kept].output["until"])
+        if await self._now() < until:
+            await journal.suspend(Reason(until=until))
+        journal.check()
+
+    async def _now(self) -> datetime:
+        """The database's clock, asked once."""
+        if self._clock is None:
+            async with self._journal.busy():
+                self._clock = await self._journal.call(self._journal.gateway.now), time.monotonic()
+        moment, asked = self._clock
+        return moment + timedelta(seconds=time.monotonic() - asked)
+
+    def _check_nesting(self, name: str) -> None:
+        current = self._journal.current()
+        while current is not None:
+            if current.name == name:
+                raise InvalidArgument(
+                    f"step {name} calls itself", hint="Give the inner step its own name."
+                )
+            current = current.outer
+
+
+async def _result(call: Callable[[], Any], step: Inside) -> Any:
+    """Run the function: on the loop when it is async, else in a thread of its own."""
+    token = inside.set(step)
+    try:
+        if _is_async(call):
+            return await call()
+        found = await anyio.to_thread.run_sync(
+            call, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
+        return await found if inspect.isawaitable(found) else found
+    finally:
+        inside.reset(token)
+
+
+def _is_async(call: Any) -> bool:
+    while isinstance(call, partial):
+        call = call.func
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
+        getattr(call, "__call__", None)  # noqa: B004
+    )
+
+
+def _check_function(name: str, fn: object) -> None:
+    if callable(fn):
+        return
+    if inspect.iscoroutine(fn):
+        fn.close()
+    raise InvalidArgument(
+        f"step {name} needs a function, not {type(fn).__name__}",
+        hint=f"Pass the function and its arguments: ctx.step({name!r}, fetch, url)",
+        argument="fn",
+    )
+
+
+def _encoded(name: str, result: object) -> bytes:
+    """The result as JSON; mended rather than refused, for it was paid for."""
+    output = encode_safely(result)
+    if len(output) > MAX_STEP_BYTES:
+        raise TooLarge(
+            f"the result of step {name} has {len(output)} bytes, {MAX_STEP_BYTES} are allowed",
+            hint="Store the data elsewhere and return a reference.",
+            step=name,
+        )
+    return output
+
+
+def _compare(known: Step, given: Input) -> None:
+    if known.input_hash is None or given.hash is None or known.input_hash == given.hash:
+        return
+    raise StepConflict(
+        f"step {known.name} was saved for ({known.input}) and is now called with ({given.shown})",
+        hint="Give the other call its own name, or say what counts with step_key=.",
+        step=known.name,
+    )
+
+
+def _numbered(step: Inside) -> list[dict[str, Any]]:
+    """The calls of a step; a repeat of the step after a crash counts them once."""
+    return [
+        {**call, "call_id": call["call_id"] or fit(f"{step.name}:{number}")}
+        for number, call in enumerate(step.calls, start=1)
+    ]
+
+
+def _amount(name: str, value: float, most: int) -> float:
+    if not 0 <= value <= most:
+        raise InvalidArgument(f"{name} is {value}, not 0 to {most}", argument=name)
+    return value
+
+
+def _short(name: str, text: str | None) -> str | None:
+    if text is not None and not 0 < len(text.encode()) <= MAX_BYTES:
+        raise InvalidArgument(f"{name} has 1 to {MAX_BYTES} bytes", argument=name)
+    return text

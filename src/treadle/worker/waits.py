@@ -1,0 +1,178 @@
+"""Waits: questions to people, approvals, and events from elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypedDict
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from treadle.errors import InvalidArgument, WaitExpired
+from treadle.jsontext import encode
+from treadle.models import Answer
+from treadle.worker.journal import Journal, Reason
+
+OnExpiry = Literal["fail", "deny", "default", "escalate"]
+
+
+class Expiry(TypedDict, total=False):
+    """How long to wait, and what then: fail, deny, the default, or go on waiting and tell."""
+
+    expires: float | timedelta | None
+    on_expiry: OnExpiry
+    default: Any
+
+
+class AskOptions(Expiry, total=False):
+    """What can be said of a question besides its text."""
+
+    options: Sequence[str] | None
+    schema: Mapping[str, Any] | type[BaseModel] | None
+    approvers: int | None
+    context: Any
+    name: str | None
+
+
+class EventOptions(Expiry, total=False):
+    """What can be said of an event besides its name."""
+
+    key: str
+    name: str | None
+
+
+class Question:
+    """A question that is open: go on with other work, then wait for its answer."""
+
+    def __init__(
+        self, waits: "Waits", name: str, wait: dict[str, Any], model: type[BaseModel] | None
+    ) -> None:
+        self._waits = waits
+        self._wait = wait
+        self._model = model
+        self.name = name
+        self.id: UUID | None = None
+
+    def __repr__(self) -> str:
+        return f"<Question {self.name}>"
+
+    async def answer(self) -> Answer:
+        """The answer; the task gives up its claim until there is one."""
+        answer = await self._waits.answer(self.name, self._wait)
+        return _modelled(answer, self._model, self.name)
+
+    async def open(self) -> None:
+        """Let people see it."""
+        self.id = await self._waits.open(self.name, self._wait)
+
+
+class Waits:
+    """Opens waits for one attempt, and suspends the task on them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def question(self, question: str, options: AskOptions) -> Question:
+        """A question that nobody can see yet."""
+        self._journal.forbid_in_step("ask")
+        if not question.strip():
+            raise InvalidArgument("a question needs a text", argument="question")
+        schema, model = options.get("schema"), None
+        if isinstance(schema, type):
+            model, schema = schema, schema.model_json_schema()
+        wait = {
+            "question": question,
+            "context": options.get("context"),
+            "options": options.get("options"),
+            "schema": schema,
+            "approvers": options.get("approvers"),
+            **_expiry(options),
+        }
+        name = self._journal.name("ask", options.get("name") or question)
+        return Question(self, name, _given(wait), model)
+
+    async def event(self, event: str, options: EventOptions) -> Any:
+        """The payload of an event; the task gives up its claim until it has come."""
+        self._journal.forbid_in_step("wait")
+        key = options.get("key", "")
+        wait = _given({"event": event, "key": key, **_expiry(options)})
+        text = options.get("name") or (f"{event} {key}" if key else event)
+        return (await self.answer(self._journal.name("event", text), wait)).value
+
+    async def open(self, name: str, wait: dict[str, Any]) -> UUID | None:
+        """Open a wait unless it has ended; its id, or None when the answer is known."""
+        journal, claim = self._journal, self._journal.claim
+        if name in journal.steps:
+            journal.check()
+            return None
+        text = encode(wait, name="wait")
+        async with journal.busy():
+            found = await journal.call(
+                lambda: journal.gateway.open_wait(claim.id, claim.token, name, text)
+            )
+            if found.answer is not None:
+                journal.keep(name, "wait", found.answer)
+                return None
+            return found.id
+
+    async def answer(self, name: str, wait: dict[str, Any]) -> Answer:
+        """The answer to a wait; without one the task is suspended."""
+        self._journal.forbid_in_step("wait")
+        wait_id = await self.open(name, wait)
+        if wait_id is not None:
+            await self._journal.suspend(Reason(waits=[wait_id]))
+        answer = _answer(self._journal.steps[name].output)
+        if answer.status == "expired":
+            raise WaitExpired(
+                f"nobody answered in time: {wait.get('question') or wait['event']}",
+                hint="Wait longer, or say what then: on_expiry='default', default=…",
+                wait=name,
+            )
+        return answer
+
+
+def _answer(document: Mapping[str, Any]) -> Answer:
+    return Answer(
+        value=document.get("value"),
+        by=document.get("by"),
+        note=document.get("note"),
+        at=datetime.fromisoformat(document["at"]),
+        status=document["status"],
+    )
+
+
+def _modelled(answer: Answer, model: type[BaseModel] | None, name: str) -> Answer:
+    """The answer with its value as the model that the question asked for."""
+    if model is None:
+        return answer
+    try:
+        value = model.model_validate(answer.value)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        words = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)
+        raise InvalidArgument(
+            f"the answer to {name} is no {model.__name__}: {words}", wait=name
+        ) from None
+    return Answer(value, answer.by, answer.note, answer.at, answer.status)
+
+
+def _expiry(options: Expiry) -> dict[str, Any]:
+    expires = options.get("expires")
+    on_expiry = options.get("on_expiry", "fail")
+    if (on_expiry == "default") != (options.get("default", ...) is not ...):
+        raise InvalidArgument(
+            "on_expiry='default' and default= go together",
+            hint="Give both, or neither.",
+            argument="default",
+        )
+    found: dict[str, Any] = {
+        "on_expiry": on_expiry,
+        "expires_s": expires.total_seconds() if isinstance(expires, timedelta) else expires,
+    }
+    if on_expiry == "default":
+        found["default"] = options["default"]
+    return found
+
+
+def _given(wait: dict[str, Any]) -> dict[str, Any]:
+    """Without what was not said; a default may be null."""
+    return {name: value for name, value in wait.items() if value is not None or name == "default"}
