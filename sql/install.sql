@@ -207,6 +207,7 @@ set local check_function_bodies = off;
 \ir functions/waits/expire_waits.sql
 \ir functions/waits/expiry_of.sql
 \ir functions/waits/find_wait.sql
+\ir functions/waits/forget_expired.sql
 \ir functions/waits/keyword_fits.sql
 \ir functions/waits/known_wait.sql
 \ir functions/waits/lock_waiting.sql
@@ -239,6 +240,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('52ed47343ca16d043d5898701f04d470e165a9569d88f12d28db5114827a67fa');
+values ('9b25598962bb6a0adb9b2d6df6af0e5b632b7701f012669e362b60a47ecea24b');
 
 commit;

@@ -906,7 +906,7 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 5c351283120ca0dad6f3518f14aad8c6a0011a3e52dbe7c294e77020a0bbffd5
+  as sha256 f77cb3bbe3c77aa7d76f4aa5f99ed4fc2bf0babb78bcabad54fc6a4d034f9543
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -1599,6 +1599,15 @@ create function treadle.find_wait(p_wait uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.forget_expired(p_task uuid)
+create function treadle.forget_expired(p_task uuid)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 999282f20d4d58feda2987c9bfd2905834a94f942c9bf8fc5b6e7b07a8119c46
+  owner treadle_owner
+  with a comment
+
 -- function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
 create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
   returns jsonb
@@ -2282,7 +2291,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 0659613bdc007c9c47ac20d286542019866a22e42745d0a1480d814f7dbd89cd
+  as sha256 8df31430ba5344dbe23777f1ba67527d1bee298951bd33f78ed07a7dec71c9a2
   owner treadle_owner
   with a comment
 

@@ -90,7 +90,41 @@ where
   or (
     tasks.status = 'pending' and tasks.blocked_count = 0
     and tasks.run_at < clock_timestamp() - interval '15 seconds'
-  );
+  )
+union all
+select
+  'it depends on ' || coalesce(dead.name, dead.id::text) || ', which gave up: ' || coalesce(
+    dead.failure_reason, dead.failure_class
+  ),
+  'pending',
+  min(tasks.queue),
+  min(tasks.type),
+  count(*),
+  dead.completed_at,
+  (array_agg(tasks.id order by tasks.id))[1]
+from treadle.dead_letters
+inner join treadle.tasks as dead on dead_letters.task_id = dead.id
+inner join treadle.dependencies on dead.id = dependencies.depends_on
+inner join treadle.tasks on dependencies.task_id = tasks.id
+where
+  dead_letters.resolution is null
+  and dependencies.met_at is null
+  and tasks.completed_at is null
+group by dead.id
+union all
+select
+  'its question expired at ' || to_char(waits.expires_at, 'YYYY-MM-DD HH24:MI:SS')
+  || ' and no promoter noticed',
+  tasks.status,
+  tasks.queue,
+  tasks.type,
+  1,
+  waits.expires_at,
+  tasks.id
+from treadle.waits
+inner join treadle.tasks on waits.task_id = tasks.id
+where
+  waits.status = 'open' and waits.expires_at < clock_timestamp() - interval '15 seconds';
 
 comment on view treadle.stuck is
 'Tasks that should move and do not, with the reason; ready ones are grouped by lane.';

@@ -129,7 +129,7 @@ class ExpiredWait:
 class OpenedWait:
     """A wait as a task finds it: `answer` is there once it has ended."""
 
-    id: UUID
+    id: UUID | None
     status: str
     answer: dict[str, Any] | None
 

@@ -1,4 +1,4 @@
-"""A DAG built piece by piece: held until it starts, grown while it runs, closed when it has ended."""
+"""A DAG built piece by piece: held until it starts, grown while it runs, closed at its end."""
 
 from uuid import uuid4
 
@@ -71,6 +71,14 @@ def test_nothing_is_added_to_a_dag_that_has_ended(driver: Driver) -> None:
         add(graph, node("b"))
 
 
+def test_a_build_that_is_repeated_after_the_end_finds_its_tasks(driver: Driver) -> None:
+    graph = shaped(driver, {"a": []})
+    graph.complete("a")
+
+    with unchanged(driver):
+        assert add(graph, node("a")) == graph["a"]
+
+
 def test_an_empty_dag_cannot_start(driver: Driver) -> None:
     graph = opened(driver)
 
@@ -90,7 +98,7 @@ def test_an_open_dag_can_be_cancelled(driver: Driver) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "add_task(%s, '{\"type\": \"code\"}')",
+        'add_task(%s, \'{"type": "code"}\')',
         "start_dag(%s)",
         "cancel_dag(%s)",
         "retry_dag(%s)",
@@ -143,7 +151,8 @@ def test_a_plain_insert_into_a_dag_is_counted(driver: Driver) -> None:
 def test_a_plain_insert_into_an_open_dag_is_held(driver: Driver) -> None:
     graph = opened(driver)
 
-    driver.rows("insert into treadle.tasks (type, dag_id, name) values ('code', %s, 'x')", graph.id)
+    insert = "insert into treadle.tasks (type, dag_id, name) values ('code', %s, 'x')"
+    driver.rows(insert, graph.id)
 
     assert graph.states() == {"x": "created"}
 

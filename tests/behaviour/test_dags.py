@@ -5,8 +5,7 @@ from uuid import uuid4
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.behaviour import graphs
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Driver, Record
 from tests.behaviour.expect import refused, unchanged
 from tests.behaviour.graphs import create, node, shaped
 
@@ -71,9 +70,7 @@ def test_tasks_without_a_name_are_named_after_their_type(driver: Driver) -> None
 
 def test_defaults_hold_for_tasks_that_do_not_say_otherwise(driver: Driver) -> None:
     tasks = [{"name": "a"}, {"name": "b", "type": "test", "priority": 3}]
-    graph = create(
-        driver, [{"type": "code", **task} for task in tasks], defaults={"priority": 7}
-    )
+    graph = create(driver, [{"type": "code", **task} for task in tasks], defaults={"priority": 7})
 
     assert driver.task(graph["a"])["priority"] == 7
     assert driver.task(graph["b"])["priority"] == 3
@@ -161,7 +158,7 @@ def test_progress_is_an_event_each_tenth_of_the_way(driver: Driver) -> None:
     ],
 )
 def test_bad_tasks_are_refused_and_change_nothing(
-    driver: Driver, tasks: list[graphs.Record], sqlstate: str, words: str
+    driver: Driver, tasks: list[Record], sqlstate: str, words: str
 ) -> None:
     with unchanged(driver), refused(sqlstate, words):
         create(driver, tasks)
@@ -180,7 +177,7 @@ def test_bad_tasks_are_refused_and_change_nothing(
         {"tasks": None},
     ],
 )
-def test_bad_settings_of_a_dag_are_refused(driver: Driver, options: graphs.Record) -> None:
+def test_bad_settings_of_a_dag_are_refused(driver: Driver, options: Record) -> None:
     dag = {"name": "dag", "tasks": [node("a")], **options}
 
     with unchanged(driver), refused("TR001"):

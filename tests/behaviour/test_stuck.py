@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.behaviour.driver import Driver
+from tests.behaviour.graphs import shaped
 
 
 def reasons(driver: Driver) -> list[str]:
@@ -121,3 +122,28 @@ def test_tasks_that_wait_for_the_same_thing_are_one_row_with_an_example(driver: 
     assert (row["tasks"], row["queue"], row["type"]) == (5, "default", "code")
     assert (row["status"], row["example_id"]) == ("ready", made[0].id)
     assert row["since"] == driver.task(made[0].id)["created_at"]
+
+
+def test_what_depends_on_a_dead_letter_is_stuck_until_somebody_decides(driver: Driver) -> None:
+    graph = shaped(driver, {"a": [], "b": ["a"], "c": ["a"]})
+    graph.give_up("a")
+
+    [row] = driver.records("select * from treadle.stuck")
+
+    assert (row["reason"], row["tasks"]) == ("it depends on a, which gave up: boom", 2)
+    driver.retry(graph["a"], "cancel")
+    assert reasons(driver) == []
+
+
+def test_a_question_that_expired_is_stuck_while_no_promoter_runs(driver: Driver) -> None:
+    driver.enqueue()
+    claim = driver.claim_one("a")
+    opened = "select treadle.open_wait(%s, %s, 'q', '{\"question\": \"?\", \"expires_s\": 60}')"
+    driver.rows(opened, claim.id, claim.token)
+    driver.rows("update treadle.waits set expires_at = clock_timestamp() - interval '16 s'")
+
+    [reason] = reasons(driver)
+
+    assert reason.endswith(" and no promoter noticed")
+    driver.rows("select treadle.expire_waits()")
+    assert reasons(driver) == []

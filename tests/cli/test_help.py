@@ -47,6 +47,7 @@ def test_the_commands_that_were_asked_for_are_there() -> None:
         "demo", "dev", "worker", "reaper", "promoter", "doctor",
         "db migrate", "db status", "db verify", "db sql",
         "tasks list", "tasks show", "tasks enqueue", "tasks cancel", "tasks retry", "tasks wait",
+        "tasks fork", "waits", "answer", "emit",
         "dead list", "dead show", "dead retry", "dead cancel", "dead modify",
         "agents list", "agents drain", "agents activate", "agents offline",
         "queues list", "queues pause", "queues resume", "queues define", "queues stuck",

@@ -88,8 +88,8 @@ def treadle(*arguments: str, **extra: str) -> Result:
     return Result(process.returncode, out, err)
 
 
-def on_terminal(*arguments: str, **extra: str) -> str:
-    """What treadle prints on a terminal, escape codes included."""
+def on_terminal(*arguments: str, typed: str = "", **extra: str) -> str:
+    """What treadle prints on a terminal, escape codes included; `typed` is what a person types."""
     ours, theirs = pty.openpty()
     variables = {"TERM": "xterm-256color", "COLUMNS": "160", **extra}
     process = subprocess.Popen(
@@ -97,6 +97,7 @@ def on_terminal(*arguments: str, **extra: str) -> str:
         env=environment(variables),
     )  # fmt: skip
     os.close(theirs)
+    os.write(ours, typed.encode())
     chunks = []
     try:
         while chunk := _read(ours):
@@ -131,6 +132,23 @@ def claim(conn: Conn, agent: str = "a1") -> tuple[UUID, UUID]:
     found = conn.execute("select id, claim_token from treadle.claim_tasks(%s)", (agent,)).fetchone()
     assert found is not None
     return found[0], found[1]
+
+
+def ask(conn: Conn, name: str = "ask", **wait: Any) -> tuple[str, str]:
+    """A task that waits, and the id of its wait."""
+    task = enqueue(conn)
+    _, token = claim(conn)
+    wait = wait if "event" in wait else {"question": "Ship it?", **wait}
+    found = conn.execute(
+        "select wait_id from treadle.open_wait(%s, %s, %s, %s)",
+        (task, token, name, json.dumps(wait)),
+    ).fetchone()
+    assert found is not None
+    conn.execute(
+        "select treadle.suspend_task(%s, %s, p_waits => array[%s]::uuid[])",
+        (task, token, found[0]),
+    )
+    return task, str(found[0])
 
 
 def complete(conn: Conn, output: object) -> str:

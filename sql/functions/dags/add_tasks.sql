@@ -28,7 +28,10 @@ begin
   -- In the order of locks: tasks, lanes, then the DAG.
   perform treadle.hold_references(p_tasks, p_dag, '{}');
   perform treadle.node_kinds(p_tasks, treadle.clock());
-  v_dag := treadle.grow_dag(p_dag, 0);
+  select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
+  if not found then
+    perform treadle.refuse_dag(p_dag);
+  end if;
   v_old := array(
     select
       (

@@ -65,6 +65,7 @@ begin
     last_token = null
   where tasks.id = p_task.id;
 
+  perform treadle.forget_expired(p_task.id) where p_task.durable;
   perform treadle.tally_dags(array[p_task.dag_id], array[p_task.status], array[null::text], p_now)
   where p_task.dag_id is not null;
   perform treadle.wake_queues(array[v_new.queue]);

@@ -177,8 +177,9 @@ class Context:
     ) -> list[Any]:
         """Create subtasks and give up the claim until all have ended; their outputs, in order.
 
-        A subtask that was cancelled or dead-lettered raises TaskFailed, or with `return_exceptions`
-        stands for its output.
+        One that gives up holds the task back until a person decides, and one that is cancelled
+        takes it along. With `return_exceptions` the task goes on after both, and a TaskFailed
+        stands for the output.
         """
         spawner = self._durable.spawner
         children = await spawner.spawn([as_call(call, {}) for call in calls], name)
