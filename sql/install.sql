@@ -240,6 +240,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('9b25598962bb6a0adb9b2d6df6af0e5b632b7701f012669e362b60a47ecea24b');
+values ('d9c08db60b6877694fafb610a1d5cf95f698beea41f0fa05a298cd53a7dc194a');
 
 commit;

@@ -1321,8 +1321,8 @@ create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_c
 create function treadle.dag_result(p_dag uuid)
   returns text
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
-  as sha256 5ccd28674a216b15858473fce49f55a8187d23b0304cd083f2bc18f5ca64acda
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 67e1fe5be4286b8b94a9cf162547a781740f301e5eee2e16f36f6c161fa61865
   owner treadle_owner
   with a comment
 

@@ -1,4 +1,6 @@
 -- dag_overview: how far each DAG is, what it cost, where it begins and ends.
+--
+-- Roots and leaves go by the edges inside the DAG; subtasks belong to the task that spawned them.
 
 create view treadle.dag_overview as
 select
@@ -36,13 +38,20 @@ left join lateral (
     count(*) filter (where tasks.status in ('created', 'pending', 'retrying')) as pending,
     count(*) filter (where tasks.status = 'blocked') as blocked,
     array_agg(tasks.id order by tasks.id) filter (
-      where not exists (
-        select from treadle.dependencies where dependencies.task_id = tasks.id
+      where tasks.parent_id is null and not exists (
+        select from treadle.dependencies
+        inner join treadle.tasks as other on dependencies.depends_on = other.id
+        where
+          dependencies.task_id = tasks.id
+          and other.dag_id = tasks.dag_id
+          and other.parent_id is distinct from tasks.id
       )
     ) as roots,
     array_agg(tasks.id order by tasks.id) filter (
-      where not exists (
-        select from treadle.dependencies where dependencies.depends_on = tasks.id
+      where tasks.parent_id is null and not exists (
+        select from treadle.dependencies
+        inner join treadle.tasks as other on dependencies.task_id = other.id
+        where dependencies.depends_on = tasks.id and other.dag_id = tasks.dag_id
       )
     ) as leaves,
     sum(tasks.cost_usd) as cost_usd,

@@ -12,9 +12,11 @@ select
   tasks.attempt,
   tasks.max_attempts,
   tasks.blocked_count,
-  edges.depends_on is null as is_root,
-  not exists (
-    select from treadle.dependencies where dependencies.depends_on = tasks.id
+  tasks.parent_id is null and not coalesce(edges.inside, false) as is_root,
+  tasks.parent_id is null and not exists (
+    select from treadle.dependencies
+    inner join treadle.tasks as other on dependencies.task_id = other.id
+    where dependencies.depends_on = tasks.id and other.dag_id = tasks.dag_id
   ) as is_leaf,
   coalesce(edges.depends_on, '[]') as depends_on,
   coalesce(tasks.agent_id, tasks.completed_by) as agent_id,
@@ -48,7 +50,10 @@ left join lateral (
         'met', dependencies.met_at is not null
       )
       order by dependencies.depends_on
-    ) as depends_on
+    ) as depends_on,
+    bool_or(
+      other.dag_id = tasks.dag_id and other.parent_id is distinct from tasks.id
+    ) as inside
   from treadle.dependencies
   left join treadle.tasks as other on dependencies.depends_on = other.id
   where dependencies.task_id = tasks.id

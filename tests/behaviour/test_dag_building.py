@@ -127,6 +127,7 @@ def test_a_task_that_runs_gets_no_dependency(driver: Driver) -> None:
         depend(driver, graph["b"], graph["a"])
 
 
+@pytest.mark.requirement("F3")
 def test_dependencies_may_cross_dags_and_tasks_without_one(driver: Driver) -> None:
     alone = driver.enqueue()
     first, second = shaped(driver, {"a": []}), shaped(driver, {"b": []})

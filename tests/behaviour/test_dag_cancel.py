@@ -146,3 +146,28 @@ def test_a_handler_that_cancels_its_task_takes_the_dependents_along(driver: Driv
 
     assert driver.state_of(graph["b"]) == "cancelled"
     assert graph.status == "cancelled"
+
+
+def test_who_depends_on_it_from_elsewhere_does_not_change_how_a_dag_ended(driver: Driver) -> None:
+    graph = shaped(driver, {"a": [], "b": []})
+    create(driver, [node("later", [str(graph["a"])])])
+    graph.complete("a")
+
+    driver.cancel(graph["b"])
+
+    assert graph.status == "completed"
+    [overview] = driver.records("select * from treadle.dag_overview where id = %s", graph.id)
+    assert overview["leaves"] == [graph["a"], graph["b"]]
+
+
+def test_what_a_subtask_came_to_does_not_complete_the_dag(driver: Driver) -> None:
+    graph = shaped(driver, {"a": []})
+    parent = graph.claim("a")
+    graph.ids["child"] = spawn(driver, parent, [node("child")])[0]
+    graph.complete("child")
+
+    driver.cancel(graph["a"])
+
+    assert graph.status == "cancelled"
+    [overview] = driver.records("select * from treadle.dag_overview where id = %s", graph.id)
+    assert (overview["roots"], overview["leaves"]) == ([graph["a"]], [graph["a"]])

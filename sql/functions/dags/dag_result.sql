@@ -1,6 +1,7 @@
 -- dag_result: how a DAG whose tasks have all ended has ended itself.
 --
--- Completed when a task that nobody depends on was completed: something came out at the end.
+-- Completed when a task was completed that none of the DAG depends on: something came out at the
+-- end. Subtasks do not count, they are part of the task that spawned them.
 --
 -- Concurrency: reads; the caller holds the DAG, and nothing in it moves any more.
 -- Lock order:  none.
@@ -13,6 +14,8 @@ stable
 set search_path = ''
 set jit = off
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
   select
     case
@@ -21,8 +24,11 @@ as $$
         where
           tasks.dag_id = p_dag
           and tasks.status = 'completed'
+          and tasks.parent_id is null
           and not exists (
-            select from treadle.dependencies where dependencies.depends_on = tasks.id
+            select from treadle.dependencies
+            inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
+            where dependencies.depends_on = tasks.id and dependent.dag_id = p_dag
           )
       )
         then 'completed'
