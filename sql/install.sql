@@ -97,7 +97,9 @@ set local check_function_bodies = off;
 \ir functions/dags/downstream_of.sql
 \ir functions/dags/edge_policy.sql
 \ir functions/dags/edge_verdict.sql
+\ir functions/dags/family_of.sql
 \ir functions/dags/grow_dag.sql
+\ir functions/dags/has_fallout.sql
 \ir functions/dags/hold_dependencies.sql
 \ir functions/dags/hold_references.sql
 \ir functions/dags/insert_nodes.sql
@@ -240,6 +242,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('d9c08db60b6877694fafb610a1d5cf95f698beea41f0fa05a298cd53a7dc194a');
+values ('8a968e5bc8a6d544e648bc0e655e01b20dd37685a6f4b5e172e786afba858c61');
 
 commit;

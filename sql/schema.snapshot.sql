@@ -1322,7 +1322,7 @@ create function treadle.dag_result(p_dag uuid)
   returns text
   language sql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 67e1fe5be4286b8b94a9cf162547a781740f301e5eee2e16f36f6c161fa61865
+  as sha256 9983757031cf0bd40e1e72951faca48659163fb365e0e64c6c5919cf4b5148cf
   owner treadle_owner
   with a comment
 
@@ -1581,6 +1581,15 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.family_of(p_ids uuid[])
+create function treadle.family_of(p_ids uuid[])
+  returns uuid[]
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+  owner treadle_owner
+  with a comment
+
 -- function treadle.find_step(p_task uuid, p_name text)
 create function treadle.find_step(p_task uuid, p_name text)
   returns integer
@@ -1634,6 +1643,15 @@ create function treadle.grow_dag(p_dag uuid, p_tasks integer)
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
+  owner treadle_owner
+  with a comment
+
+-- function treadle.has_fallout(p_ids uuid[])
+create function treadle.has_fallout(p_ids uuid[])
+  returns boolean
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 af246aa6c85b67ed17d7c36af395912736da7f6e0e5f9d51bbd442f1eddd5b27
   owner treadle_owner
   with a comment
 
@@ -1793,8 +1811,8 @@ create function treadle.lock_downstream(p_ids uuid[])
 create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 222313ce11612616e51b5dd4b5a4aa0b1da6b5f1cdb9e56f7b00aa582f4ac00c
+  set search_path=""
+  as sha256 4fe20a83a62df6a53df4835a63bec0dbe8dca45ca44d0feedaa03f67bbedb208
   owner treadle_owner
   with a comment
 
@@ -1803,7 +1821,7 @@ create function treadle.lock_family(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 52ad5462a639b06988930b53329a8df8555f6fcb27c5ac464a771aec5847297b
+  as sha256 f7eb8341d0fc8d4fde8e880f0be5ff474c45dbe4be211e2877c5cabe16f20720
   owner treadle_owner
   with a comment
 
@@ -1839,7 +1857,7 @@ create function treadle.lock_with_dependents(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 8cb448edeef35c86b0f26ce3f5864a267a45318bc779ef1edaafd80538733aab
+  as sha256 05c3a234763ea1976e251e97fc10db257576b1a3f0b701081c5581167bb8febd
   owner treadle_owner
   with a comment
 
@@ -2179,7 +2197,7 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
 create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb)
   returns numeric
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path="", jit=off, enable_seqscan=off
   as sha256 276f8cf176b6e5ad35032538e46dfd359d1517df00e7826af4f28b80f76ba947
   owner treadle_owner
   with a comment

@@ -51,7 +51,10 @@ left join lateral (
       where tasks.parent_id is null and not exists (
         select from treadle.dependencies
         inner join treadle.tasks as other on dependencies.task_id = other.id
-        where dependencies.depends_on = tasks.id and other.dag_id = tasks.dag_id
+        where
+          dependencies.depends_on = tasks.id
+          and other.dag_id = tasks.dag_id
+          and other.parent_id is null
       )
     ) as leaves,
     sum(tasks.cost_usd) as cost_usd,

@@ -16,7 +16,10 @@ select
   tasks.parent_id is null and not exists (
     select from treadle.dependencies
     inner join treadle.tasks as other on dependencies.task_id = other.id
-    where dependencies.depends_on = tasks.id and other.dag_id = tasks.dag_id
+    where
+      dependencies.depends_on = tasks.id
+      and other.dag_id = tasks.dag_id
+      and other.parent_id is null
   ) as is_leaf,
   coalesce(edges.depends_on, '[]') as depends_on,
   coalesce(tasks.agent_id, tasks.completed_by) as agent_id,

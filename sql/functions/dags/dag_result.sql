@@ -28,7 +28,10 @@ as $$
           and not exists (
             select from treadle.dependencies
             inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
-            where dependencies.depends_on = tasks.id and dependent.dag_id = p_dag
+            where
+              dependencies.depends_on = tasks.id
+              and dependent.dag_id = p_dag
+              and dependent.parent_id is null
           )
       )
         then 'completed'

@@ -1,9 +1,10 @@
 -- lock_fallout: before attempts fail, lock what falls should that be their end.
 --
--- Nothing to do for tasks whose dependents wait for a person, which is the default.
+-- Dependents that wait for a person, which is the default, are left alone.
 --
--- Concurrency: see lock_downstream.
--- Lock order:  tasks, by id.
+-- Concurrency: when such a dependent has come by the time the tasks are locked, it lets go and
+--              starts again.
+-- Lock order:  tasks, dags, each by id.
 -- Raises:      nothing.
 
 create or replace function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
@@ -11,20 +12,27 @@ returns void
 language plpgsql
 volatile
 set search_path = ''
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 begin
-  if p_cancels or exists (
-    select from treadle.dependencies
-    where
-      dependencies.depends_on = any (p_ids)
-      and dependencies.met_at is null
-      and dependencies.on_dead_letter <> 'wait'
-  ) then
-    perform treadle.lock_downstream(p_ids);
+  if not p_cancels and not treadle.has_fallout(p_ids) then
+    if not exists (
+      select from treadle.tasks
+      where tasks.id = any (p_ids) and num_nonnulls(tasks.dag_id, tasks.parent_id) > 0
+    ) then
+      return;
+    end if;
+    begin
+      perform treadle.lock_tasks(p_ids);
+      if treadle.has_fallout(p_ids) then
+        raise exception using errcode = 'TR999', message = 'a dependent was added';
+      end if;
+      return;
+    exception
+      when sqlstate 'TR999' then
+        null;
+    end;
   end if;
+  perform treadle.lock_downstream(p_ids);
 end;
 $$;
 

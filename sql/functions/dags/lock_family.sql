@@ -2,7 +2,8 @@
 --
 -- Returns what it has locked.
 --
--- Concurrency: reads, locks and reads again until nothing was added in between.
+-- Concurrency: when the family has grown by the time it is locked, it lets go and starts again with
+--              all of it, so that the order of locks holds.
 -- Lock order:  tasks, by id.
 -- Raises:      nothing.
 
@@ -13,21 +14,25 @@ volatile
 set search_path = ''
 as $$
 declare
-  v_family uuid[];
-  v_locked uuid[] := '{}';
+  v_family uuid[] := treadle.family_of(p_ids);
+  v_now    uuid[];
 begin
   loop
-    v_family := treadle.downstream_of(p_ids || treadle.dependents_of(p_ids));
-    v_family := p_ids || v_family || treadle.dependents_of(p_ids || v_family);
-    if not exists (
-      select family.id from unnest(v_family) as family (id)
-      except
-      select locked.id from unnest(v_locked) as locked (id)
-    ) then
-      return v_locked;
-    end if;
-    perform treadle.lock_tasks(v_family);
-    v_locked := v_family;
+    begin
+      perform treadle.lock_tasks(v_family);
+      v_now := treadle.family_of(p_ids);
+      if exists (
+        select grown.id from unnest(v_now) as grown (id)
+        except
+        select locked.id from unnest(v_family) as locked (id)
+      ) then
+        raise exception using errcode = 'TR999', message = 'a task was added';
+      end if;
+      return v_family;
+    exception
+      when sqlstate 'TR999' then
+        v_family := v_now;
+    end;
   end loop;
 end;
 $$;

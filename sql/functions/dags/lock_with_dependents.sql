@@ -1,8 +1,9 @@
 -- lock_with_dependents: lock tasks that are to end, and who waits for them, as one ordered set.
 --
--- Does nothing for tasks that nobody waits for: those are locked where they are updated.
+-- Tasks that nobody waits for, and that belong to no DAG and no parent, are locked where they are
+-- updated: they hardly ever get a dependent in between, and meet_edges locks it then.
 --
--- Concurrency: a dependent that is added meanwhile is locked later, by meet_edges.
+-- Concurrency: when a dependent has come by the time they are locked, it lets go and starts again.
 -- Lock order:  tasks, by id.
 -- Raises:      nothing.
 
@@ -12,13 +13,37 @@ language plpgsql
 volatile
 set search_path = ''
 as $$
+declare
+  v_next uuid[];
 begin
-  if exists (
+  if not exists (
+    select from treadle.tasks
+    -- Not as conditions that an index could serve: the ids are to be looked up.
+    where tasks.id = any (p_ids) and num_nonnulls(tasks.dag_id, tasks.parent_id) > 0
+  ) and not exists (
     select from treadle.dependencies
     where dependencies.depends_on = any (p_ids) and dependencies.met_at is null
   ) then
-    perform treadle.lock_tasks(p_ids || treadle.dependents_of(p_ids));
+    return;
   end if;
+
+  loop
+    v_next := treadle.dependents_of(p_ids);
+    begin
+      perform treadle.lock_tasks(p_ids || v_next);
+      if exists (
+        select grown.id from unnest(treadle.dependents_of(p_ids)) as grown (id)
+        except
+        select locked.id from unnest(v_next) as locked (id)
+      ) then
+        raise exception using errcode = 'TR999', message = 'a dependent was added';
+      end if;
+      return;
+    exception
+      when sqlstate 'TR999' then
+        null;
+    end;
+  end loop;
 end;
 $$;
 

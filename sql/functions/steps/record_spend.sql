@@ -14,6 +14,8 @@ language plpgsql
 volatile
 security definer
 set search_path = ''
+set jit = off
+set enable_seqscan = off
 as $$
 declare
   v_task treadle.tasks := treadle.hold_claim(p_id, p_token);
