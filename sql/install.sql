@@ -242,6 +242,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('8a968e5bc8a6d544e648bc0e655e01b20dd37685a6f4b5e172e786afba858c61');
+values ('41ba80cbbfb78798c9aa8270be2ef812b18ad5336d968ad7f6964ad3933e0815');
 
 commit;

@@ -1023,7 +1023,7 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 3e6b17bfc92c99c53a52bcda6edef001661936933072e797fb07fe23c3635928
+  as sha256 38391790ffaa65f9a444567050683290f8245b16871e77ba113d0c5191e25ece
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -25,12 +25,15 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
+  v_ids  uuid[];
   v_held treadle.tasks[];
 begin
   perform treadle.keep_durable();
+  -- Two statements: the rows are to be read as they are once they are locked.
+  v_ids := treadle.lock_downstream(p_ids);
   v_held := array(
     select tasks
-    from unnest(treadle.lock_downstream(p_ids)) as falling (id)
+    from unnest(v_ids) as falling (id)
     inner join treadle.tasks on falling.id = tasks.id
     where tasks.completed_at is null
     order by tasks.id
