@@ -96,6 +96,33 @@ def lifecycle(*, quick: Quick = False) -> None:
     lifecycle(n=5_000 if quick else 50_000)
 
 
+@app.command()
+def dags(
+    *,
+    sizes: Annotated[
+        str | None, typer.Option(help="Tasks of the small and of the large; 1000,10000.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="How often each DAG is made and finished; 3.")
+    ] = None,
+    quick: Quick = False,
+) -> None:
+    """Cost of large DAGs against small ones: to make, to finish, to complete one task."""
+    from bench.dags import dags
+
+    small, large = numbers(sizes or ("200,2000" if quick else "1000,10000"))
+    rounds = rounds or (1 if quick else 3)
+    dags(sizes=(small, large), rounds=rounds, repeats=200 if quick else 1_000)
+
+
+def numbers(words: str) -> tuple[int, int]:
+    try:
+        small, large = (int(word) for word in words.split(","))
+    except ValueError:
+        raise typer.BadParameter("two numbers with a comma, as in 1000,10000") from None
+    return small, large
+
+
 def chosen(names: str, everyone: bool) -> list[str]:
     return list(catalogue()) if everyone else [name for name in names.split(",") if name]
 

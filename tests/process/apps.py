@@ -11,8 +11,8 @@ import time
 import anyio
 
 from treadle import ClaimLost, Context, Treadle
+from treadle.options import RetryPolicy
 from treadle.settings import Settings
-from treadle.tasks import RetryPolicy
 
 EFFECTS = """
     create table effects (
@@ -88,6 +88,30 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
         if ctx.attempt == 1:
             raise ValueError("not at first")
         return ctx.agent
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def confer(ctx: Context) -> list[str | None]:
+        """Ask a person between two steps."""
+        await ctx.step("before", note, ctx, "before")
+        answer = await ctx.ask("Go on?", options=["yes", "no"])
+        await ctx.step("after", note, ctx, "after")
+        return [answer.value, answer.by]
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def ponder(ctx: Context, naps: list[float]) -> str | None:
+        """Ask a person, nap, and only then wait for the answer."""
+        question = await ctx.ask_later("Go on?", options=["yes", "no"])
+        await note(ctx, "asked")
+        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        return (await question.answer()).by
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def delegate(ctx: Context, naps: list[list[float]]) -> list[str]:
+        """Let others nap between two steps; who they were."""
+        await ctx.step("before", note, ctx, "before")
+        agents = await ctx.spawn_and_wait([nap.call(naps=each) for each in naps])
+        await ctx.step("after", note, ctx, "after")
+        return agents
 
     @app.task()
     def chatter(text: str) -> None:
