@@ -242,6 +242,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('41ba80cbbfb78798c9aa8270be2ef812b18ad5336d968ad7f6964ad3933e0815');
+values ('d657201c192d2690bc9d9e022ac16bbff031fdfd9c3105894e9c6946884e6444');
 
 commit;

@@ -1222,8 +1222,8 @@ create function treadle.check_wait_types(p_given jsonb)
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 efbd936cad4a84cc011b7a4a4a432a7e2ea01e923ee74c3d47ae93a364599171
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 09aae8e05ce3fa7d542583e71c89f93a1faa46528fe3b2376553b81d90a8a6b5
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1281,8 +1281,8 @@ create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DE
 create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[] DEFAULT NULL::jsonb[], p_run_ms integer[] DEFAULT NULL::integer[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 970d2011be96b33e953cbb56e24debac65051867e8fccab36737d894d6205a84
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 718f9c035dd75163d22397cdcab15be3b8d584007a85eea26ce4e19f06cfaae5
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1322,7 +1322,7 @@ create function treadle.dag_result(p_dag uuid)
   returns text
   language sql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 9983757031cf0bd40e1e72951faca48659163fb365e0e64c6c5919cf4b5148cf
+  as sha256 64b319a51a77fbbfd7e58137cab7609e8cb614906f9e44ecca1a6eb7d235bd46
   owner treadle_owner
   with a comment
 
@@ -1575,7 +1575,7 @@ create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT 
 create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[])
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 addf50b9aacb49ce1269a995beba3c268bd14e21cad400140e252a90bc3f1b1d
   owner treadle_owner
   with a comment
@@ -1659,7 +1659,7 @@ create function treadle.has_fallout(p_ids uuid[])
 create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8b9cf4bc2706980f4eb7d9345c530ee93909028435e0dcc932c547d310e14b7c
   owner treadle_owner
   with a comment
@@ -2079,7 +2079,7 @@ create function treadle.previous_attempts(p_id uuid)
 create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 204784452d754f6d4441fc2246604979e44401ccde315c887050c9e732d88945
   owner treadle_owner
   with a comment
@@ -2159,7 +2159,7 @@ create function treadle.ready_rows(p_rows tid[])
 create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
   as sha256 868b32800d1d8a71aeded469b811f99a1fae9fad9b2a8fd37f4dde0e48c692ca
   owner treadle_owner
   with a comment
@@ -2271,7 +2271,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 fce11b500a6fb699c8e6a633a607832d1ecba13c4163efc7f2c25fedafb470bb
   owner treadle_owner
   with a comment
@@ -2440,7 +2440,7 @@ create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 b3771959f5000c7630ea5e8829fdb1128e5ae0c225cba2aa4ef2a3204f9670ab
+  as sha256 358e5b9f542a963c81938b0baf5a82ad907845cee44fbf1e4634854fd445120e
   owner treadle_owner
   with a comment
 
@@ -2499,7 +2499,7 @@ create function treadle.start_dag(p_dag uuid)
 create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 aa13a4b790bc01c9c92636b6eea36509de06f70fb8f13dbf509b75876210a69a
   owner treadle_owner
   with a comment

@@ -43,7 +43,7 @@ left join lateral (
         inner join treadle.tasks as other on dependencies.depends_on = other.id
         where
           dependencies.task_id = tasks.id
-          and other.dag_id = tasks.dag_id
+          and (other.dag_id = tasks.dag_id) is true
           and other.parent_id is distinct from tasks.id
       )
     ) as roots,
@@ -53,7 +53,7 @@ left join lateral (
         inner join treadle.tasks as other on dependencies.task_id = other.id
         where
           dependencies.depends_on = tasks.id
-          and other.dag_id = tasks.dag_id
+          and (other.dag_id = tasks.dag_id) is true
           and other.parent_id is null
       )
     ) as leaves,

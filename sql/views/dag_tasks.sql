@@ -18,7 +18,7 @@ select
     inner join treadle.tasks as other on dependencies.task_id = other.id
     where
       dependencies.depends_on = tasks.id
-      and other.dag_id = tasks.dag_id
+      and (other.dag_id = tasks.dag_id) is true
       and other.parent_id is null
   ) as is_leaf,
   coalesce(edges.depends_on, '[]') as depends_on,

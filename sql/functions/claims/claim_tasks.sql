@@ -30,6 +30,7 @@ volatile
 security definer
 set search_path = ''
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -45,8 +46,7 @@ declare
     select tasks.ctid
     from treadle.tasks
     where
-      tasks.agent_id = p_agent
-      and tasks.claim_token = p_token
+      tasks.agent_id = p_agent and tasks.claim_token = p_token
       and tasks.status in ('claimed', 'running', 'validating')
   );
 begin

@@ -21,6 +21,7 @@ volatile
 security definer
 set search_path = ''
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -34,7 +35,6 @@ begin
   perform treadle.check_outputs(p_ids, p_outputs) where p_outputs is not null;
   perform treadle.keep_durable();
   perform treadle.lock_with_dependents(p_ids);
-
   with held as materialized (
     select tasks.id, claim.output, claim.run_ms
     from unnest(p_ids, p_tokens, p_outputs, p_run_ms) as claim (id, token, output, run_ms)

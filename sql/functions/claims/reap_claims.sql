@@ -19,6 +19,7 @@ volatile
 security definer
 set search_path = ''
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 -- Well below deadlock_timeout: who holds what it wants is not made to give way.

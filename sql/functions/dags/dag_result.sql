@@ -30,7 +30,8 @@ as $$
             inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
             where
               dependencies.depends_on = tasks.id
-              and dependent.dag_id = p_dag
+              -- Not as a condition that an index could serve: that would read the whole DAG.
+              and (dependent.dag_id = p_dag) is true
               and dependent.parent_id is null
           )
       )

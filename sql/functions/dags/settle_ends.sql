@@ -48,21 +48,28 @@ begin
       falling.because
     from (
       select
-        dependencies.task_id as id,
+        edges.task_id as id,
         format(
           'it depends on %s, which %s%s', coalesce(tasks.name, tasks.id::text),
           case tasks.status when 'cancelled' then 'was cancelled' else 'gave up' end,
           coalesce(': ' || tasks.failure_reason, '')
         ) as because
       from unnest(v_dead || v_cancelled) as ended (id)
+      cross join lateral (
+        -- Kept apart by the offset, so that the edges are looked up task by task.
+        select dependencies.task_id, dependencies.on_dead_letter
+        from treadle.dependencies
+        where
+          dependencies.depends_on = ended.id
+          and dependencies.met_at is null
+          and not dependencies.optional
+        offset 0
+      ) as edges
       inner join treadle.tasks on ended.id = tasks.id
-      inner join treadle.dependencies on ended.id = dependencies.depends_on
-      inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
+      inner join treadle.tasks as dependent on edges.task_id = dependent.id
       where
         dependent.completed_at is null
-        and dependencies.met_at is null
-        and not dependencies.optional
-        and (tasks.status = 'cancelled' or dependencies.on_dead_letter = 'cancel')
+        and (tasks.status = 'cancelled' or edges.on_dead_letter = 'cancel')
     ) as falling
     group by falling.because
   loop
