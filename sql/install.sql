@@ -242,6 +242,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('d657201c192d2690bc9d9e022ac16bbff031fdfd9c3105894e9c6946884e6444');
+values ('2add093dcde971cc93b25c09714e01dd61094a2fdd3d242dc64185b9400a7e27');
 
 commit;

@@ -1504,7 +1504,7 @@ create function treadle.endless_definition(p_root jsonb)
 create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb DEFAULT '{}'::jsonb, p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path="", plan_cache_mode=force_generic_plan
   as sha256 bd5abab3b8a7a298999c177722d0b2f76de1ebbfbade8628cbe76b8602bd1b16
   owner treadle_owner
   with a comment

@@ -20,6 +20,7 @@ language plpgsql
 volatile
 security definer
 set search_path = ''
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
