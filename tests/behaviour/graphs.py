@@ -79,7 +79,7 @@ def create(driver: Driver, tasks: Sequence[Record], name: str = "dag", **options
         "select * from treadle.create_dag(%s)",
         Jsonb({"name": name, "tasks": list(tasks), **options}),
     )
-    names = [task.get("name", task["type"]) for task in tasks]
+    names: list[str] = [str(task.get("name") or task["type"]) for task in tasks]
     return Graph(driver, dag_id, dict(zip(names, ids, strict=True)))
 
 

@@ -69,8 +69,10 @@ def test_tasks_without_a_name_are_named_after_their_type(driver: Driver) -> None
 
 
 def test_defaults_hold_for_tasks_that_do_not_say_otherwise(driver: Driver) -> None:
-    tasks = [{"name": "a"}, {"name": "b", "type": "test", "priority": 3}]
-    graph = create(driver, [{"type": "code", **task} for task in tasks], defaults={"priority": 7})
+    tasks: list[Record] = [{"name": "a"}, {"name": "b", "type": "test", "priority": 3}]
+    defaults = {"type": "code", "priority": 7}
+
+    graph = create(driver, tasks, defaults=defaults)
 
     assert driver.task(graph["a"])["priority"] == 7
     assert driver.task(graph["b"])["priority"] == 3

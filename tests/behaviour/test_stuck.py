@@ -138,7 +138,7 @@ def test_what_depends_on_a_dead_letter_is_stuck_until_somebody_decides(driver: D
 def test_a_question_that_expired_is_stuck_while_no_promoter_runs(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
-    opened = "select treadle.open_wait(%s, %s, 'q', '{\"question\": \"?\", \"expires_s\": 60}')"
+    opened = 'select treadle.open_wait(%s, %s, \'q\', \'{"question": "?", "expires_s": 60}\')'
     driver.rows(opened, claim.id, claim.token)
     driver.rows("update treadle.waits set expires_at = clock_timestamp() - interval '16 s'")
 
