@@ -159,6 +159,7 @@ set local check_function_bodies = off;
 \ir functions/steps/resolve_inputs.sql
 \ir functions/steps/resolve_reference.sql
 \ir functions/steps/save_step.sql
+\ir functions/tasks/announce_rows.sql
 \ir functions/tasks/cancel_rows.sql
 \ir functions/tasks/cancel_task.sql
 \ir functions/tasks/cancel_tasks.sql
@@ -242,6 +243,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('2add093dcde971cc93b25c09714e01dd61094a2fdd3d242dc64185b9400a7e27');
+values ('3d7f3b0f3564eb3a8184b361b0f644b17e7d1eb336fe6b6f8a44b431906b46cb');
 
 commit;

@@ -931,6 +931,15 @@ create function treadle.agent_heartbeat(p_id text)
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.announce_rows(p_rows tid[], p_what text)
+create function treadle.announce_rows(p_rows tid[], p_what text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 0e3024b808f9097ece60ac18528d51090ed3053ed8f93fe7529d83456e2c2f6a
+  owner treadle_owner
+  with a comment
+
 -- function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
   returns text
@@ -1894,7 +1903,7 @@ create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp wit
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 06918335288aca56dc80b1731b9bd7ad227bb8ca414c81001dd946f74a802f8d
+  as sha256 a326840f1346ba686e3ed0997ca30332b3319ac60c1a13e15d231e41f0d764b1
   owner treadle_owner
   with a comment
 
@@ -2151,7 +2160,7 @@ create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 0696498149e18bafc162f782c14feed957a32730e66c8dee16a10c65a5a11940
+  as sha256 f2724930957bcfb92afe6d9f5959f0df9cb656b61214793c05e7056a0e9e8697
   owner treadle_owner
   with a comment
 
@@ -2328,7 +2337,7 @@ create function treadle.resume_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 6974b036d67d4a7e20282c7f9490fac95d8e23017506984bdc8c0975822a9c27
+  as sha256 eddb2d03223d822a57b2de262a5bed267677ed023a85dddfdedc9ce0d62ec3ea
   owner treadle_owner
   with a comment
 
@@ -2488,7 +2497,7 @@ create function treadle.start_dag(p_dag uuid)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 cc68a5ccadaa9856908c0e88981a9e28762429e8b0e0442b8d67b4c6952d1d09
+  as sha256 fad1ae999cf77f111f858d63f6fa7ed14d25f788ffedf6a06f9237490b34a8e9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2611,7 +2620,7 @@ create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a536a9da235737be63b94252c6432f5669635312917a53ff0ef464c6f53eb576
+  as sha256 2674b345f90ae656a0ffe393bcfd0ab1ca865ecdb6061d06757ec393e4f14a6f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -1,5 +1,6 @@
 """A database of an earlier version, with work in it, becomes one of this version."""
 
+import gzip
 from pathlib import Path
 
 import psycopg
@@ -12,7 +13,7 @@ RELEASES = Path(__file__).parent / "releases"
 
 def install_old(url: str, version: int) -> None:
     """Make the schema as that version had it; its migrations have not changed since."""
-    code = (RELEASES / f"code-{version:04}.sql").read_text()
+    code = gzip.decompress((RELEASES / f"code-{version:04}.sql.gz").read_bytes())
     with psycopg.connect(url) as conn:
         conn.execute("set local search_path = ''")
         conn.execute("set local client_min_messages = warning")
@@ -25,7 +26,7 @@ def install_old(url: str, version: int) -> None:
             )
         conn.execute("set local role treadle_owner")
         conn.execute("set local check_function_bodies = off")
-        conn.execute(code.encode())
+        conn.execute(code)
         conn.execute("insert into treadle.code (checksum) values ('old')")
 
 

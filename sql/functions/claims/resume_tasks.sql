@@ -15,10 +15,8 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  v_now    timestamptz := treadle.clock();
-  v_rows   tid[];
-  v_queues text[];
-  v_due_at timestamptz;
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
 begin
   with moved as (
     update treadle.tasks
@@ -32,19 +30,11 @@ begin
         select from treadle.waits
         where waits.task_id = tasks.id and waits.status = 'open' and waits.awaited
       )
-    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+    returning tasks.ctid
   )
 
-  select
-    array_agg(moved.ctid),
-    array_agg(distinct moved.queue) filter (where moved.status = 'ready'),
-    min(moved.run_at) filter (where moved.status = 'pending' and moved.blocked_count = 0)
-  into v_rows, v_queues, v_due_at
-  from moved;
-
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(v_due_at);
-  perform treadle.audit_tasks(v_rows, 'resumed', null);
+  select array_agg(moved.ctid) into v_rows from moved;
+  perform treadle.announce_rows(v_rows, 'resumed');
 end;
 $$;
 

@@ -23,7 +23,6 @@ declare
   v_ids    uuid[];
   v_counts integer[];
   v_rows   tid[];
-  v_queues text[];
   v_due_at timestamptz;
 begin
   with met as (
@@ -67,19 +66,17 @@ begin
       end
     from unnest(v_ids, v_counts) as counted (task_id, edges)
     where tasks.id = counted.task_id
-    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+    returning tasks.ctid, tasks.status, tasks.run_at, tasks.blocked_count
   )
 
   select
     array_agg(freed.ctid) filter (where freed.status = 'ready'),
-    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
     min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
-  into v_rows, v_queues, v_due_at
+  into v_rows, v_due_at
   from freed;
 
-  perform treadle.wake_queues(v_queues);
+  perform treadle.announce_rows(v_rows, 'ready');
   perform treadle.wake_promoter(v_due_at);
-  perform treadle.audit_tasks(v_rows, 'ready', null);
 end;
 $$;
 

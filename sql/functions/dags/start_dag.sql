@@ -16,11 +16,9 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  v_now    timestamptz := treadle.clock();
-  v_dag    treadle.dags;
-  v_rows   tid[];
-  v_queues text[];
-  v_due_at timestamptz;
+  v_now  timestamptz := treadle.clock();
+  v_dag  treadle.dags;
+  v_rows tid[];
 begin
   perform treadle.keep_durable();
   -- One that runs is not held up.
@@ -44,16 +42,11 @@ begin
       when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending' else 'ready'
     end
     where tasks.dag_id = p_dag and tasks.status = 'created'
-    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+    returning tasks.ctid
   )
 
-  select
-    array_agg(freed.ctid),
-    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
-    min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
-  into v_rows, v_queues, v_due_at
-  from freed;
-
+  select array_agg(freed.ctid) into v_rows from freed;
+  perform treadle.announce_rows(v_rows, 'unheld');
   update treadle.dags set status = 'running', started_at = v_now where dags.id = p_dag;
   insert into treadle.events (at, kind, dag_id, actor, data)
   values (
@@ -62,9 +55,6 @@ begin
   );
   -- All of them may have been cancelled before it began.
   perform treadle.tally_dags(array[p_dag], array[null::text], array[null::text], v_now);
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(v_due_at);
-  perform treadle.audit_tasks(v_rows, 'unheld', null);
   return v_dag.tasks;
 end;
 $$;

@@ -13,23 +13,18 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  v_rows   tid[];
-  v_ids    uuid[];
-  v_queues text[];
+  v_rows tid[];
+  v_ids  uuid[];
 begin
   with moved as (
     update treadle.tasks
     set status = 'ready', retry_at = null
     where tasks.ctid = any (p_rows)
-    returning tasks.ctid, tasks.id, tasks.queue
+    returning tasks.ctid, tasks.id
   )
 
-  select array_agg(moved.ctid), array_agg(moved.id), array_agg(distinct moved.queue)
-  into v_rows, v_ids, v_queues
-  from moved;
-
-  perform treadle.wake_queues(v_queues);
-  perform treadle.audit_tasks(v_rows, 'ready', null);
+  select array_agg(moved.ctid), array_agg(moved.id) into v_rows, v_ids from moved;
+  perform treadle.announce_rows(v_rows, 'ready');
   return query select moved.id from unnest(v_ids) as moved (id);
 end;
 $$;

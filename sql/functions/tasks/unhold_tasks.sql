@@ -20,10 +20,8 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  v_now    timestamptz := treadle.clock();
-  v_rows   tid[];
-  v_queues text[];
-  v_due_at timestamptz;
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
 begin
   perform treadle.keep_durable();
 
@@ -45,19 +43,11 @@ begin
     end
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = any (array(select held.id from held))
-    returning tasks.ctid, tasks.queue, tasks.status, tasks.run_at, tasks.blocked_count
+    returning tasks.ctid
   )
 
-  select
-    array_agg(freed.ctid),
-    array_agg(distinct freed.queue) filter (where freed.status = 'ready'),
-    min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
-  into v_rows, v_queues, v_due_at
-  from freed;
-
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(v_due_at);
-  perform treadle.audit_tasks(v_rows, 'unheld', null);
+  select array_agg(freed.ctid) into v_rows from freed;
+  perform treadle.announce_rows(v_rows, 'unheld');
   return query
   select wanted.id, coalesce(tasks.status, 'unknown')
   from unnest(p_ids) with ordinality as wanted (id, at)
