@@ -243,6 +243,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('3d7f3b0f3564eb3a8184b361b0f644b17e7d1eb336fe6b6f8a44b431906b46cb');
+values ('efbe9860b0c9d75656c7b861475dd6584c1dce9b90ccc08201e29f96d57cfae7');
 
 commit;

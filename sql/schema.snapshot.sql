@@ -874,7 +874,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 1326214e744f3c2bad0b4232c5a6d7727e5966e384067453f0ebf57be93abcdd
+  as sha256 f1fe1fff995a9ba46d0310ee7525f6d8274afbd3c5cf4feac9a2e9558d1a351d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

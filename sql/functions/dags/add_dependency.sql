@@ -22,6 +22,7 @@ as $$
 declare
   v_task treadle.tasks;
   v_left integer;
+  v_row  tid;
 begin
   perform treadle.keep_durable();
   perform treadle.hold_dependencies(array[p_task, p_depends_on]);
@@ -50,8 +51,14 @@ begin
   update treadle.tasks
   set
     blocked_count = tasks.blocked_count + v_left,
-    status = case when tasks.status = 'ready' then 'pending' else tasks.status end
-  where tasks.id = p_task and v_left > 0;
+    status = case when tasks.status = 'ready' then 'pending' else tasks.status end,
+    -- A result from before it had this dependency is not wanted any more.
+    last_token = null
+  where tasks.id = p_task and v_left > 0
+  returning tasks.ctid into v_row;
+  if v_row is not null and v_task.status = 'ready' then
+    perform treadle.audit_tasks(array[v_row], 'pending', null);
+  end if;
   return true;
 end;
 $$;
