@@ -243,6 +243,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('efbe9860b0c9d75656c7b861475dd6584c1dce9b90ccc08201e29f96d57cfae7');
+values ('058693ee769c507829632528c004bcb56296db68a746851da6803d2f7e9f560f');
 
 commit;

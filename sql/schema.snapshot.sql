@@ -2169,7 +2169,7 @@ create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] D
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
-  as sha256 868b32800d1d8a71aeded469b811f99a1fae9fad9b2a8fd37f4dde0e48c692ca
+  as sha256 76dac41d44a621cab1e4e1aa2b524cb2598dac4c93f28fc01be1bcce4f031418
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -52,7 +52,8 @@ begin
           from treadle.reap_rows(v_stale.rows[v_at:v_at], v_stale.reasons[v_at:v_at]) as moved;
         exception
           when lock_not_available then
-            null; -- The next pass takes it.
+            -- The next pass takes it; the rest of this one is not held up as long.
+            perform set_config('lock_timeout', '10ms', true);
           when others then
             return query select v_stale.ids[v_at], v_stale.reasons[v_at], null, sqlerrm;
         end;
