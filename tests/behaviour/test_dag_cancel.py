@@ -52,6 +52,16 @@ def test_what_is_done_is_left_alone(driver: Driver) -> None:
     assert graph.status == "cancelled"
 
 
+def test_a_dependent_that_was_cancelled_before_is_counted_once(driver: Driver) -> None:
+    graph = shaped(driver, {"a": [], "b": ["a"]})
+    driver.cancel(graph["b"], reason="first")
+
+    driver.cancel(graph["a"], reason="second")
+
+    assert (graph.row["cancelled"], graph.status) == (2, "cancelled")
+    assert driver.task(graph["b"])["failure_reason"] == "first"
+
+
 def test_a_dag_ends_when_its_last_task_is_cancelled(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": []})
     graph.complete("a")

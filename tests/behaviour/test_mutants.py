@@ -10,6 +10,7 @@ import pytest
 from psycopg import errors
 
 from tests.behaviour import test_cancel as cancel
+from tests.behaviour import test_dag_cancel as dag_cancel
 from tests.behaviour import test_claim_concurrency as concurrency
 from tests.behaviour import test_claim_eligibility as eligibility
 from tests.behaviour import test_claim_fencing as fencing
@@ -170,10 +171,11 @@ MUTANTS = {
     "cancel of what has ended": Mutant(
         "tasks/cancel_tasks",
         {"where tasks.completed_at is null": "where true"},
-        lambda driver: terminal.test_a_task_that_has_ended_cannot_be_cancelled(driver, "completed"),
+        dag_cancel.test_a_dependent_that_was_cancelled_before_is_counted_once,
+        errors.CheckViolation,
     ),
     "cancel that keeps the token": Mutant(
-        "tasks/cancel_tasks",
+        "tasks/cancel_rows",
         {"    claim_token = null,\n": ""},
         cancel.test_the_heartbeat_of_a_cancelled_task_says_so,
         errors.CheckViolation,

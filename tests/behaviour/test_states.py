@@ -85,7 +85,11 @@ def walk(driver: Driver, steps: int, chance: random.Random) -> None:
                 driver.retry(chance.choice(near), chance.choice(["retry", "cancel"]))
         elif step == "depend" and near:
             with allowed("TR102", "TR103"):
-                depend(driver, chance.choice(near), chance.choice(near))
+                task = chance.choice(near)
+                depend(driver, task, chance.choice(near))
+                if chance.random() < 0.3:
+                    driver.cancel(task)
+                    driver.retry(task)
         elif step == "suspend" and claims:
             with allowed("TR101"):
                 claim = claims.pop()
