@@ -243,6 +243,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('b599cfb6fc90aaea728dfc44215fdcb4fb8f787ecaed67ade7374d551624bdaa');
+values ('058693ee769c507829632528c004bcb56296db68a746851da6803d2f7e9f560f');
 
 commit;

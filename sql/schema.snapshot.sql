@@ -1903,7 +1903,7 @@ create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp wit
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2ecad19a58c88f23eea1435d2a273a75adbd20fc5b0cd9deb1981c22a386e1f3
+  as sha256 a326840f1346ba686e3ed0997ca30332b3319ac60c1a13e15d231e41f0d764b1
   owner treadle_owner
   with a comment
 

@@ -7,18 +7,15 @@ them, then it calls: a serialization failure (40001), or the same result as if i
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.behaviour.chaos import WORKERS, Chaos
-from tests.behaviour.driver import Driver, Record
-from tests.behaviour.faults import faults, unended
-from tests.behaviour.graphs import add, create, depend, node, opened, shaped, spawn, start, suspend
-from tests.behaviour.races import together
+from tests.behaviour.driver import Driver
+from tests.behaviour.faults import faults
+from tests.behaviour.graphs import add, create, depend, node, opened, shaped, spawn, suspend
 from tests.behaviour.rounds import Call, Case, cancel, cancel_dag, claimed, complete, finish
 
 LEVELS = ["repeatable read", "serializable"]
@@ -213,42 +210,3 @@ def test_an_open_dag_keeps_no_task_behind(
 
     assert faults(driver) == []
     finish(driver)
-
-
-class Stubborn(Driver):
-    """A session of another isolation that repeats a call until it is not refused with 40001."""
-
-    level = ""
-
-    def __init__(self, url: str, stack: ExitStack) -> None:
-        super().__init__(url, stack)
-        super().rows(f"set default_transaction_isolation = '{self.level}'")
-
-    def another(self) -> Stubborn:
-        return type(self)(self.url, self._stack)
-
-    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        return self._repeat(super().rows, query, *parameters)
-
-    def records(self, query: str, *parameters: object) -> list[Record]:
-        return self._repeat(super().records, query, *parameters)
-
-    @staticmethod
-    def _repeat(call: Callable[..., Any], *arguments: object) -> Any:
-        while True:
-            try:
-                return call(*arguments)
-            except psycopg.errors.SerializationFailure:
-                continue
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_random_dags_end_when_all_callers_are_stricter(driver: Driver, level: str) -> None:
-    chaos = Chaos(7)
-    chaos.build(driver, 12)
-    with ExitStack() as stack:
-        kind = type("Strict", (Stubborn,), {"level": level})
-        together(kind(driver.url, stack), WORKERS + 1, chaos.run)
-
-    assert faults(driver) == []
-    assert unended(driver) == {}

@@ -10,7 +10,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.behaviour import graphs
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Driver, Record
+from tests.behaviour.faults import faults
 from tests.behaviour.graphs import depend, node, spawn, suspend
 from tests.behaviour.rounds import (
     TIMES,
@@ -29,7 +30,7 @@ PARENTS = [f"p{number}" for number in range(8)]
 pytestmark = pytest.mark.requirement("F4")
 
 
-def optional(name: str) -> graphs.Record:
+def optional(name: str) -> Record:
     return {"task": name, "optional": True}
 
 
@@ -40,6 +41,19 @@ def test_parents_that_are_completed_at_once_release_their_child(driver: Driver) 
 
     assert set(said) == {("completed",) * 8}
     assert {case.graph.states()["child"] for case in made} == {"ready"}
+    finish(driver)
+
+
+def test_parents_that_are_completed_in_one_call_are_counted_each(driver: Driver) -> None:
+    graph = graphs.shaped(driver, {"c": ["a", "b"], "a": [], "b": []})
+    claims = driver.claim("a", 2)
+
+    driver.rows(
+        "select * from treadle.complete_tasks(%s, %s)",
+        *([claim.id for claim in claims], [claim.token for claim in claims]),
+    )
+
+    assert graph.ready() == {"c"}
     finish(driver)
 
 
@@ -107,7 +121,7 @@ def test_a_dag_does_not_end_before_subtasks_that_are_being_started(
         assert {(case.graph.status, case.graph.row["tasks"]) for case in made} == {("running", 3)}
     else:
         assert {answer[0] for answer in said} <= {"completed", "stale", "TR101"}
-        assert {case.graph.status for case in made} <= {"cancelled"}
+        assert {case.graph.states()["b"] for case in made} == {"cancelled"}
     finish(driver)
 
 
@@ -137,6 +151,7 @@ def test_a_parent_that_begins_to_wait_misses_no_end_of_its_subtasks(
     while claims := driver.claim("a", 500):
         for claim in claims:
             assert driver.complete(claim) == "completed"
+    assert faults(driver) == []
     driver.rows(
         "select treadle.retry_task(id, 'cancel') from treadle.tasks where status = 'dead_lettered'"
     )
@@ -179,6 +194,16 @@ def test_a_task_is_added_while_its_dag_starts(driver: Driver, cancelled: bool) -
         third = "cancelled" if cancelled else "ready"
         assert case.graph.states() == {"a": "ready", "b": "pending", "c": third}
     finish(driver)
+
+
+def test_a_dag_whose_tasks_were_all_cancelled_ends_when_it_starts(driver: Driver) -> None:
+    graph = graphs.opened(driver)
+    driver.cancel(graphs.add(graph, node("a")))
+
+    graphs.start(graph)
+
+    assert graph.status == "cancelled"
+    assert faults(driver) == []
 
 
 @pytest.mark.parametrize("status", ["open", "running", "failed"])

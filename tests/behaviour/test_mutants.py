@@ -10,12 +10,12 @@ import pytest
 from psycopg import errors
 
 from tests.behaviour import test_cancel as cancel
-from tests.behaviour import test_dag_cancel as dag_cancel
 from tests.behaviour import test_claim_concurrency as concurrency
 from tests.behaviour import test_claim_eligibility as eligibility
 from tests.behaviour import test_claim_fencing as fencing
 from tests.behaviour import test_claim_order as order
 from tests.behaviour import test_claim_repeat as repeat
+from tests.behaviour import test_dag_cancel as dag_cancel
 from tests.behaviour import test_durability as durability
 from tests.behaviour import test_heartbeats as heartbeats
 from tests.behaviour import test_idempotency as idempotency
@@ -29,7 +29,6 @@ from tests.behaviour import test_repeated_answers as repeated
 from tests.behaviour import test_retry_rules as retry_rules
 from tests.behaviour import test_states as states
 from tests.behaviour import test_take_results as results
-from tests.behaviour import test_terminal_states as terminal
 from tests.behaviour import test_waking as waking
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant

@@ -138,7 +138,7 @@ def test_the_effective_priority_shows_what_waiting_has_gained(driver: Driver) ->
 def test_what_a_task_depends_on_and_what_of_it_is_not_done_yet(driver: Driver) -> None:
     task_id, done, open_one = driver.enqueue(hold=True), driver.enqueue(), driver.enqueue()
     for other in (done, open_one):
-        driver.rows("insert into treadle.dependencies values (%s, %s)", task_id, other)
+        driver.rows("select treadle.add_dependency(%s, %s)", task_id, other)
     driver.complete(driver.claim_one("a"))
 
     [row] = driver.records("select * from treadle.task_details where id = %s", task_id)

@@ -55,12 +55,11 @@ begin
   with freed as (
     update treadle.tasks
     set
-      -- An edge that somebody wrote by hand was not counted, and must not stop a completion.
-      blocked_count = greatest(0, tasks.blocked_count - counted.edges),
+      blocked_count = tasks.blocked_count - counted.edges,
       status = case
         when
           tasks.status = 'pending'
-          and tasks.blocked_count <= counted.edges
+          and tasks.blocked_count = counted.edges
           and coalesce(tasks.run_at <= p_now, true)
           then 'ready'
         else tasks.status
