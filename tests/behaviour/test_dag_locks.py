@@ -4,7 +4,6 @@ One session holds a row, two others begin and come to wait, then the first lets 
 """
 
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +15,8 @@ from tests.behaviour.graphs import Graph, create, depend, node, shaped, spawn, s
 from tests.behaviour.races import while_held
 from tests.behaviour.rounds import Step, claimed, standoff
 from treadle.models import Claim
+
+OPTIONAL = {"task": "b", "optional": True}
 
 
 def task(*ids: UUID) -> Step:
@@ -108,8 +109,7 @@ def test_two_tasks_start_subtasks_that_depend_on_each_other(driver: Driver) -> N
 
 
 def test_an_optional_dependent_further_down_is_locked_in_order_too(driver: Driver) -> None:
-    optional = {"task": "b", "optional": True}
-    graph = create(driver, [node("c", [optional]), node("a"), node("b", ["a"])])
+    graph = create(driver, [node("c", [OPTIONAL]), node("a"), node("b", ["a"])])
 
     standoff(
         driver,
@@ -128,12 +128,7 @@ def test_the_reaper_ends_a_subtask_while_its_parent_is_cancelled(driver: Driver)
     suspend(driver, claims["p"], [child], optional=True)
     driver.age_claim(driver.claim_one("a").id, timedelta(hours=1))
 
-    standoff(
-        driver,
-        task(graph["p"]),
-        lambda session: session.cancel(graph["p"]),
-        lambda session: session.reap(),
-    )
+    standoff(driver, task(graph["p"]), lambda session: session.cancel(graph["p"]), Driver.reap)
 
     assert graph.states()["p"] == "cancelled"
     assert graph.states()["c"] in ("cancelled", "dead_lettered")
@@ -141,13 +136,13 @@ def test_the_reaper_ends_a_subtask_while_its_parent_is_cancelled(driver: Driver)
 
 def test_lanes_are_made_after_tasks_are_locked(driver: Driver) -> None:
     graph = shaped(driver, {"t": [], "u": []})
-    needs: dict[str, Any] = {"capabilities": ["new"]}
+    new = node("n", [str(graph["t"])], capabilities=["new"])
 
     said = standoff(
         driver,
         task(graph["t"]),
-        adding(graph, node("m", ["t"], **needs)),
-        lambda session: create(session, [node("n", [str(graph["t"])], **needs)]).status,
+        adding(graph, new),
+        lambda session: create(session, [new]).status,
     )
 
     assert said == [1, "running"]
@@ -193,6 +188,37 @@ def test_a_completion_locks_its_dependents_in_order(driver: Driver) -> None:
     )
 
     assert graph.states()["child"] == "cancelled"
+
+
+def test_what_follows_an_optional_dependent_is_left_alone(driver: Driver) -> None:
+    edges = [node("b", ["t"]), node("c", [OPTIONAL]), node("e", ["c", "x"])]
+    graph = create(driver, [node("t"), node("x"), *edges])
+    [claims] = claims_of(driver, graph)
+    driver.fail(claims["t"], action="fail")
+
+    said = standoff(
+        driver,
+        dag(graph),
+        lambda session: session.retry(graph["t"], "cancel"),
+        completing(claims["x"]),
+    )
+
+    assert said == ["cancelled", ["completed"]]
+    assert graph.ready() == {"c"}
+
+
+def test_a_dag_is_retried_while_one_of_its_tasks_is_cancelled(driver: Driver) -> None:
+    graph = shaped(driver, {"a": [], "b": []})
+    driver.cancel(graph["a"], graph["b"])
+
+    said = standoff(
+        driver,
+        task(graph["b"]),
+        lambda session: session.cancel(graph["b"]),
+        lambda session: session.value("select treadle.retry_dag(%s)", graph.id),
+    )
+
+    assert said == [["already"], 2]
 
 
 def test_a_task_that_falls_twice_is_counted_once(driver: Driver) -> None:

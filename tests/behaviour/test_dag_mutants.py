@@ -186,6 +186,16 @@ MUTANTS = {
         {"    order by dags.id\n": "    order by dags.id desc\n"},
         lambda driver: locks.test_two_dags_are_counted_in_one_order(driver, 1),
     ),
+    "a cancellation that locks what does not fall": Mutant(
+        "dags/family_of",
+        {"        and not dependencies.optional\n": ""},
+        locks.test_what_follows_an_optional_dependent_is_left_alone,
+    ),
+    "a DAG that is retried task by task": Mutant(
+        "dags/retry_dag",
+        {"perform treadle.lock_tasks": "perform treadle.downstream_of"},
+        locks.test_a_dag_is_retried_while_one_of_its_tasks_is_cancelled,
+    ),
     "a start that looks once": Mutant(
         "dags/lock_whole_dag",
         {"raise exception using errcode = c_again, message = 'a task was added';": "return v_dag;"},
