@@ -243,6 +243,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('058693ee769c507829632528c004bcb56296db68a746851da6803d2f7e9f560f');
+values ('39904675ed443b718b82654c0cb9037662536f8cf38ce8bafd95d22d1b7b585e');
 
 commit;

@@ -1001,7 +1001,7 @@ create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text,
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 ef09b672f98868948774cfb3235620a2f05673c180c95abda137c530ac07891b
+  as sha256 00cf111296f8dd4571524b527118b1a54aed8fa0a5afcfc453e0e97ee926479d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1012,7 +1012,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e1130ee38dac69aac1c8893095c7da8c3dcc4be0d7af5e005cfe475c1ea0fd3e
+  as sha256 3659880fe2590c3bdbf701f889c6bb9dd65036b0b1858f9e918f1c63785e8c4b
   owner treadle_owner
   with a comment
 
@@ -1032,7 +1032,7 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 38391790ffaa65f9a444567050683290f8245b16871e77ba113d0c5191e25ece
+  as sha256 f9daffaf043311910e739ec0a187f551e2dfa9ea0b4c622f85abac528ee6f847
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1420,7 +1420,7 @@ create function treadle.downstream_of(p_ids uuid[])
   returns uuid[]
   language sql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 3cf40e4b6587b3e237c34463ade0bd35eb01a59a34a87362b264983c19cafedb
+  as sha256 7d9b2909e6c3dab6503acb670d0f5325f367de0922d229eb159a43d412c3d944
   owner treadle_owner
   with a comment
 
@@ -1839,7 +1839,7 @@ create function treadle.lock_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 b51d78e9e938ec16aa15a20653fabe869c365cceb77b513b1847b26f4c6a9a46
+  as sha256 07183b71772065e3c43a5ac2d908383cf541621121ca2aa285cb1cb0776f54bd
   owner treadle_owner
   with a comment
 
@@ -2309,7 +2309,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 c20017f2083314b2d6a688bc6d1d02b673c35e98571429bfcd16b005285ba8f6
+  as sha256 6b861896e404658769ab685a78ba23b1fb50729e6abb7dd5211cc0b3b93bb771
   owner treadle_owner
   with a comment
 
@@ -2318,7 +2318,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 8df31430ba5344dbe23777f1ba67527d1bee298951bd33f78ed07a7dec71c9a2
+  as sha256 29c9780f938be0c61d410bdb4d23ebcee174143b74ae68fc4ef27cfeb7f9e707
   owner treadle_owner
   with a comment
 
@@ -2346,7 +2346,7 @@ create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 a87b2a83181c10be26d331070327050f626350d5d4b3c4bc081abfa439d672d5
+  as sha256 1be2ec775854b17a064620402d73e8892f8ffee2ffa2b1e445e7a30c6be1bc2a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2378,7 +2378,7 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 9ed3eba920278695f675e1ba0d9714041c67205607a591d0e2f54a43ae45fb12
+  as sha256 582e65f0ed1947a3cc7dab332eba5b8a10f2e6c89c2349c6addd87e4c248d520
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2449,7 +2449,7 @@ create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 358e5b9f542a963c81938b0baf5a82ad907845cee44fbf1e4634854fd445120e
+  as sha256 01bbb0b5a34fd213a2c073f2e74c10d29f427a484f336af54f1a09f835703880
   owner treadle_owner
   with a comment
 

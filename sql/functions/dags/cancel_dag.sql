@@ -38,6 +38,7 @@ begin
   where v_left is not null;
   perform treadle.resolve_task(dead.id, 'cancel', '{}', v_actor, p_reason)
   from unnest(v_dead) as dead (id);
+  perform treadle.settle_ends(v_dead, treadle.clock(), 'dead_lettered') where v_dead is not null;
 
   if v_dag.status = 'open' then
     update treadle.dags

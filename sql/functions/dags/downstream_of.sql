@@ -18,9 +18,8 @@ set enable_mergejoin = off
 as $$
   with recursive falling as (
     select tasks.id
-    from unnest(p_ids) as given (id)
-    inner join treadle.tasks on given.id = tasks.id
-    where tasks.completed_at is null
+    from treadle.tasks
+    where tasks.id = any (p_ids) and tasks.completed_at is null
     union
     select following.id
     from falling

@@ -16,10 +16,10 @@ set enable_mergejoin = off
 as $$
 begin
   perform tasks.id
-  from (select distinct given.id from unnest(p_ids) as given (id)) as wanted
-  inner join treadle.tasks on wanted.id = tasks.id
+  from treadle.tasks
+  where tasks.id = any (p_ids)
   order by tasks.id
-  for no key update of tasks;
+  for no key update;
 end;
 $$;
 

@@ -24,6 +24,7 @@ declare
     select tasks.id from treadle.tasks
     where tasks.dag_id = p_dag and tasks.status in ('dead_lettered', 'cancelled')
   );
+  v_was text[];
 begin
   if not exists (select from treadle.dags where dags.id = p_dag) then
     perform treadle.refuse_dag(p_dag);
@@ -31,16 +32,24 @@ begin
   perform treadle.keep_durable();
   perform treadle.lock_tasks(v_ids || treadle.dependencies_of(v_ids));
   -- Those that have not moved on since.
-  v_ids := array(
-    select tasks.id from treadle.tasks
-    where tasks.id = any (v_ids) and tasks.status in ('dead_lettered', 'cancelled')
-    order by tasks.id
-  );
+  select array_agg(tasks.id order by tasks.id), array_agg(tasks.status order by tasks.id)
+  into v_ids, v_was
+  from treadle.tasks
+  where tasks.id = any (v_ids) and tasks.status in ('dead_lettered', 'cancelled');
+  if v_ids is null then
+    return 0;
+  end if;
+
   perform treadle.resolve_task(
     wanted.id, 'retry', '{}', coalesce(p_actor, session_user), p_note
   )
   from unnest(v_ids) as wanted (id);
   perform treadle.check_revival(v_ids);
+  -- Counted once for all: each count would be a version of the row that the next has to pass.
+  perform treadle.tally_dags(
+    array_fill(p_dag, array[cardinality(v_ids)]), v_was,
+    array_fill(null::text, array[cardinality(v_ids)]), treadle.clock()
+  );
   return cardinality(v_ids);
 end;
 $$;

@@ -34,9 +34,8 @@ begin
     array_agg(tasks.dag_id) filter (where tasks.dag_id is not null),
     array_agg(tasks.status) filter (where tasks.dag_id is not null)
   into v_dead, v_cancelled, v_dags, v_ends
-  from unnest(p_ids) as ended (id)
-  inner join treadle.tasks on ended.id = tasks.id
-  where tasks.status in ('dead_lettered', 'cancelled');
+  from treadle.tasks
+  where tasks.id = any (p_ids) and tasks.status in ('dead_lettered', 'cancelled');
 
   perform treadle.meet_edges(v_dead, 'dead_lettered', p_now) where v_dead is not null;
   perform treadle.meet_edges(v_cancelled, 'cancelled', p_now) where v_cancelled is not null;

@@ -21,6 +21,7 @@ set enable_mergejoin = off
 as $$
 declare
   v_now timestamptz := treadle.clock();
+  v_ids uuid[] := array(select held.id from unnest(p_held) as held);
 begin
   insert into treadle.attempts (
     task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason
@@ -46,18 +47,20 @@ begin
     claim_token = null,
     lease_until = null,
     retry_at = null
-  from unnest(p_held) as held
-  where tasks.id = held.id;
+  where tasks.id = any (v_ids);
 
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   select
     v_now, 'task.cancelled', held.id, held.queue, p_actor,
     jsonb_build_object(
-      'reason', p_reason, 'was', held.status, 'cascaded', held.id <> all (p_asked)
+      'reason', p_reason, 'was', held.status,
+      'cascaded', held.id not in (
+        select asked.id from unnest(p_asked) as asked (id) where asked.id is not null
+      )
     )
   from unnest(p_held) as held;
 
-  perform treadle.settle_ends(array(select held.id from unnest(p_held) as held), v_now);
+  perform treadle.settle_ends(v_ids, v_now);
 end;
 $$;
 

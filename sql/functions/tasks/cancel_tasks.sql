@@ -33,31 +33,32 @@ begin
   v_ids := treadle.lock_downstream(p_ids);
   v_held := array(
     select tasks
-    from unnest(v_ids) as falling (id)
-    inner join treadle.tasks on falling.id = tasks.id
-    where tasks.completed_at is null
+    from treadle.tasks
+    where tasks.id = any (v_ids) and tasks.completed_at is null
     order by tasks.id
   );
   if v_held <> '{}' then
     perform treadle.cancel_rows(v_held, p_ids, p_reason, coalesce(p_actor, session_user));
   end if;
 
+  -- As sets, not as joins: many may be cancelled at once.
   return query
   select given.id, case
-    when held.id is not null then 'cancelled'
+    when given.id in (select held.id from unnest(v_held) as held) then 'cancelled'
     when tasks.status = 'cancelled' then 'already'
     when tasks.id is not null then 'ended'
     else 'unknown'
   end
   from unnest(p_ids) with ordinality as given (id, at)
-  left join unnest(v_held) as held on given.id = held.id
   left join treadle.tasks on given.id = tasks.id
   order by given.at;
 
   return query
   select held.id, 'cascaded'
   from unnest(v_held) as held
-  where held.id <> all (p_ids);
+  where held.id not in (
+    select asked.id from unnest(p_ids) as asked (id) where asked.id is not null
+  );
 end;
 $$;
 

@@ -1,7 +1,9 @@
 -- resolve_task: carry out what a person decided about a task, and keep the decision.
 --
+-- What follows for others is left to the caller, who may have decided about many.
+--
 -- Concurrency: the row is locked, then judged.
--- Lock order:  tasks, lanes, dags, then the history.
+-- Lock order:  tasks, lanes, then the history.
 -- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
 
 create or replace function treadle.resolve_task(
@@ -49,7 +51,6 @@ begin
     update treadle.tasks
     set status = 'cancelled', outcome = 'cancelled', completed_at = v_now
     where tasks.id = p_id;
-    perform treadle.settle_ends(array[p_id], v_now, v_task.status);
     return v_to;
   end if;
   return treadle.restart_task(v_task, coalesce(p_changes, '{}'), v_now);

@@ -3,7 +3,7 @@
 -- Ready, or pending where it waits for others.
 --
 -- Concurrency: the caller holds the row.
--- Lock order:  lanes, tasks, dags.
+-- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type,
 --              TR102 illegal transition (another task has its key now).
 
@@ -66,8 +66,6 @@ begin
   where tasks.id = p_task.id;
 
   perform treadle.forget_expired(p_task.id) where p_task.durable;
-  perform treadle.tally_dags(array[p_task.dag_id], array[p_task.status], array[null::text], p_now)
-  where p_task.dag_id is not null;
   perform treadle.wake_queues(array[v_new.queue]);
   return v_status;
 exception

@@ -30,7 +30,9 @@ declare
     'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
     'capabilities', 'assigned_agent', 'retry'
   ];
-  v_to text;
+  v_now timestamptz := treadle.clock();
+  v_was treadle.tasks;
+  v_to  text;
 begin
   if p_resolution is null or p_resolution not in ('retry', 'cancel', 'modify_and_retry')
     or (p_resolution = 'modify_and_retry') <> (coalesce(p_changes, '{}') <> '{}') then
@@ -49,8 +51,18 @@ begin
     -- With what it waits for, so that none of that is cancelled unseen.
     perform treadle.lock_tasks(p_id || treadle.dependencies_of(array[p_id]));
   end if;
+  select tasks.* into v_was from treadle.tasks where tasks.id = p_id;
   v_to := treadle.resolve_task(p_id, p_resolution, p_changes, p_reviewer, p_note);
+  if v_to = 'cancelled' then
+    perform treadle.settle_ends(array[p_id], v_now, v_was.status);
+    return v_to;
+  end if;
   perform treadle.check_revival(array[p_id]);
+  if v_was.dag_id is not null then
+    perform treadle.tally_dags(
+      array[v_was.dag_id], array[v_was.status], array[null::text], v_now
+    );
+  end if;
   return v_to;
 end;
 $$;
