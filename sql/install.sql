@@ -42,6 +42,7 @@ set local check_function_bodies = off;
 \ir functions/agents/register_agent.sql
 \ir functions/agents/set_agent_status.sql
 \ir functions/claims/affordable_rows.sql
+\ir functions/claims/attempt_cost.sql
 \ir functions/claims/check_outputs.sql
 \ir functions/claims/claim_tasks.sql
 \ir functions/claims/claim_verdicts.sql
@@ -243,6 +244,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('39904675ed443b718b82654c0cb9037662536f8cf38ce8bafd95d22d1b7b585e');
+values ('279f96fef73619e88c3380966655e7afa55f880bde0b7e5c4be9f58e77127305');
 
 commit;

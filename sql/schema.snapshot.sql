@@ -969,6 +969,15 @@ create function treadle.are_names(p_queue text, p_type text)
   owner treadle_owner
   with a comment
 
+-- function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
+create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
+  returns numeric
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 540e726a220366410f3166a01f91eaa393241949b6413558fbb5c544d8bcca48
+  owner treadle_owner
+  with a comment
+
 -- function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   returns void
@@ -1012,7 +1021,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 3659880fe2590c3bdbf701f889c6bb9dd65036b0b1858f9e918f1c63785e8c4b
+  as sha256 4c66b24aed789720c74212cf42aff0300a82c1f2502e819d6d7c22a4fc882745
   owner treadle_owner
   with a comment
 
@@ -1312,7 +1321,7 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 cbf3ed2c5e61131e483377fee7b78407b5fc46f8fdf73e51696ece6a498e372a
+  as sha256 cf2efb091382466ff4654bf8bd541919b39b5c093c35b20d37a23ccd366fd054
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -2099,7 +2108,7 @@ create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left in
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 d5df927cbb5441b1a944262ebea51ea2811924cb19e71c3ef733b9f7970b1b3a
+  as sha256 98fc175fc0e41b7842ca887fd7b466090dcd5596794a5c8523105c915628718c
   owner treadle_owner
   with a comment
 
@@ -2198,7 +2207,7 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   returns void
   language sql volatile security invoker cost 100
   set search_path=""
-  as sha256 b8334fda2467d3649d2b2ada0827dfde2d0532515d0683a66e8afa4f4667d965
+  as sha256 df190a9eef1bb805f59b4cbaa02244fc6bf839354e59d73b2b5e24267dd8ed88
   owner treadle_owner
   with a comment
 

@@ -26,15 +26,15 @@ class Decisions:
     async def emit(
         self,
         event: str,
-        payload: Any = None,
+        payload: Any = ...,
         *,
         key: str = "",
         dedup_key: str | None = None,
         by: str | None = None,
     ) -> int:
         """Tell every task that waits for this event; with a `dedup_key` it happens once."""
-        text = encode({} if payload is None else payload, name="payload")
         gateway = await _gateway(self)
+        text = encode({} if payload is ... else payload, name="payload")
         return await gateway.emit_event(event, text, key=key, dedup_key=dedup_key, actor=by)
 
     async def fork(

@@ -25,6 +25,16 @@ def test_tasks_of_an_open_dag_stay_created_until_it_starts(driver: Driver) -> No
     assert graph.status == "running"
 
 
+def test_a_dag_made_whole_can_be_held_too(driver: Driver) -> None:
+    graph = shaped(driver, {"a": [], "b": ["a"]}, hold=True)
+
+    assert graph.status == "open"
+    assert graph.states() == {"a": "created", "b": "created"}
+    assert start(graph) == 2
+    assert graph.states() == {"a": "ready", "b": "pending"}
+    assert graph.events() == ["dag.started"]
+
+
 def test_starting_twice_changes_nothing(driver: Driver) -> None:
     graph = opened(driver)
     add(graph, node("a"))

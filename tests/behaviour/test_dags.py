@@ -57,6 +57,13 @@ def test_a_repeat_with_the_key_returns_the_same_dag_and_tasks(driver: Driver) ->
     assert driver.value("select count(*) from treadle.tasks") == 4
 
 
+def test_the_key_of_a_dag_with_other_tasks_is_refused(driver: Driver) -> None:
+    shaped(driver, DIAMOND, key="once")
+
+    with unchanged(driver), refused("TR001", "has other tasks"):
+        shaped(driver, {"a": [], "x": ["a"]}, key="once")
+
+
 def test_tasks_without_a_name_are_named_after_their_type(driver: Driver) -> None:
     tasks = [{"type": "code"}, {"type": "test", "after": ["code", "code-2"]}, {"type": "code"}]
 
@@ -177,6 +184,7 @@ def test_bad_tasks_are_refused_and_change_nothing(
         {"colour": "red"},
         {"key": "x" * 300},
         {"tasks": None},
+        {"hold": "yes"},
     ],
 )
 def test_bad_settings_of_a_dag_are_refused(driver: Driver, options: Record) -> None:

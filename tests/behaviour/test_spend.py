@@ -219,3 +219,23 @@ def test_a_task_that_would_cost_more_than_can_be_written_down_is_refused(driver:
 
     with unchanged(driver), refused("TR001", "cannot cost that much more"):
         record_spend(driver, claim, [{"usd": 1_000_000}])
+
+
+@pytest.mark.parametrize("end", ["failed", "suspended", "cancelled"])
+def test_an_attempt_that_ends_has_in_the_history_what_it_spent(driver: Driver, end: str) -> None:
+    driver.enqueue(retry={"strategy": "immediate"})
+    first = driver.claim_one("a")
+    record_spend(driver, first, [{"call_id": "1", "usd": 0.25}])
+    driver.fail(first)
+    second = driver.claim_one("a")
+    record_spend(driver, second, [{"call_id": "2", "usd": 0.5}])
+
+    if end == "failed":
+        driver.fail(second)
+    elif end == "suspended":
+        driver.rows("select treadle.suspend_task(%s, %s)", second.id, second.token)
+    else:
+        driver.cancel(second.id)
+
+    costs = [(row["outcome"], float(row["cost_usd"])) for row in driver.attempts(second.id)]
+    assert costs == [("failed", 0.25), (end, 0.5)]

@@ -1,6 +1,7 @@
 """`treadle tasks fork`, and what `show` and `cancel` say of the tasks around one."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import NO_TASK, Conn
 
-DAG = {
+DAG: dict[str, Any] = {
     "name": "page",
     "tasks": [
         {"name": "research", "type": "code", "title": "find out"},
@@ -40,7 +41,7 @@ def page(sync_conn: Conn) -> dict[str, str]:
         "select ids from treadle.create_dag(%s)", (json.dumps(DAG),)
     ).fetchone()
     assert found is not None
-    names = [str(task["name"]) for task in DAG["tasks"]]  # type: ignore[index]
+    names = [str(task["name"]) for task in DAG["tasks"]]
     return dict(zip(names, map(str, found[0]), strict=True))
 
 

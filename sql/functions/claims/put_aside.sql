@@ -26,15 +26,7 @@ begin
   values (
     p_task.id, p_task.claim_token, p_task.attempt, p_task.agent_id, p_task.claimed_at,
     p_task.started_at, p_now, 'suspended', p_status,
-    greatest(
-      0,
-      p_task.cost_usd - coalesce(
-        (
-          select sum(attempts.cost_usd) from treadle.attempts
-          where attempts.task_id = p_task.id
-        ), 0
-      )
-    )
+    treadle.attempt_cost(p_task.id, p_task.cost_usd)
   );
 
   update treadle.tasks

@@ -33,15 +33,7 @@ as $$
     ended.class,
     ended.reason,
     ended.error,
-    greatest(
-      0,
-      ended.cost_usd - coalesce(
-        (
-          select sum(attempts.cost_usd) from treadle.attempts
-          where attempts.task_id = ended.task_id
-        ), 0
-      )
-    )
+    treadle.attempt_cost(ended.task_id, ended.cost_usd)
   from unnest(p_ended) as ended;
 
   insert into treadle.dead_letters (

@@ -10,7 +10,8 @@
 -- }');
 --
 -- A dependency is the name of a task in the list, the id of any task, or an object:
--- {"task": "research", "optional": true}. With a key, a repeat returns the DAG that was made.
+-- {"task": "research", "optional": true}. With a key, a repeat returns the DAG that was made. With
+-- "hold": true it waits for start_dag.
 --
 -- Concurrency: part of the caller's transaction: all of it is there, or nothing.
 -- Lock order:  tasks, lanes, dags.
@@ -33,10 +34,12 @@ declare
   v_tasks jsonb;
   v_made  record;
   v_home  treadle.tasks;
+  v_hold  boolean := coalesce(p_dag -> 'hold' = 'true', false);
 begin
-  if jsonb_typeof(p_dag) is distinct from 'object' then
+  if jsonb_typeof(p_dag) is distinct from 'object'
+    or jsonb_typeof(p_dag -> 'hold') not in ('boolean', 'null') then
     perform treadle.refuse(
-      'a DAG must be a json object',
+      'a DAG must be a json object, and its hold true or false',
       jsonb_build_object('argument', 'dag'),
       'For example {"name": "nightly", "tasks": [{"type": "code"}]}.'
     );
@@ -47,8 +50,8 @@ begin
   perform treadle.check_nodes(v_tasks);
 
   v_made := treadle.make_dag(
-    p_dag ->> 'name', p_dag - array['name', 'tasks', 'defaults'], 'running',
-    jsonb_array_length(v_tasks)
+    p_dag ->> 'name', p_dag - array['name', 'tasks', 'defaults', 'hold'],
+    case when v_hold then 'open' else 'running' end, jsonb_array_length(v_tasks)
   );
   dag_id := (v_made.dag).id;
   created := v_made.created;
@@ -57,6 +60,7 @@ begin
     v_home.project_id := (v_made.dag).project_id;
     v_home.created_by := (v_made.dag).created_by;
     v_home.created_at := treadle.clock();
+    v_home.status := case when v_hold then 'created' end;
     ids := treadle.insert_nodes(v_tasks, v_home, (v_made.dag).on_dead_letter);
   else
     ids := array(
@@ -69,6 +73,13 @@ begin
       from jsonb_array_elements(v_tasks) with ordinality as nodes (task, at)
       order by nodes.at
     );
+    if array_position(ids, null) is not null then
+      perform treadle.refuse(
+        format('the key belongs to DAG %s, which has other tasks', dag_id),
+        jsonb_build_object('argument', 'key', 'dag_id', dag_id),
+        'Another DAG needs another key.'
+      );
+    end if;
   end if;
 end;
 $$;

@@ -24,11 +24,12 @@ declare
   v_ids uuid[] := array(select held.id from unnest(p_held) as held);
 begin
   insert into treadle.attempts (
-    task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason
+    task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason,
+    cost_usd
   )
   select
     held.id, held.claim_token, held.attempt, held.agent_id, held.claimed_at, held.started_at,
-    v_now, 'cancelled', p_reason
+    v_now, 'cancelled', p_reason, treadle.attempt_cost(held.id, held.cost_usd)
   from unnest(p_held) as held
   where held.claim_token is not null;
 

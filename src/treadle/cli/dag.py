@@ -64,7 +64,7 @@ def create(
       treadle dag create examples/landing_page.yaml
       jq '.name = "again"' plan.json | treadle dag create - --key again-1
     """
-    from treadle.cli.planfile import read_plan, with_names
+    from treadle.cli.planfile import read_plan
 
     plan = read_plan(file)
     if key is not None:
@@ -74,15 +74,8 @@ def create(
         from treadle.dags import dag_json
         from treadle.jsontext import encode
 
-        gateway = await app.gateway()
-        tasks, name = plan.pop("tasks"), plan.pop("name")
-        if hold:
-            named = with_names(tasks, plan.pop("defaults", None))
-            options = dag_json(name, plan)
-            del options["name"]
-            return await gateway.hold_dag(name, options, named)
-        whole = {**dag_json(name, plan), "tasks": tasks}
-        return await gateway.create_dag(encode(whole, name="dag"))
+        whole = dag_json(plan.pop("name"), {**plan, "hold": hold})
+        return await (await app.gateway()).create_dag(encode(whole, name="dag"))
 
     dag_id, created, ids = common.call(work, database_url)
     if as_json:

@@ -4,8 +4,8 @@ A lane is a column with the edges that still lead to tasks further down. Lanes t
 same tasks are joined, and tasks with the same neighbours are drawn as one fan:
 
     ✓ plan
-    ├─✓─╮ left         Nothing here knows about tasks: a node is a name, and the mark in its row
-    ╰─▶─┤ right        is a placeholder. A row that joins lanes never also splits one, so that
+    ├─✓─╮ left         Nothing here knows about tasks: a node is a name, and who prints the rows
+    ╰─▶─┤ right        puts the marks in. A row that joins lanes never also splits one, so that
     ╭───╯              every line can be followed up to the tasks that it comes from.
     ◌ join
 """

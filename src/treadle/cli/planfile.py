@@ -31,18 +31,6 @@ def read_plan(name: str) -> dict[str, Any]:
     return _checked(_yaml(text, shown) if is_yaml else _json(text, shown), shown)
 
 
-def with_names(tasks: list[dict[str, Any]], defaults: dict[str, Any] | None) -> list[Any]:
-    """Tasks with the defaults and with names, so that a repeat adds nothing."""
-    from treadle.nodes import Names
-
-    merged = [{**(defaults or {}), **task} for task in tasks]
-    names = Names({str(each.get("name")) for each in merged})
-    return [
-        each if each.get("name") else {**each, "name": names.free(str(each.get("type")))}
-        for each in merged
-    ]
-
-
 def _read(name: str) -> str:
     try:
         if name == "-":

@@ -137,11 +137,7 @@ def emit(
     document = common.json_value(payload, "payload")
 
     async def work(app: Treadle) -> int:
-        from treadle.jsontext import encode
-
-        gateway = await app.gateway()
-        text = encode(document, name="payload")
-        return await gateway.emit_event(event, text, key=key, dedup_key=dedup_key, actor=None)
+        return await app.emit(event, document, key=key, dedup_key=dedup_key)
 
     event_id = common.call(work, database_url)
     if as_json:

@@ -9,9 +9,9 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
-from treadle.db.calls import Caller, RawJson, Row
+from treadle.db.calls import Caller, RawJson
 from treadle.db.translate import translated
-from treadle.errors import InvalidArgument, Unavailable
+from treadle.errors import Unavailable
 from treadle.jsontext import encode
 from treadle.models import DagState, Enqueued
 
@@ -37,7 +37,7 @@ class DagCalls(Caller):
         for pause in (*PAUSES_S, None):
             try:
                 rows = await self._call(CREATE, RawJson(document))
-                return _created(rows[0])
+                return CreatedDag(*rows[0])
             except Unavailable as error:
                 if pause is None or not isinstance(error.__cause__, psycopg.Error):
                     raise
@@ -56,20 +56,6 @@ class DagCalls(Caller):
         rows = await self._call(OPEN, name, RawJson(encode(options, name="options")))
         made: UUID = rows[0][0]
         return made
-
-    async def hold_dag(
-        self, name: str, options: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]
-    ) -> CreatedDag:
-        """Open a DAG and fill it, both or nothing; it waits to be started."""
-        given = RawJson(encode(options, name="options"))
-        described = RawJson(encode(tasks, name="tasks"))
-        with translated():
-            async with self._pool.connection() as conn, conn.transaction():
-                cursor = await conn.execute(OPEN, (name, given), binary=True)
-                [(dag_id,)] = await cursor.fetchall()
-                cursor = await conn.execute(ADD, (dag_id, described), binary=True)
-                added = [Enqueued(*row) for row in await cursor.fetchall()]
-        return CreatedDag(dag_id, any(each.created for each in added), [each.id for each in added])
 
     async def add_tasks(self, dag_id: UUID, tasks: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
         rows = await self._call(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
@@ -105,7 +91,7 @@ def create_here(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
     with translated(), conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(CREATE, [RawJson(document)])
         [row] = cursor.fetchall()
-        return _created(row)
+        return CreatedDag(*row)
 
 
 async def create_there(conn: AsyncConnection[Any], document: bytes) -> CreatedDag:
@@ -114,16 +100,4 @@ async def create_there(conn: AsyncConnection[Any], document: bytes) -> CreatedDa
         async with conn.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(CREATE, [RawJson(document)])
             [row] = await cursor.fetchall()
-            return _created(row)
-
-
-def _created(row: Row) -> CreatedDag:
-    made = CreatedDag(*row)
-    if None in made.ids:
-        raise InvalidArgument(
-            f"the key belongs to DAG {made.id}, which has other tasks",
-            hint="Another DAG needs another key.",
-            argument="key",
-            dag_id=str(made.id),
-        )
-    return made
+            return CreatedDag(*row)

@@ -14,7 +14,7 @@ from anyio import from_thread
 from treadle.models import Answer
 
 if TYPE_CHECKING:
-    from treadle.worker.call import Call, Enqueueable
+    from treadle.worker.call import Enqueueable
     from treadle.worker.context import Context
     from treadle.worker.spawning import Child
     from treadle.worker.waits import AskOptions, EventOptions, Question
@@ -73,7 +73,7 @@ class Blocking:
         from_thread.run(partial(self._context.sleep, seconds, name=name))
 
     def spawn(
-        self, task: Call | Enqueueable, /, *, name: str | None = None, **arguments: Any
+        self, task: Enqueueable, /, *, name: str | None = None, **arguments: Any
     ) -> BlockingChild:
         """Create a subtask and carry on."""
         call = partial(self._context.spawn, task, name=name, **arguments)
@@ -81,7 +81,7 @@ class Blocking:
 
     def spawn_and_wait(
         self,
-        calls: Sequence[Call | Enqueueable],
+        calls: Sequence[Enqueueable],
         *,
         name: str | None = None,
         return_exceptions: bool = False,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from treadle.errors import InvalidArgument
 from treadle.options import EnqueueOptions, make_options
 from treadle.worker.registry import Definition
 
@@ -22,6 +23,16 @@ class Call:
     def __repr__(self) -> str:
         return f"<Call {self.definition.name}>"
 
+    def call(self, /, **arguments: Any) -> "Call":
+        """Itself: a call has its arguments."""
+        if arguments:
+            raise InvalidArgument(
+                f"{self!r} has its arguments already",
+                hint="Give them to task.call(…), or give the task itself.",
+                argument=next(iter(arguments)),
+            )
+        return self
+
     def as_json(self, *, check: bool = True) -> dict[str, Any]:
         """The task as SQL takes it; `check=False` when arguments are still to come as inputs."""
         if check:
@@ -33,9 +44,6 @@ class Call:
 
 
 class Enqueueable(Protocol):
-    """A declared task: anything that can make a call of itself."""
-
-    @property
-    def name(self) -> str: ...
+    """A declared task, or a call of one: anything that can make a call of itself."""
 
     def call(self, /, **arguments: Any) -> Call: ...

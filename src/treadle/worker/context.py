@@ -24,7 +24,7 @@ from treadle.worker.steps import Steps
 from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
 
 if TYPE_CHECKING:
-    from treadle.worker.call import Call, Enqueueable
+    from treadle.worker.call import Enqueueable
 
 
 class _Durable:
@@ -162,7 +162,7 @@ class Context:
         await self._durable.steps.sleep(seconds, name)
 
     async def spawn(
-        self, task: "Call | Enqueueable", /, *, name: str | None = None, **arguments: Any
+        self, task: "Enqueueable", /, *, name: str | None = None, **arguments: Any
     ) -> Child:
         """Create a subtask and carry on; a later attempt finds the same one."""
         [child] = await self._durable.spawner.spawn([as_call(task, arguments)], name)
@@ -170,7 +170,7 @@ class Context:
 
     async def spawn_and_wait(
         self,
-        calls: "Sequence[Call | Enqueueable]",
+        calls: "Sequence[Enqueueable]",
         *,
         name: str | None = None,
         return_exceptions: bool = False,

@@ -85,25 +85,15 @@ class Spawner:
         ]
 
 
-def as_call(given: Call | Enqueueable, arguments: dict[str, Any]) -> Call:
+def as_call(given: Enqueueable, arguments: dict[str, Any]) -> Call:
     """The call of a task with arguments, or a call as it is."""
-    make = getattr(given, "call", None)
-    if make is not None:
-        call: Call = make(**arguments)
-        return call
-    if not hasattr(given, "as_json"):
+    if not hasattr(given, "call"):
         raise InvalidArgument(
             f"{given!r} cannot be spawned",
             hint="Give a task and its arguments, or task.call(…).",
             argument="task",
         )
-    if arguments:
-        raise InvalidArgument(
-            f"{given!r} has its arguments already",
-            hint="Give them to task.call(…), or spawn the task itself.",
-            argument=next(iter(arguments)),
-        )
-    return given  # type: ignore[return-value]
+    return given.call(**arguments)
 
 
 def _failure(ended: Ended) -> TaskFailed:

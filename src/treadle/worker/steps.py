@@ -200,9 +200,7 @@ async def _result(call: Callable[[], Any], step: Inside) -> Any:
 def _is_async(call: Any) -> bool:
     while isinstance(call, partial):
         call = call.func
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
-        getattr(call, "__call__", None)  # noqa: B004
-    )
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def _check_function(name: str, fn: object) -> None:
