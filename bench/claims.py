@@ -22,7 +22,22 @@ from bench.engine import Engine
 READY = 1_000
 LANES = 100
 BATCH = 100
+OTHERS = 990
+MATCHING = 10
+BEHIND_GATE = 100_000
 WARM_UP = 20
+
+NOT_MINE = """
+    select count(*)
+    from generate_series(1, %s) as lane (n)
+    cross join lateral treadle.enqueue_batch(
+      'default', %s, array['{}'::jsonb], jsonb_build_object('capabilities', array['c' || lane.n])
+    )
+"""
+CLOSED = """
+    insert into treadle.gates (key, closed_until, closed_at, closed_by)
+    values ('type:gated', clock_timestamp() + interval '1 day', clock_timestamp(), 'bench')
+"""
 
 
 @dataclass
@@ -34,6 +49,10 @@ class Case:
     ready: int = READY
     finished: int = 0
     types: int = 1
+    # Lanes with tasks that the agent has not the capability for.
+    others: int = 0
+    # Tasks behind a gate that is closed.
+    behind_gate: int = 0
     times: list[float] = field(default_factory=list)
 
     @property
@@ -48,6 +67,13 @@ def claims(*, million: int, repeats: int, hold_s: float) -> None:
         Case(f"{million:,} ready", 1.3, ready=million),
         Case(f"{READY:,} ready, {million:,} finished", 1.2, finished=million),
         Case(f"{READY:,} ready in {LANES} lanes", 3.0, types=LANES),
+        Case(
+            f"{READY:,} ready in {MATCHING} lanes of {OTHERS + MATCHING:,}",
+            4.0,
+            types=MATCHING,
+            others=OTHERS,
+        ),
+        Case(f"{READY:,} ready, {BEHIND_GATE:,} behind a gate", 1.2, behind_gate=BEHIND_GATE),
     ]
     journal = Journal("claims")
     try:
@@ -96,6 +122,11 @@ def load(server: Server, case: Case, number: int) -> Iterator[Engine]:
             if case.finished:
                 engine.enqueue(case.finished)
                 engine.live(case.finished)
+            engine.conn.execute(NOT_MINE, (case.others, engine.types[0]))
+            if case.behind_gate:
+                engine.conn.execute("select treadle.define_type('gated')")
+                engine.conn.execute(CLOSED)
+                engine.timed("call public.bench_enqueue(%s, 1000, '{gated}')", case.behind_gate)
             engine.enqueue(case.ready, batch=min(1_000, case.ready // case.types))
             engine.settle()
             yield engine

@@ -37,7 +37,8 @@ WARM_UP = 20
 PLAIN = "public.bench_complete"
 EDGES = (
     "perform treadle.lock_with_dependents(p_ids);",
-    "perform treadle.settle_completed(v_done.ids, v_done.dags, v_done.durable, v_now);",
+    "perform treadle.settle_completed(\n"
+    "    v_done.ids, v_done.dags, v_done.durable, v_done.counted, v_now\n  );",
 )
 
 

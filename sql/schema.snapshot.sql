@@ -12,6 +12,17 @@ grant usage on schema treadle to treadle_worker;
 -- default privileges of treadle_owner
 on f: execute to treadle_owner
 
+-- type treadle.bulk_task
+create type treadle.bulk_task (
+  id uuid,
+  queue text,
+  type text,
+  status text,
+  verdict text,
+  why text,
+);
+alter type treadle.bulk_task owner to treadle_owner;
+
 -- type treadle.ended_attempt
 create type treadle.ended_attempt (
   place tid,
@@ -32,6 +43,14 @@ create type treadle.ended_attempt (
 );
 alter type treadle.ended_attempt owner to treadle_owner;
 
+-- sequence treadle.admissions_id_seq
+create sequence treadle.admissions_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.admissions_id_seq owner to treadle_owner;
+
+-- sequence treadle.budgets_id_seq
+create sequence treadle.budgets_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.budgets_id_seq owner to treadle_owner;
+
 -- sequence treadle.events_id_seq
 create sequence treadle.events_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 alter sequence treadle.events_id_seq owner to treadle_owner;
@@ -39,6 +58,22 @@ alter sequence treadle.events_id_seq owner to treadle_owner;
 -- sequence treadle.lanes_id_seq
 create sequence treadle.lanes_id_seq as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 alter sequence treadle.lanes_id_seq owner to treadle_owner;
+
+-- table treadle.admissions
+create table treadle.admissions (
+  id bigint not null generated always as identity,
+  kind text not null,
+  key text collate "C" not null,
+  max integer,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint admissions_kind_check CHECK ((kind = ANY (ARRAY['slot'::text, 'budget'::text]))),
+  constraint admissions_max_check CHECK (((max >= 1) AND (max <= 1000000))),
+  constraint admissions_pkey PRIMARY KEY (id),
+);
+alter table treadle.admissions owner to treadle_owner;
+comment on table treadle.admissions is 'Concurrency keys and budgets that may have room for a task that waits.';
+comment on column treadle.admissions.max is 'A limit that who enqueues wants the key to have.';
+CREATE INDEX admissions_key_idx ON treadle.admissions USING btree (kind, key, id);
 
 -- table treadle.agents
 create table treadle.agents (
@@ -50,7 +85,6 @@ create table treadle.agents (
   queues text[] not null default '{}'::text[],
   task_types text[],
   max_concurrent_tasks integer,
-  budget_usd numeric(14,6),
   url text,
   heartbeat_s double precision not null default 30,
   claim_ttl_s double precision not null default 60,
@@ -58,7 +92,6 @@ create table treadle.agents (
   silent boolean not null default false,
   heartbeat_at timestamp with time zone not null default clock_timestamp(),
   registered_at timestamp with time zone not null default clock_timestamp(),
-  constraint agents_budget_check CHECK ((budget_usd >= (0)::numeric)),
   constraint agents_claim_ttl_check CHECK (((claim_ttl_s > (0)::double precision) AND (claim_ttl_s <= (86400)::double precision))),
   constraint agents_heartbeat_check CHECK (((heartbeat_s > (0)::double precision) AND (heartbeat_s <= (86400)::double precision))),
   constraint agents_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 200))),
@@ -127,6 +160,55 @@ comment on table treadle.attempts is 'Append-only: one row per attempt that ende
 comment on column treadle.attempts.reason is 'What ended it: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
 CREATE INDEX attempts_ended_idx ON treadle.attempts USING btree (ended_at);
 
+-- table treadle.breakers
+create table treadle.breakers (
+  type text not null,
+  state text not null default 'closed'::text,
+  failures integer not null default 0,
+  last_failure_at timestamp with time zone,
+  last_error text,
+  lost_agent text,
+  opened_at timestamp with time zone,
+  opened_by text,
+  probe_at timestamp with time zone,
+  probe_task uuid,
+  probe_token uuid,
+  constraint breakers_open_check CHECK (((state = 'closed'::text) = (probe_at IS NULL))),
+  constraint breakers_pkey PRIMARY KEY (type),
+  constraint breakers_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text]))),
+) with (fillfactor=50);
+alter table treadle.breakers owner to treadle_owner;
+comment on table treadle.breakers is 'Types whose tasks failed in a row; none of an open one is claimed until its probe is due.';
+comment on column treadle.breakers.lost_agent is 'The last agent whose loss was counted: all that it had is one failure.';
+comment on column treadle.breakers.probe_at is 'When one task may be tried.';
+
+-- table treadle.budgets
+create table treadle.budgets (
+  id bigint not null generated always as identity,
+  scope text not null,
+  scope_key text collate "C" not null default ''::text,
+  period text,
+  limit_usd numeric(14,6) not null,
+  spent_usd numeric(14,6) not null default 0,
+  reserved_usd numeric(14,6) not null default 0,
+  period_start timestamp with time zone,
+  on_exhausted text not null default 'ask'::text,
+  warned_at timestamp with time zone,
+  created_by text not null default SESSION_USER,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint budgets_all_check CHECK (((scope = 'all'::text) = (scope_key = ''::text))),
+  constraint budgets_money_check CHECK (((limit_usd >= (0)::numeric) AND (limit_usd < 'Infinity'::numeric) AND (spent_usd >= (0)::numeric) AND (reserved_usd >= (0)::numeric))),
+  constraint budgets_period_check CHECK ((period = ANY (ARRAY['hour'::text, 'day'::text, 'week'::text, 'month'::text]))),
+  constraint budgets_pkey PRIMARY KEY (id),
+  constraint budgets_policy_check CHECK ((on_exhausted = ANY (ARRAY['ask'::text, 'fail'::text]))),
+  constraint budgets_scope_check CHECK ((scope = ANY (ARRAY['agent'::text, 'dag'::text, 'project'::text, 'type'::text, 'all'::text]))),
+  constraint budgets_scope_key UNIQUE NULLS NOT DISTINCT (scope, scope_key, period),
+  constraint budgets_start_check CHECK (((period IS NULL) = (period_start IS NULL))),
+) with (fillfactor=50);
+alter table treadle.budgets owner to treadle_owner;
+comment on table treadle.budgets is 'Dollars that an agent, a DAG, a project, a type or all may spend, for good or in each period.';
+comment on column treadle.budgets.reserved_usd is 'What claimed tasks may still spend; the sum of its reservations.';
+
 -- table treadle.code
 create table treadle.code (
   only_row boolean not null default true,
@@ -138,6 +220,19 @@ create table treadle.code (
 alter table treadle.code owner to treadle_owner;
 comment on table treadle.code is 'Which text of the functions and views is installed.';
 
+-- table treadle.concurrency_keys
+create table treadle.concurrency_keys (
+  key text collate "C" not null,
+  max integer not null default 1,
+  touched bigint not null default 0,
+  constraint concurrency_keys_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
+  constraint concurrency_keys_max_check CHECK (((max >= 0) AND (max <= 1000000))),
+  constraint concurrency_keys_pkey PRIMARY KEY (key),
+) with (fillfactor=50);
+alter table treadle.concurrency_keys owner to treadle_owner;
+comment on table treadle.concurrency_keys is 'How many tasks of a key may be under way at once; a key that is not here has one slot.';
+comment on column treadle.concurrency_keys.touched is 'Written by who gives slots away.';
+
 -- table treadle.dags
 create table treadle.dags (
   id uuid not null default treadle.uuidv7(),
@@ -148,7 +243,6 @@ create table treadle.dags (
   completed integer not null default 0,
   cancelled integer not null default 0,
   dead_lettered integer not null default 0,
-  budget_usd numeric(14,6),
   project_id uuid,
   idempotency_key text collate "C",
   created_by text not null default SESSION_USER,
@@ -156,7 +250,6 @@ create table treadle.dags (
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   meta jsonb not null default '{}'::jsonb,
-  constraint dags_budget_check CHECK (((budget_usd >= (0)::numeric) AND (budget_usd < 'Infinity'::numeric))),
   constraint dags_count_check CHECK (((LEAST(completed, cancelled, dead_lettered) >= 0) AND (((completed + cancelled) + dead_lettered) <= tasks))),
   constraint dags_end_check CHECK (((ended_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'cancelled'::text])))),
   constraint dags_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
@@ -235,6 +328,44 @@ CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
 CREATE INDEX events_task_idx ON treadle.events USING btree (task_id) WHERE (task_id IS NOT NULL);
 
+-- table treadle.gate_uses
+create table treadle.gate_uses (
+  key text collate "C" not null,
+  slot bigint not null,
+  amount numeric(20,6) not null,
+  constraint gate_uses_pkey PRIMARY KEY (key, slot),
+) with (fillfactor=50);
+alter table treadle.gate_uses owner to treadle_owner;
+comment on table treadle.gate_uses is 'What passed a gate that is limited by rate, by sixtieths of its period.';
+
+-- table treadle.gates
+create table treadle.gates (
+  key text collate "C" not null,
+  unit text,
+  amount numeric(20,6),
+  period_s double precision,
+  closed_until timestamp with time zone,
+  closed_at timestamp with time zone,
+  closed_by text,
+  reason text,
+  slowed_until timestamp with time zone,
+  slowdowns integer not null default 0,
+  touched bigint not null default 0,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint gates_amount_check CHECK (((amount > (0)::numeric) AND (amount < 'Infinity'::numeric))),
+  constraint gates_closed_check CHECK (isfinite(closed_until)),
+  constraint gates_key_check CHECK ((key ~ '^[A-Za-z0-9_.:/-]{1,150}$'::text)),
+  constraint gates_limit_check CHECK ((num_nonnulls(unit, amount, period_s) = ANY (ARRAY[0, 3]))),
+  constraint gates_period_check CHECK (((period_s >= (0.1)::double precision) AND (period_s <= (2678400)::double precision))),
+  constraint gates_pkey PRIMARY KEY (key),
+  constraint gates_unit_check CHECK ((unit = ANY (ARRAY['starts'::text, 'tokens'::text, 'usd'::text]))),
+) with (fillfactor=50);
+alter table treadle.gates owner to treadle_owner;
+comment on table treadle.gates is 'What tasks have to pass to start: closed for a while after a rate limit, or limited by rate.';
+comment on column treadle.gates.slowed_until is 'Until when a rate limit closed it last; another one before then is nothing new.';
+comment on column treadle.gates.slowdowns is 'Times in a row that it was closed by a rate limit.';
+comment on column treadle.gates.touched is 'Written by who counts, so that nobody counts twice.';
+
 -- table treadle.idle_queues
 create unlogged table treadle.idle_queues (
   queue text not null,
@@ -253,7 +384,10 @@ create table treadle.lanes (
   agent_id text,
   ageing bigint not null default 0,
   created_at timestamp with time zone not null default clock_timestamp(),
-  constraint lanes_identity_key UNIQUE NULLS NOT DISTINCT (queue, type, capabilities, agent_id, ageing),
+  urgency bigint not null default 0,
+  gates text[] not null default '{}'::text[],
+  project_id uuid,
+  constraint lanes_identity_key UNIQUE NULLS NOT DISTINCT (queue, type, capabilities, agent_id, ageing, urgency, gates, project_id),
   constraint lanes_pkey PRIMARY KEY (id),
   constraint lanes_queue_fkey FOREIGN KEY (queue) REFERENCES treadle.queues(name),
   constraint lanes_type_fkey FOREIGN KEY (type) REFERENCES treadle.task_types(name),
@@ -261,7 +395,10 @@ create table treadle.lanes (
 alter table treadle.lanes owner to treadle_owner;
 comment on table treadle.lanes is 'Interned: all that an agent''s right to a task depends on, and the rate at which it ages.';
 comment on column treadle.lanes.capabilities is 'What an agent needs; sorted, without repeats.';
-comment on column treadle.lanes.ageing is 'Millionths of a priority point per minute.';
+comment on column treadle.lanes.ageing is 'Millionths of a priority point gained each minute, those of a near deadline included.';
+comment on column treadle.lanes.urgency is 'What of ageing comes from a deadline that is near.';
+comment on column treadle.lanes.gates is 'Keys of the gates before it, that of its type included.';
+comment on column treadle.lanes.project_id is 'Whose tasks these are, in a queue that is fair.';
 
 -- table treadle.locks
 create table treadle.locks (
@@ -284,6 +421,23 @@ create table treadle.migrations (
 alter table treadle.migrations owner to treadle_owner;
 comment on table treadle.migrations is 'One row per applied migration file.';
 
+-- table treadle.projects
+create table treadle.projects (
+  id uuid not null default treadle.uuidv7(),
+  name text not null,
+  external_ref text,
+  share numeric(10,3) not null default 1,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  constraint projects_name_key UNIQUE (name),
+  constraint projects_pkey PRIMARY KEY (id),
+  constraint projects_share_check CHECK (((share > (0)::numeric) AND (share <= (1000000)::numeric))),
+);
+alter table treadle.projects owner to treadle_owner;
+comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
+comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
+
 -- table treadle.queues
 create table treadle.queues (
   name text not null,
@@ -298,8 +452,11 @@ create table treadle.queues (
   paused_by text,
   paused_reason text,
   created_at timestamp with time zone not null default clock_timestamp(),
+  max_depth integer,
+  fair boolean not null default false,
   constraint queues_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint queues_audit_check CHECK ((audit = ANY (ARRAY['compact'::text, 'full'::text]))),
+  constraint queues_depth_check CHECK ((max_depth >= 1)),
   constraint queues_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
   constraint queues_name_check CHECK ((name ~ '^[a-z0-9_.-]{1,48}$'::text)),
   constraint queues_pkey PRIMARY KEY (name),
@@ -312,6 +469,19 @@ comment on table treadle.queues is 'Where tasks wait; defaults for those that do
 comment on column treadle.queues.ageing_rate is 'Priority points that a waiting task gains each minute.';
 comment on column treadle.queues.retry is 'Retry policy below the type''s and the task''s; see treadle.retry_policy.';
 comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
+comment on column treadle.queues.max_depth is 'So many tasks may wait here; one more is refused. Empty: any number.';
+comment on column treadle.queues.fair is 'Projects take turns, by their shares.';
+
+-- table treadle.reservations
+create table treadle.reservations (
+  task_id uuid not null,
+  budget_id bigint not null,
+  usd numeric(14,6) not null,
+  constraint reservations_pkey PRIMARY KEY (task_id, budget_id),
+  constraint reservations_usd_check CHECK ((usd >= (0)::numeric)),
+) with (fillfactor=50);
+alter table treadle.reservations owner to treadle_owner;
+comment on table treadle.reservations is 'What a claimed task may still spend of a budget.';
 
 -- table treadle.spend
 create table treadle.spend (
@@ -327,6 +497,7 @@ create table treadle.spend (
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
   at timestamp with time zone not null default clock_timestamp(),
+  project_id uuid,
   constraint spend_call_check CHECK (((octet_length(call_id) >= 1) AND (octet_length(call_id) <= 200))),
   constraint spend_pkey PRIMARY KEY (task_id, call_id),
   constraint spend_tokens_check CHECK ((LEAST(input_tokens, output_tokens) >= 0)),
@@ -334,6 +505,7 @@ create table treadle.spend (
 );
 alter table treadle.spend owner to treadle_owner;
 comment on table treadle.spend is 'Ledger: one row per paid call, counted once by its id.';
+CREATE INDEX spend_at_idx ON treadle.spend USING brin (at) WITH (autosummarize='on');
 
 -- table treadle.steps
 create table treadle.steps (
@@ -372,8 +544,18 @@ create table treadle.task_types (
   ageing_rate numeric(10,6),
   retry jsonb not null default '{}'::jsonb,
   created_at timestamp with time zone not null default clock_timestamp(),
+  gates text[] not null default '{}'::text[],
+  breaker jsonb not null default '{}'::jsonb,
+  max_cost_usd numeric(14,6),
+  max_tokens bigint,
+  on_budget text,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
   constraint task_types_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
+  constraint task_types_budget_check CHECK ((on_budget = ANY (ARRAY['ask'::text, 'fail'::text]))),
   constraint task_types_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+  constraint task_types_money_check CHECK (((max_cost_usd >= (0)::numeric) AND (max_cost_usd < 'Infinity'::numeric) AND (max_tokens >= 0))),
   constraint task_types_name_check CHECK ((name ~ '^[A-Za-z0-9_.:/-]{1,100}$'::text)),
   constraint task_types_pkey PRIMARY KEY (name),
   constraint task_types_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
@@ -381,6 +563,8 @@ create table treadle.task_types (
 );
 alter table treadle.task_types owner to treadle_owner;
 comment on table treadle.task_types is 'What kinds of work exist; a task of another type is refused.';
+comment on column treadle.task_types.gates is 'Keys that must be open for its tasks to start.';
+comment on column treadle.task_types.breaker is 'Overrides of its breaker: threshold, first_probe_s, cooldown_s; threshold 0 is none.';
 
 -- table treadle.tasks
 create table treadle.tasks (
@@ -445,6 +629,16 @@ create table treadle.tasks (
   inputs jsonb,
   forked_from uuid,
   durable boolean not null default false,
+  rerank_at timestamp with time zone,
+  max_tokens bigint,
+  budget_id bigint,
+  critical_path smallint not null default 0,
+  budgeted boolean not null default false,
+  capped boolean not null default false,
+  on_budget text,
+  slot text,
+  concurrency_key text collate "C",
+  gates text[],
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
   constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
@@ -454,6 +648,12 @@ CASE
 END)),
   constraint tasks_end_check CHECK (((completed_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'dead_lettered'::text, 'cancelled'::text])))),
   constraint tasks_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
+  constraint tasks_limits_check CHECK (((num_nonnulls(max_tokens, budget_id, on_budget, slot, concurrency_key) = 0) OR (COALESCE((max_tokens >= 0), true) AND COALESCE((on_budget = ANY (ARRAY['ask'::text, 'fail'::text])), true) AND COALESCE(((octet_length(concurrency_key) >= 1) AND (octet_length(concurrency_key) <= 200)), true) AND ((budget_id IS NULL) OR (status = ANY (ARRAY['pending'::text, 'blocked'::text]))) AND
+CASE slot
+    WHEN 'waiting'::text THEN ((concurrency_key IS NOT NULL) AND (status = 'pending'::text))
+    WHEN 'held'::text THEN ((concurrency_key IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'claimed'::text, 'running'::text, 'validating'::text])))
+    ELSE ((slot IS NULL) AND ((concurrency_key IS NULL) OR (status <> 'ready'::text)))
+END))),
   constraint tasks_money_check CHECK (((max_cost_usd >= (0)::numeric) AND (cost_usd >= (0)::numeric))),
   constraint tasks_open_check CHECK (((blocked_count = 0) OR (status <> ALL (ARRAY['ready'::text, 'retrying'::text])))),
   constraint tasks_pkey PRIMARY KEY (id),
@@ -481,15 +681,26 @@ comment on column treadle.tasks.name is 'Its name in its DAG.';
 comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
 comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
 comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
+comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';
+comment on column treadle.tasks.budget_id is 'The budget that has no room for it now.';
+comment on column treadle.tasks.critical_path is 'Length of the longest chain of tasks that wait behind it; 30 stands for more.';
+comment on column treadle.tasks.budgeted is 'A budget counted its last claim.';
+comment on column treadle.tasks.capped is 'It counts in the depth of its queue while it waits.';
+comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held.';
+comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
+CREATE INDEX tasks_depth_idx ON treadle.tasks USING btree (queue) WHERE (capped AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
 CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+CREATE INDEX tasks_parked_idx ON treadle.tasks USING btree (budget_id, rank) WHERE (budget_id IS NOT NULL);
 CREATE INDEX tasks_ready_idx ON treadle.tasks USING btree (lane_id, rank, id) WHERE (status = 'ready'::text);
+CREATE INDEX tasks_rerank_idx ON treadle.tasks USING btree (rerank_at) WHERE ((rerank_at IS NOT NULL) AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
 CREATE INDEX tasks_results_idx ON treadle.tasks USING btree (consumer, consumed_token, completed_at) WHERE ((consumer IS NOT NULL) AND (status = 'completed'::text));
 CREATE INDEX tasks_retry_idx ON treadle.tasks USING btree (retry_at) WHERE (status = 'retrying'::text);
-CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((status = 'pending'::text) AND (blocked_count = 0) AND (run_at IS NOT NULL));
+CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((status = 'pending'::text) AND (blocked_count = 0) AND (run_at IS NOT NULL) AND (slot IS NULL) AND (budget_id IS NULL));
+CREATE INDEX tasks_slot_idx ON treadle.tasks USING btree (concurrency_key, slot, lane_id, rank, id) WHERE (slot IS NOT NULL);
 CREATE TRIGGER tasks_100_place BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__place();
 CREATE TRIGGER tasks_900_wake AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__wake();
 
@@ -528,11 +739,12 @@ create table treadle.waits (
   note text,
   opened_at timestamp with time zone not null default clock_timestamp(),
   ended_at timestamp with time zone,
+  budget_id bigint,
   constraint waits_approvers_check CHECK (((approvers >= 1) AND (approvers <= 100))),
   constraint waits_end_check CHECK (((ended_at IS NULL) = (status = 'open'::text))),
   constraint waits_event_check CHECK (((event IS NOT NULL) = (kind = 'event'::text))),
   constraint waits_expiry_check CHECK ((on_expiry = ANY (ARRAY['deny'::text, 'fail'::text, 'default'::text, 'escalate'::text]))),
-  constraint waits_kind_check CHECK ((kind = ANY (ARRAY['question'::text, 'approval'::text, 'event'::text]))),
+  constraint waits_kind_check CHECK ((kind = ANY (ARRAY['question'::text, 'approval'::text, 'event'::text, 'budget'::text]))),
   constraint waits_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
   constraint waits_name_key UNIQUE (task_id, name),
   constraint waits_pkey PRIMARY KEY (id),
@@ -543,6 +755,8 @@ comment on table treadle.waits is 'Questions, approvals and events that tasks wa
 comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
 comment on column treadle.waits.approvers is 'So many people must give the same answer.';
 comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
+comment on column treadle.waits.budget_id is 'The budget that ran out; empty where the limit of the task itself did.';
+CREATE INDEX waits_budget_idx ON treadle.waits USING btree (budget_id) WHERE ((status = 'open'::text) AND (budget_id IS NOT NULL));
 CREATE INDEX waits_event_idx ON treadle.waits USING btree (event, event_key) WHERE ((status = 'open'::text) AND (event IS NOT NULL));
 CREATE INDEX waits_expiry_idx ON treadle.waits USING btree (expires_at) WHERE ((status = 'open'::text) AND (expires_at IS NOT NULL));
 CREATE INDEX waits_open_idx ON treadle.waits USING btree (opened_at) WHERE (status = 'open'::text);
@@ -575,6 +789,51 @@ alter view treadle.agent_load owner to treadle_owner;
 comment on view treadle.agent_load is 'One row per agent: status, sign of life, tasks in hand, failures of the last hour.';
 grant select on table treadle.agent_load to treadle_observer;
 grant select on table treadle.agent_load to treadle_operator;
+
+-- view treadle.breaker_status
+create view treadle.breaker_status (
+  type text,
+  state text,
+  failures integer,
+  threshold integer,
+  opened_at timestamp with time zone,
+  opened_by text,
+  probe_at timestamp with time zone,
+  probe_task uuid,
+  last_failure_at timestamp with time zone,
+  last_error text,
+  first_probe_s double precision,
+  cooldown_s double precision,
+);
+alter view treadle.breaker_status owner to treadle_owner;
+comment on view treadle.breaker_status is 'Breakers by type; threshold 0 is none. opened_at is when it opened last, also of a closed one.';
+grant select on table treadle.breaker_status to treadle_observer;
+grant select on table treadle.breaker_status to treadle_operator;
+
+-- view treadle.budget_status
+create view treadle.budget_status (
+  id bigint,
+  scope text,
+  key text collate "C",
+  name text collate "C",
+  period text,
+  limit_usd numeric(14,6),
+  spent_usd numeric,
+  reserved_usd numeric(14,6),
+  left_usd numeric,
+  overrun_usd numeric,
+  on_exhausted text,
+  parked_tasks bigint,
+  open_wait uuid,
+  period_start timestamp with time zone,
+  period_end timestamp with time zone,
+  set_by text,
+  created_at timestamp with time zone,
+);
+alter view treadle.budget_status owner to treadle_owner;
+comment on view treadle.budget_status is 'One row per budget: limit, spent, reserved, left, what passed it, and who waits for it.';
+grant select on table treadle.budget_status to treadle_observer;
+grant select on table treadle.budget_status to treadle_operator;
 
 -- view treadle.dag_overview
 create view treadle.dag_overview (
@@ -642,6 +901,24 @@ comment on view treadle.dag_tasks is 'One row per task of a DAG, with its depend
 grant select on table treadle.dag_tasks to treadle_observer;
 grant select on table treadle.dag_tasks to treadle_operator;
 
+-- view treadle.daily_spend
+create view treadle.daily_spend (
+  day date,
+  agent text,
+  model text,
+  type text,
+  project_id uuid,
+  project text,
+  calls bigint,
+  input_tokens bigint,
+  output_tokens bigint,
+  usd numeric,
+);
+alter view treadle.daily_spend owner to treadle_owner;
+comment on view treadle.daily_spend is 'One row per day, agent, model, type and project: calls, tokens and dollars.';
+grant select on table treadle.daily_spend to treadle_observer;
+grant select on table treadle.daily_spend to treadle_operator;
+
 -- view treadle.dead_letter_review
 create view treadle.dead_letter_review (
   id uuid,
@@ -688,6 +965,41 @@ comment on view treadle.dispatch_log is 'One row per attempt, the live and the c
 grant select on table treadle.dispatch_log to treadle_observer;
 grant select on table treadle.dispatch_log to treadle_operator;
 
+-- view treadle.gate_status
+create view treadle.gate_status (
+  key text collate "C",
+  state text,
+  closed_until timestamp with time zone,
+  reason text,
+  closed_by text,
+  slowdowns integer,
+  unit text,
+  "limit" numeric(20,6),
+  per_s double precision,
+  used numeric,
+  types text[],
+);
+alter view treadle.gate_status owner to treadle_owner;
+comment on view treadle.gate_status is 'Gates: closed until when and why, the limit by rate and what of it is used in its period.';
+grant select on table treadle.gate_status to treadle_observer;
+grant select on table treadle.gate_status to treadle_operator;
+
+-- view treadle.project_load
+create view treadle.project_load (
+  id uuid,
+  name text,
+  share numeric(10,3),
+  external_ref text,
+  ready bigint,
+  waiting bigint,
+  running bigint,
+  created_at timestamp with time zone,
+);
+alter view treadle.project_load owner to treadle_owner;
+comment on view treadle.project_load is 'Projects with their share and their load.';
+grant select on table treadle.project_load to treadle_observer;
+grant select on table treadle.project_load to treadle_operator;
+
 -- view treadle.queue_health
 create view treadle.queue_health (
   queue text,
@@ -704,6 +1016,9 @@ create view treadle.queue_health (
   failed_attempts_5m bigint,
   wait_p50_s numeric(12,3),
   run_p50_s numeric(12,3),
+  depth bigint,
+  max_depth integer,
+  fair boolean,
 );
 alter view treadle.queue_health owner to treadle_owner;
 comment on view treadle.queue_health is 'One row per queue: depth by state, the oldest ready task, rates over the last five minutes.';
@@ -736,6 +1051,7 @@ create view treadle.task_details (
   priority smallint,
   effective_priority numeric,
   ageing_rate numeric(10,6),
+  critical_path smallint,
   deadline_at timestamp with time zone,
   spec jsonb,
   inputs jsonb,
@@ -761,6 +1077,9 @@ create view treadle.task_details (
   lease_until timestamp with time zone,
   progress jsonb,
   capabilities text[],
+  gates text[],
+  concurrency_key text collate "C",
+  slot text,
   assigned_agent text,
   depends_on uuid[],
   blocked_by uuid[],
@@ -782,6 +1101,10 @@ create view treadle.task_details (
   completed_by text,
   cost_usd numeric(14,6),
   max_cost_usd numeric(14,6),
+  reserved_usd numeric,
+  max_tokens bigint,
+  on_budget text,
+  budget_id bigint,
   input_tokens bigint,
   output_tokens bigint,
 );
@@ -829,6 +1152,30 @@ grant select on table treadle.transitions to treadle_operator;
 grant select on table treadle.transitions to treadle_producer;
 grant select on table treadle.transitions to treadle_worker;
 
+-- view treadle.type_status
+create view treadle.type_status (
+  type text,
+  state text,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  description text,
+  priority smallint,
+  max_attempts smallint,
+  timeout_s double precision,
+  ageing_rate numeric(10,6),
+  retry jsonb,
+  gates text[],
+  breaker jsonb,
+  max_cost_usd numeric(14,6),
+  max_tokens bigint,
+  on_budget text,
+);
+alter view treadle.type_status owner to treadle_owner;
+comment on view treadle.type_status is 'Task types: open, paused, closed by one of their gates, or kept back by their breaker.';
+grant select on table treadle.type_status to treadle_observer;
+grant select on table treadle.type_status to treadle_operator;
+
 -- view treadle.wait_details
 create view treadle.wait_details (
   id uuid,
@@ -874,7 +1221,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f1fe1fff995a9ba46d0310ee7525f6d8274afbd3c5cf4feac9a2e9558d1a351d
+  as sha256 28e23fac3a22ef67fbd3ffee1550eda6b79455f9e387f68cbcf1ceda239945ed
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -886,7 +1233,7 @@ create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jso
   returns numeric
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 51823c796204e7c64abab3d7ca048c0f5dcb8ff84a9c28ddc91b7483c72bcb9d
+  as sha256 6decaa20c99d6ca577fee386ab59634a708fb79ead0b4420277cfa15d2d5a640
   owner treadle_owner
   with a comment
 
@@ -906,18 +1253,56 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 f77cb3bbe3c77aa7d76f4aa5f99ed4fc2bf0babb78bcabad54fc6a4d034f9543
+  as sha256 e423134e7963e2b1e7a26183e1b35a3234db7d10a58a0bab62303bb52efab3f7
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.affordable_rows(p_rows tid[], p_budget numeric)
-create function treadle.affordable_rows(p_rows tid[], p_budget numeric)
+-- function treadle.admit_budget(p_budget bigint)
+create function treadle.admit_budget(p_budget bigint)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 42230da7a16103863b431d5672485130a58f7cb19ba24b96ab6d6bde4457daec
+  owner treadle_owner
+  with a comment
+
+-- function treadle.admit_slots(p_key text)
+create function treadle.admit_slots(p_key text)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 a5c53873572d003969bb85cf0584cdeeef210158bd7d1f83ead050ae681575ef
+  owner treadle_owner
+  with a comment
+
+-- function treadle.admit_tasks(p_limit integer)
+create function treadle.admit_tasks(p_limit integer DEFAULT 100)
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 db62e20cb7431816cd94dbc9b91cb9ea9d6f25acadbb71e831159dbcc31f33a0
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_worker
+
+-- function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
+create function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
   returns tid[]
-  language sql stable security invoker cost 100
+  language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 df76e52dc605aad8def0b89284c951aa63b9ed9cfff246570235ce8011c4680e
+  as sha256 2316d339ea6836d514787117b73e7a00bb02c086917981ed2eb5123ade7fb07d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
+create function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
+  returns numeric
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 49312f2df1c44e1126090f5ad3541e7ae758893df58dbd899e77e06a3cd37ef9
   owner treadle_owner
   with a comment
 
@@ -931,12 +1316,30 @@ create function treadle.agent_heartbeat(p_id text)
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.agent_of(p_task uuid, p_token uuid)
+create function treadle.agent_of(p_task uuid, p_token uuid)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 26d75026bcdbc2b16ebbdb862ec140c6771559edf02deaf696efdeaa67da0b36
+  owner treadle_owner
+  with a comment
+
 -- function treadle.announce_rows(p_rows tid[], p_what text)
 create function treadle.announce_rows(p_rows tid[], p_what text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 0e3024b808f9097ece60ac18528d51090ed3053ed8f93fe7529d83456e2c2f6a
+  as sha256 a286fffcc934234bbbd325b18f7ccde5dbdebe4e8aaf24d3ebe75aa187e1f2c3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
+create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 b30da2b487be498c9b3a6b0b55713bc13f7da8d457afa6b39fc5c19d0ea1cdef
   owner treadle_owner
   with a comment
 
@@ -954,11 +1357,29 @@ create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEF
   returns text
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 701624400ddd660bcd157b1e929c0a4f2049671f2932e96f9c45b470679d8ca9
+  as sha256 4c45bb5002309d3df533540711349b0b44869ed79692e2616649e8d3b39c2cea
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
+
+-- function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 dabc052ca67f0c70317113bed77e412addfd22c6c2e6df3cf55d9a4bcb295495
+  owner treadle_owner
+  with a comment
+
+-- function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
+create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 efdd26fa1c34410384eac943efe3daed65487beb287c9e53c01e770118a1ba8b
+  owner treadle_owner
+  with a comment
 
 -- function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_names(p_queue text, p_type text)
@@ -966,6 +1387,33 @@ create function treadle.are_names(p_queue text, p_type text)
   language sql stable security invoker cost 100
   set search_path=""
   as sha256 fd912c894d5115f43151d9736f09a99c920b26c060d865962a4b0bcfb1d254c1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
+create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
+  owner treadle_owner
+  with a comment
+
+-- function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean)
+create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean DEFAULT false)
+  returns uuid
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 fc8e7a54184974cd34ae50525b32cde395f62296d1ad46416e2717a670514ec0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.asked_keys(p_kind text, p_limit integer)
+create function treadle.asked_keys(p_kind text, p_limit integer)
+  returns text[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 f83dca5ab438b66fb8168d9c1e589d0523b7c93009b69384eb0f99ce5e7fc9dd
   owner treadle_owner
   with a comment
 
@@ -1005,6 +1453,105 @@ create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
+create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 5cd59ac1bd61fef6f66e8085da1c2bac8e28c18dcfcaaa06ddb30993cdf46370
+  owner treadle_owner
+  with a comment
+
+-- function treadle.breaker_settings(p_type text, OUT threshold integer, OUT first_probe_s double precision, OUT cooldown_s double precision)
+create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT first_probe_s double precision, OUT cooldown_s double precision)
+  returns record
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 ef390f6fc0c8845e80e064858cf35ea2485f39865395d310bd820c8a9c32085c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budget_facts(p_budget treadle.budgets)
+create function treadle.budget_facts(p_budget treadle.budgets)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 eae5eaad458ffa8ca526cba2033db13cfe430da9ee669a259949d94a0a89dc3c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budget_key(p_scope text, p_key text)
+create function treadle.budget_key(p_scope text, p_key text)
+  returns text
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 b0c0edf1fd32dfba14a45a2f8dc891c2654581bd915fd1476be936888b140ee4
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budget_left(p_budget treadle.budgets, p_now timestamp with time zone)
+create function treadle.budget_left(p_budget treadle.budgets, p_now timestamp with time zone)
+  returns numeric
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 195546381bb58378bca0647edcfdfd77f70ee0f4d2dee30e1ac8a9acfd445090
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budget_name(p_budget treadle.budgets)
+create function treadle.budget_name(p_budget treadle.budgets)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 779531313d60f0a6d3b69ccb64c9b6d2b3956492395db36ef72949c13e607a7f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT verdict text, OUT reason text, OUT left_usd numeric, OUT budget_id bigint, OUT needed_usd numeric, OUT tokens boolean)
+create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT verdict text, OUT reason text, OUT left_usd numeric, OUT budget_id bigint, OUT needed_usd numeric, OUT tokens boolean)
+  returns record
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 47ee216b87e6a03a5b64d5b656af567f977cdd6efdd6d29d9e35b84df3cc2c7c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budgets_of(p_task treadle.tasks, p_agent text)
+create function treadle.budgets_of(p_task treadle.tasks, p_agent text)
+  returns bigint[]
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 34a8d985d9cad7c4d5a9b569d8780d90a411abdd4a391a50cf29908980336b6e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.budgets_over(p_rows tid[], p_agent text)
+create function treadle.budgets_over(p_rows tid[], p_agent text)
+  returns bigint[]
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 28a72af4926378a428664943f491148435f8848ea4175df7db63587db94a7cc5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
+create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
+  returns treadle.bulk_task[]
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 a2794a1aabafa7ebdc3b8d196ab85bc4eacf4c5341501c59f36b383b7c796d52
+  owner treadle_owner
+  with a comment
+
+-- function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
+create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 6a5dc8c8f4bba36069a7b40239fc9fd44194da087f7672a33b7c8f357ed62ca5
+  owner treadle_owner
+  with a comment
+
 -- function treadle.cancel_dag(p_dag uuid, p_reason text, p_actor text)
 create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns integer
@@ -1021,7 +1568,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 4c66b24aed789720c74212cf42aff0300a82c1f2502e819d6d7c22a4fc882745
+  as sha256 32d1c7b9531487b96f47b9006298cc5498bef727cfa4621ec2bcb3e3f6e766e3
   owner treadle_owner
   with a comment
 
@@ -1047,6 +1594,61 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
   grant execute to treadle_operator
   grant execute to treadle_producer
 
+-- function treadle.cancel_where(p_filter jsonb, p_reason text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.cancel_where(p_filter jsonb, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 30e787be7af699119b3614b87e4fb97ac179f64f129220fd9b1da066f0417d6b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.cap_tasks(p_queue text, p_capped boolean)
+create function treadle.cap_tasks(p_queue text, p_capped boolean)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 7b6377931730c6cedde4384943e08d7e73a6adc4899f7239d8d69902e8be8f3f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.chain_lengths(p_count integer, p_tasks integer[], p_after integer[])
+create function treadle.chain_lengths(p_count integer, p_tasks integer[], p_after integer[])
+  returns integer[]
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 6399cb88c2158609187e32def83b93c5d061ae614ed3f267b6cc4090ab714cb1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.change_budget(p_budget treadle.budgets, p_limit numeric, p_on_exhausted text, p_actor text)
+create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric, p_on_exhausted text, p_actor text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 1ce9c5ed58aeb10ea3ee4c93d93b71068dc9f334f3fcff1555a36a2dcfd0cb21
+  owner treadle_owner
+  with a comment
+
+-- function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
+create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 1245caa265c092fc9057f0b5bbdfb0f91defc2f5948f27eca4db5060606c80a0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
+create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 c99badee6c5c5730b3b47d281e81efe79c9bde9337e1d479856f838fb5752647
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_actor(p_actor text, p_note text)
 create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text)
   returns void
@@ -1062,6 +1664,15 @@ create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 c46f2e56b707fd2b548ccb1794158f7a7d91a971b86fcabb5892335188711d45
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_breaker(p_breaker jsonb)
+create function treadle.check_breaker(p_breaker jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 350483a5107f493b237dd212db9d0766ad1cb82c962c8a088f7fa76d3774bbaf
   owner treadle_owner
   with a comment
 
@@ -1083,12 +1694,57 @@ create function treadle.check_circle(p_task uuid, p_on uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.check_depth(p_queue text, p_added bigint)
+create function treadle.check_depth(p_queue text, p_added bigint)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 178ebda9e18c2bd3369581ba92a9346dabff96af1149deb7403c27c965e82926
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer)
 create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer DEFAULT 1048576)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default text[])
+create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default text[])
+  returns text[]
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 aa6b703347275b8dda29f8f4e357ba2ae52198b335b63d2aa6e2f70ffb04948f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_per_s double precision)
+create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_per_s double precision)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 764e400475e548d3d33d595b78b13a7e10d79ffd2c26187cfcd5e94105faeac4
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_key(p_key text, p_max integer, p_least integer)
+create function treadle.check_key(p_key text, p_max integer, p_least integer)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 7f373ad8b4661f2b77914e9a5033b42a50a99ea8129ee7e5e5c536508020e449
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
+create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 77585b2ef3cb53525e12997c9e65408b94078785ad0ef0f5b55b568365706b40
   owner treadle_owner
   with a comment
 
@@ -1191,6 +1847,15 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
+create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 96ea49074fdb51f17b54bac14712dbeba901fa19b71149ecfcb0f574a1311daf
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_step(p_name text, p_output jsonb, p_input_hash text, p_started_at timestamp with time zone)
 create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jsonb, p_input_hash text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
   returns void
@@ -1205,7 +1870,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 6a3281a315b63501de4283272bee1b2495ec668c82db5e85785dad922fe59370
+  as sha256 8baad35b58835813cb24f1db380ed8dc62254a7cfaa38e83df17c0c2dcf4fd9a
   owner treadle_owner
   with a comment
 
@@ -1236,12 +1901,32 @@ create function treadle.check_wait_types(p_given jsonb)
   owner treadle_owner
   with a comment
 
+-- function treadle.claim_order(p_queue text, p_limit integer)
+create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
+  returns TABLE(place integer, id uuid, type text, priority smallint, effective_priority numeric, since timestamp with time zone, title text, project text, shut text)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 fde31b7eb13a6bd36ec203e8b350e4107fe4233739266a9b398f1cb2288fedc8
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_wait boolean, p_now timestamp with time zone)
+create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_wait boolean, p_now timestamp with time zone)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 c5f4d065ec51d7139fc8318dd42b7f14ad3370125d89d5d62e8247d9f791087c
+  owner treadle_owner
+  with a comment
+
 -- function treadle.claim_tasks(p_agent text, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_idle boolean)
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
-  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text)
+  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[])
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 09aae8e05ce3fa7d542583e71c89f93a1faa46528fe3b2376553b81d90a8a6b5
+  as sha256 080c6da49d807810ea2ec17ad54bb629ef166670780f9b6ccc7b90773e4e7397
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1260,7 +1945,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 86dd596248feb2b2472ef9120334d5be839823d725a0c40829344d259bba2528
+  as sha256 f5b4e632191ef22c9d2878a0ae95f366f214c81bed86dbcfa54668e2a1e34579
   owner treadle_owner
   with a comment
 
@@ -1275,6 +1960,43 @@ create function treadle.clock()
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
+create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 06d92d730948c4aab5ee552ce4ae8d9b0745b2a40d7f35c420367760cc203272
+  owner treadle_owner
+  with a comment
+
+-- function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
+create function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 b5248c50ebeea26b650977be410842a1b1195ffb04c1baf3b29eb8e3a1364087
+  owner treadle_owner
+  with a comment
+
+-- function treadle.close_gate(p_key text, p_seconds double precision, p_reason text, p_actor text, p_until timestamp with time zone)
+create function treadle.close_gate(p_key text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_until timestamp with time zone DEFAULT NULL::timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 400c1758a9281c39bb88a93dc152cb7a0bcc73514800ec4841b12e028c56b83b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.close_questions(p_budget bigint, p_actor text)
+create function treadle.close_questions(p_budget bigint, p_actor text)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e0313c95f588e13cf775ea7abab961e77b46c889ba2be5b83f374077b32e3370
+  owner treadle_owner
+  with a comment
 
 -- function treadle.close_waits(p_tasks uuid[])
 create function treadle.close_waits(p_tasks uuid[])
@@ -1300,7 +2022,7 @@ create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs 
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 718f9c035dd75163d22397cdcab15be3b8d584007a85eea26ce4e19f06cfaae5
+  as sha256 161668fbb6b138c27974304b7b8354af7bedf985aad6f6cebeaa2dc38cef5db8
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1315,6 +2037,24 @@ create function treadle.content_key(p_type text, p_spec jsonb)
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.count_bulk(p_found treadle.bulk_task[])
+create function treadle.count_bulk(p_found treadle.bulk_task[])
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 e916ed9e9256d39bafa216c13482dad53cf0b2e7f8c2435bcf296df88434c0eb
+  owner treadle_owner
+  with a comment
+
+-- function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks)
+create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks DEFAULT NULL::treadle.tasks)
+  returns integer
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 78fe36ce84347482f44a52a68d5a8eb9752aeccb91af139155cf99755d5eccfc
+  owner treadle_owner
+  with a comment
 
 -- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
 create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
@@ -1357,6 +2097,38 @@ create function treadle.dag_status(p_dag uuid)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.deadline_at_step(p_deadline timestamp with time zone, p_step integer)
+create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_step integer)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 104a15ba28084551df5d0dd88420cd38f8df01729f226b8a1e532ecc2a0c927c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
+create function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 cfdbc3dda15bf10f7f896a4f8ffe8b20a8fc9132be303a28fbcade02c0330856
+  owner treadle_owner
+  with a comment
+
+-- function treadle.deadline_rate(p_step integer)
+create function treadle.deadline_rate(p_step integer)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 47e72d9ed401817507b218ac8c8cd7881afcbc49c3e2256128007a6f7b9be665
+  owner treadle_owner
+  with a comment
+
+-- function treadle.deadline_step(p_deadline timestamp with time zone, p_now timestamp with time zone)
+create function treadle.deadline_step(p_deadline timestamp with time zone, p_now timestamp with time zone)
+  returns integer
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 0d88529234799ecb556126ba1b934f785ea6910f95061b7c5f04179be9507be2
+  owner treadle_owner
+  with a comment
+
 -- function treadle.declare_types(p_types jsonb, p_queues text[])
 create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[])
   returns void
@@ -1368,12 +2140,32 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.define_gate(p_key text, p_settings jsonb)
+create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::jsonb)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 6a31b60f25ee78ecadedf15c6ed14f846db822e5ecfc5a0b1e8199203eda5a53
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.define_project(p_name text, p_settings jsonb)
+create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 f4443ae1ad74be5fda7b2188a1ffb26b7e6e40477e1a5d45645f2513e765c0ea
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.define_queue(p_name text, p_settings jsonb)
 create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 14000063f943e613920e2eabf59d04321914fca186d75eb5087871dc035ffc65
+  as sha256 7f2a6f1340db8dcfb16edbe8f9f6337f29eafe6d393e98f10ec126d856677afa
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1383,7 +2175,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 e5029e6f0863e7f58d55edc30ad8936c967de58d5b2b0dac02bac03e80b4876d
+  as sha256 49df84b2fe122914e1e06f8b2f0207f6ab2513006ceaf252cdfb6a2249178b6f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -1424,6 +2216,15 @@ create function treadle.dependents_of(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.dollars(p_usd numeric)
+create function treadle.dollars(p_usd numeric)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 7b62140fcf74310f229da3b15106ecee76a6def4daf4cf79409aac5aaf3444d5
+  owner treadle_owner
+  with a comment
+
 -- function treadle.downstream_of(p_ids uuid[])
 create function treadle.downstream_of(p_ids uuid[])
   returns uuid[]
@@ -1454,7 +2255,7 @@ create function treadle.effective_priority(p_id uuid)
   returns numeric
   language plpgsql stable security definer cost 100
   set search_path=""
-  as sha256 4a4c38e70449c823b6140e16ec3f1ca6cf45d709c0f99dc15e0f1499b4c1d338
+  as sha256 f20fe0400fd0a288d0e246dcc538217190c050f858aa51fc9687c8dd03aca55d
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -1482,12 +2283,12 @@ create function treadle.emitted(p_event text, p_dedup_key text)
   owner treadle_owner
   with a comment
 
--- function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[])
-create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[])
+-- function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[])
+create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 81f8752154c459d4fdac81c4e7b442b840fabb20e122d92ca5d04c2a65bca54a
+  as sha256 1bdecc58ae08502c1df858ca3bec7ee4efcbaa18e6f9963ccb9502e1662be824
   owner treadle_owner
   with a comment
 
@@ -1545,11 +2346,27 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 313122bc0776152ef59f2642191c7ddc74579783705fb002e8c01f888c5b06d6
+  as sha256 6fe6c4ce0922b7ada78255fe9483f1b7282a7ef4a186d0b7634ff8f602b5e946
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.entry_slot(p_key text, p_slot text)
+create function treadle.entry_slot(p_key text, p_slot text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 e09dd186e943bb02d909f0b5d244ee3c3d0ead7c99b6c1021ac1306e1e842fb1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.entry_status(p_key text, p_slot text)
+create function treadle.entry_status(p_key text, p_slot text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 fc18731993f88e4530d19e1ea055aeaf4d57c415026f946aeee0fd106551f323
+  owner treadle_owner
+  with a comment
 
 -- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
@@ -1579,25 +2396,51 @@ create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
   owner treadle_owner
   with a comment
 
--- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision)
-create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT 'error'::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision)
+-- function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone, p_limit integer)
+create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone, p_limit integer)
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 7f46356d8c88fc74027e5346d0b27766cfad346110b7a58c2b71fa6df9ee0a7e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision, p_key text)
+create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT NULL::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision, p_key text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 ccfed5f4e51e1ef7e463697a4ddb47b0d5f03f5d90eeea23f365fcd13451278f
+  as sha256 3ea101296d6b7845e564ed6519d5ef5fbd8e30df27df94de05742597fa2a7759
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[], p_errors text[], p_actions text[], p_retry_after double precision[])
-create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[])
+-- function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[])
+create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 addf50b9aacb49ce1269a995beba3c268bd14e21cad400140e252a90bc3f1b1d
+  as sha256 44337eef7f0b581d17325249fd9a663111144be75a36064d6e22be64abe83f98
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 10abf59c517b9f35828f5327f314327b3fb710418264b94cd98a2558ac2272aa
+  owner treadle_owner
+  with a comment
+
+-- function treadle.failure_class_of(p_class text, p_error text)
+create function treadle.failure_class_of(p_class text, p_error text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 c7ed196a35b24874786525e13d90763f09d576e24522552857049ae6a0715d72
+  owner treadle_owner
+  with a comment
 
 -- function treadle.family_of(p_ids uuid[])
 create function treadle.family_of(p_ids uuid[])
@@ -1605,6 +2448,24 @@ create function treadle.family_of(p_ids uuid[])
   language plpgsql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.find_budget(p_scope text, p_key text, p_period text)
+create function treadle.find_budget(p_scope text, p_key text, p_period text)
+  returns treadle.budgets
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 405cb04f8ceed4bc270b23cc4c06aec45941e37725e8114afbcfb996eb109f27
+  owner treadle_owner
+  with a comment
+
+-- function treadle.find_lane(p_lane treadle.lanes, p_make boolean)
+create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT true)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9f9d2a4c666d6d287a83465c0b623ad9e1bbfe64a3a31912cf98236b1d3730a8
   owner treadle_owner
   with a comment
 
@@ -1635,12 +2496,21 @@ create function treadle.forget_expired(p_task uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.forget_slowdowns(p_ids uuid[])
+create function treadle.forget_slowdowns(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 e06bcddf3896fa0a67d6cc9828226242f8331d45c2875186aab418e4105b47ea
+  owner treadle_owner
+  with a comment
+
 -- function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
 create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 f8b6ee2cf1cf2d15ae2603940ae46c5958010bbd17ef50c7fc3375523c623821
+  as sha256 60143a028deee409a2d292e885a64ef9e023504d2f1f02fd7e2ca9a72fde7665
   owner treadle_owner
   with a comment
 
@@ -1654,6 +2524,76 @@ create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAUL
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
+
+-- function treadle.free_tasks(p_ids uuid[])
+create function treadle.free_tasks(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 aa362e73cbb0bc05dbcadb8bf08a50f14381aca8f1b62860ee0a19fe82b4f988
+  owner treadle_owner
+  with a comment
+
+-- function treadle.gate_need(p_task treadle.tasks, p_unit text)
+create function treadle.gate_need(p_task treadle.tasks, p_unit text)
+  returns numeric
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 047e90816c70c870114bf45cc49be7dda6bc9e349e18f6ffda37649748404aa2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.gate_of(p_task treadle.tasks, p_key text)
+create function treadle.gate_of(p_task treadle.tasks, p_key text)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 1659358a4ede40c16ea7167f9ca7d68379d64a357c43c205806d64969d82008a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
+create function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
+  returns numeric[]
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 c20fd5a1f99a96c0f316df406540d5025e7bd376df14545b2148d0d0eafd863f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.gate_slot(p_at timestamp with time zone, p_period_s double precision)
+create function treadle.gate_slot(p_at timestamp with time zone, p_period_s double precision)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 eb9659ace8ef97716e013aa415ba8dcf016be99176012956f3827b8dc2b107a0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.gates_of(p_type text, p_gates text[])
+create function treadle.gates_of(p_type text, p_gates text[])
+  returns text[]
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 0b0605843b77659ab2dc3435a7565cb0452ccc7ae2f307390c37501cc739b41c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
+create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 afa883ad3be9ca7fdb2117b194bb10113cd765e7ca4f96e65b0b4e69bea31643
+  owner treadle_owner
+  with a comment
+
+-- function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+  returns boolean
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 e8c6de648771ea33eb3249b44b56614e2b82b145b05d410b67b61473de58963d
+  owner treadle_owner
+  with a comment
 
 -- function treadle.grow_dag(p_dag uuid, p_tasks integer)
 create function treadle.grow_dag(p_dag uuid, p_tasks integer)
@@ -1670,6 +2610,23 @@ create function treadle.has_fallout(p_ids uuid[])
   language plpgsql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 af246aa6c85b67ed17d7c36af395912736da7f6e0e5f9d51bbd442f1eddd5b27
+  owner treadle_owner
+  with a comment
+
+-- function treadle.has_room(p_usd numeric, p_need numeric)
+create function treadle.has_room(p_usd numeric, p_need numeric)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 6b47eb67d452993458de34b03179ff945fc42bc4591f0464d5f150dc1cad7744
+  owner treadle_owner
+  with a comment
+
+-- function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
+create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
   owner treadle_owner
   with a comment
 
@@ -1701,6 +2658,15 @@ create function treadle.hold_dependencies(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.hold_key(p_key text)
+create function treadle.hold_key(p_key text)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 10acab1e4e173af9796aba97d19ec0dcdd135373d88ee37fa56cd52d31d3b14f
+  owner treadle_owner
+  with a comment
+
 -- function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
 create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
   returns void
@@ -1710,12 +2676,21 @@ create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
+create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
+  returns TABLE(id uuid, budget_id bigint, need numeric, reason text)
+  language sql stable security invoker cost 100 rows 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 aa061e9c3f1ae824977945a59b2e84793d3811f4bc09c8fda6b2fb98326ce80c
+  owner treadle_owner
+  with a comment
+
 -- function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
 create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 789230cbd3495066d69cf58bd924fafd559d232b75044cac904c78eea58cdfa4
+  as sha256 819aa348c46bea1483de189192851abd232373fd6e73357dd4561d8b8026c7fc
   owner treadle_owner
   with a comment
 
@@ -1724,9 +2699,54 @@ create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_ke
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 c158f8aaef0528abc4f8b0c752ae914865dc4d24e3902593b049ff525cb3c8b2
+  as sha256 40eaf0ccddb8b7be161fbc3df76bea5b28aba1efa3e67290ef2dc5d6cdb4f849
   owner treadle_owner
   with a comment
+
+-- function treadle.is_counted(p_task treadle.tasks)
+create function treadle.is_counted(p_task treadle.tasks)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 a7c59ad1d9700771b6910ee67baae50347b442ad0be8e7e9b7a0cca59a1eb073
+  owner treadle_owner
+  with a comment
+
+-- function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now timestamp with time zone)
+create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now timestamp with time zone)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 03dd68d3928993b42e6b6b70e523f6bf6e47de3d5eccac26f853d8a28aa3c49a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.is_full(p_gate treadle.gates)
+create function treadle.is_full(p_gate treadle.gates)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 0964dbac5c0f258ba94fa177ee41514a3e4675bc0c2bb65c6b454985044b05de
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.is_gate(p_key text)
+create function treadle.is_gate(p_key text)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 cb15c5f9df850a35531e9f69cddc3bb5c087344c8b9bb1473087283553aeeb36
+  owner treadle_owner
+  with a comment
+
+-- function treadle.is_live(p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.is_live(p_agent treadle.agents, p_now timestamp with time zone)
+  returns boolean
+  language sql stable parallel safe security invoker cost 100
+  as sha256 16882f824d2dd46230363b960ab576cde2329d494aafecb89f9f093fe3a931c0
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
 create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
@@ -1742,7 +2762,16 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 121aa8e5845828f69d8d8b406f04c7b3038db46ba9d3523c38688b71de843d71
+  as sha256 1b7139e36ce5b64d6ed0cca8dbef082bb37d9c2d7942e7354a63e97c7ad8575b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
+create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
+  returns treadle.bulk_task[]
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 dbcff9bddae1b7b4175e42cfc815866eaf7f1315a2ad0e42cd5cfbb5b3864129
   owner treadle_owner
   with a comment
 
@@ -1760,6 +2789,15 @@ create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_outpu
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.key_limit(p_key text)
+create function treadle.key_limit(p_key text)
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 75ea499447472985d8d38c538fcf5980687c385324e8734c354385052afcaf39
   owner treadle_owner
   with a comment
 
@@ -1781,14 +2819,44 @@ create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits
   owner treadle_owner
   with a comment
 
--- function treadle.lane_of(p_queue text, p_type text, p_capabilities text[], p_agent text, p_ageing bigint)
-create function treadle.lane_of(p_queue text, p_type text, p_capabilities text[], p_agent text, p_ageing bigint)
+-- function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean)
+create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean DEFAULT false)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 b427e5ecdacc85ca6af6e919e2686c4afee9399c183673fcc145b8bc8e91bdc0
+  as sha256 57fac178749757651fdfbfe8cbadbee9d577195b73712903625ee476b6ed771d
   owner treadle_owner
   with a comment
+
+-- function treadle.lane_beside(p_lane integer, p_urgency bigint)
+create function treadle.lane_beside(p_lane integer, p_urgency bigint)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 840156a4eeaa02239b4be3b01ce7ac2e42094e4c1824a52f42167da58d422413
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lane_trouble(p_lane treadle.lanes)
+create function treadle.lane_trouble(p_lane treadle.lanes)
+  returns text
+  language plpgsql stable security definer cost 100
+  set search_path=""
+  as sha256 fa91a2a2f6c29c997d28a365ac3e709700b84b36b76f4eda1ce8e2c6c7d626a8
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.last_line(p_text text)
+create function treadle.last_line(p_text text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 a6f73518ef976885db6ad2f9273648fcec49f87ba85674fe1359c5df034fa2f6
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.lease(p_agent treadle.agents, p_started boolean)
 create function treadle.lease(p_agent treadle.agents, p_started boolean)
@@ -1798,12 +2866,39 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
   owner treadle_owner
   with a comment
 
+-- function treadle.limit_key(p_key text, p_max integer)
+create function treadle.limit_key(p_key text, p_max integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 e288dc42cea650b8665312abb85d0dcc06f3b8167d5e905b0d15a7cf4bc9e377
+  owner treadle_owner
+  with a comment
+
+-- function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
+create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
+  returns TABLE(id uuid, shut text, turn numeric, place bigint)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 197b52ba58ddb638b6626bf58ca3e1df2f19cddcedb834631f6064ba5084cceb
+  owner treadle_owner
+  with a comment
+
 -- function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
 create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 2f6f1649496a3ed3513d21834504e0b3df5d32881d05953e1036166e7f9a2982
+  as sha256 3de65e2ab52951d6e9a56d68b1de5bbb5d08ec09f8fffdba6f4662308e26e8d6
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
+create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
+  returns bigint[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 30c2e773a41aa68179b8f6961839ba59ca78e72bda34b6da991ddacb8f7128b0
   owner treadle_owner
   with a comment
 
@@ -1843,6 +2938,24 @@ create function treadle.lock_family(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.lock_gates(p_keys text[], p_wait boolean)
+create function treadle.lock_gates(p_keys text[], p_wait boolean)
+  returns text[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 beaeb7a75f68ffa6f395c03e8ca2c892c9c72ece9c53acbf2849deaa9ad5a71f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lock_ready(p_rows tid[], p_limit integer)
+create function treadle.lock_ready(p_rows tid[], p_limit integer)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 b6e431a73d0bb1ca3df047f578deeb4d1faefedf4f79a230a070bc33660718f9
+  owner treadle_owner
+  with a comment
+
 -- function treadle.lock_tasks(p_ids uuid[])
 create function treadle.lock_tasks(p_ids uuid[])
   returns void
@@ -1879,12 +2992,30 @@ create function treadle.lock_with_dependents(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
+create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
+  returns bigint
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 bdaf2350ff87dc422d7279c30bb3cb0744399b2e25fc3dbce4a73d4d42053e98
+  owner treadle_owner
+  with a comment
+
 -- function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
 create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 e818962327daeb9c1e40c7152946d8c000e2ff7829f8ae6ee76e9d3e255b9f0d
+  as sha256 dd3311013fbb60e08dc978a619a819b316802cda4d05eb6ae34bf9310a6627ea
+  owner treadle_owner
+  with a comment
+
+-- function treadle.make_gates(p_keys text[])
+create function treadle.make_gates(p_keys text[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
   owner treadle_owner
   with a comment
 
@@ -1907,12 +3038,30 @@ create function treadle.mark_silent_agents()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[])
+create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
+  returns TABLE(id uuid, queue text, type text, status text)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path="", plan_cache_mode=force_custom_plan
+  as sha256 da83d9e4a9c57e8e81566932ff874440d6e8ef1e2346614a786d88e5b4556f6c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.may_admit()
+create function treadle.may_admit()
+  returns boolean
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6637c3cf9fe7d11a016219b447e1a835b253e167788877acad7cc6f7a5b95183
+  owner treadle_owner
+  with a comment
+
 -- function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
 create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a326840f1346ba686e3ed0997ca30332b3319ac60c1a13e15d231e41f0d764b1
+  as sha256 0ca1d3e77fbb8ca4025c2101ee71ada4857079accc5c47d59e45cfa089004dc7
   owner treadle_owner
   with a comment
 
@@ -1925,6 +3074,32 @@ create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text
   owner treadle_owner
   with a comment
 
+-- function treadle.moment_of(p_text text, p_now timestamp with time zone)
+create function treadle.moment_of(p_text text, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 5c15148b0ee2ba2b90520f30152f670be62beff9f7b3a600a6be493453b388b5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.money_needed(p_task treadle.tasks)
+create function treadle.money_needed(p_task treadle.tasks)
+  returns numeric
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 76aef4634e18d2226eb87a28924b6f3039be6c89e41d76205193c5ea7147723d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+  returns TABLE(place tid, id uuid, status text, retry_at timestamp with time zone, queue text, counted boolean)
+  language sql volatile security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 f9748bd94c2d9e31b26af23eca41ebc8f18a2790aa29159594a45965f6f664e9
+  owner treadle_owner
+  with a comment
+
 -- function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
   returns jsonb
@@ -1934,12 +3109,21 @@ create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
   owner treadle_owner
   with a comment
 
+-- function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
+create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 4ce49ca9ec7b806c96075ecf692c375296b3e25a863f88f395f6d12e3c812470
+  owner treadle_owner
+  with a comment
+
 -- function treadle.next_due_at()
 create function treadle.next_due_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 cae67a7ebd0fc855597248a4e14495840c6361d9abc16a17e4f7ebd76d3453fc
+  as sha256 8cbdc2e364e7643c4739e1dfecc1e945b421eed817e059b062a856f222a8b219
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -1963,12 +3147,12 @@ create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
   owner treadle_owner
   with a comment
 
--- function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, OUT kinds treadle.tasks[], OUT kind_of integer[])
-create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, OUT kinds treadle.tasks[], OUT kind_of integer[])
+-- function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
+create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid DEFAULT NULL::uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 c7951b1e326c404be48e55baf1d03970e553850bbdf863542aec01aa75f5925e
+  as sha256 ed2bb1c48c761ccfded08b7e94cce32e1d545c845a23802cbd5a234703930657
   owner treadle_owner
   with a comment
 
@@ -1981,12 +3165,39 @@ create function treadle.node_refs(p_tasks jsonb)
   owner treadle_owner
   with a comment
 
+-- function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 1797325c257e4ed01b13dcc386320e95f634c750b071b012298a3003c1140c9e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
+create function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
+  owner treadle_owner
+  with a comment
+
 -- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=""
   as sha256 b2a19fc406fca96b261fc9a5c2e435e86af16d1a8b1373f579a86a8e35c7833b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.open_breaker(p_type text, p_seconds double precision, p_why text, p_actor text, p_now timestamp with time zone, p_data jsonb)
+create function treadle.open_breaker(p_type text, p_seconds double precision, p_why text, p_actor text, p_now timestamp with time zone, p_data jsonb DEFAULT '{}'::jsonb)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9bb0881ccdf6a6f08c9530a4a386f7293dfe9debfc1a08c8117d8b272a03e145
   owner treadle_owner
   with a comment
 
@@ -2001,12 +3212,22 @@ create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::json
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
-create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
+-- function treadle.open_gate(p_key text, p_actor text)
+create function treadle.open_gate(p_key text, p_actor text DEFAULT NULL::text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 b3c3bb4104725d3f28e6f01a18280f9afef6c8f266b264360d34a00401386be4
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean)
+create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean)
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 2eeff44e884aec2c1192ce18374c90d3721260c28e83b6ab2d7a7082a01c0dea
+  as sha256 598fba04a4fde7b2bd6ac6f45a28a39147400a8074f09c535a69ed0a167ee658
   owner treadle_owner
   with a comment
 
@@ -2020,6 +3241,51 @@ create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait j
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.own_options(p_task treadle.tasks)
+create function treadle.own_options(p_task treadle.tasks)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 fa3a4eb965b100df8268ac005bfb7307415469dd41ed8e10021c4d9332a3ef8c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.park_rows(p_rows tid[], p_budgets bigint[])
+create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b4a13672a8651aef95b269cbc350f132ae6c909685dcb25715f35f242323bb93
+  owner treadle_owner
+  with a comment
+
+-- function treadle.parked_budgets()
+create function treadle.parked_budgets()
+  returns bigint[]
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 7ed75c79c3e641b0f09d4c60b4cbf44fb8de045d02377f8e2a79e8027fc9ee21
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pass_gates(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+create function treadle.pass_gates(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 78e8c47a3d5b45a5ea0938a401536f2a29e01fb6c8faf7a73a2f1f52722a2dd4
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
+create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
+  returns record
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 ff4173ec8fdc2432158bb3272a7d772affbf17524571d1e65289057f533f5fe7
+  owner treadle_owner
+  with a comment
+
 -- function treadle.pause_queue(p_name text, p_reason text, p_actor text)
 create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
@@ -2030,12 +3296,67 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
--- function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric, p_from bigint, p_upto bigint)
-create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_from bigint DEFAULT NULL::bigint, p_upto bigint DEFAULT NULL::bigint)
+-- function treadle.pause_type(p_name text, p_reason text, p_actor text)
+create function treadle.pause_type(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 81b9368e5b83c43330790d5c9b222a5616db187e9bfb4cca0da10a97dcf749f2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks bigint[], p_tasks uuid[], p_limit integer, p_budget numeric, OUT lanes integer[], OUT shifts bigint[], OUT ranks bigint[], OUT tasks uuid[], OUT rows tid[])
+create function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks bigint[], p_tasks uuid[], p_limit integer, p_budget numeric, OUT lanes integer[], OUT shifts bigint[], OUT ranks bigint[], OUT tasks uuid[], OUT rows tid[])
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 dfbf52e41fd863230b505a0b4a2ff26e2162fff8d22dc200f2ce148f06144988
+  owner treadle_owner
+  with a comment
+
+-- function treadle.period_end(p_budget treadle.budgets)
+create function treadle.period_end(p_budget treadle.budgets)
+  returns timestamp with time zone
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 07fb278793a4672e61efb9ed6a67e325bad1a784aed8b20e7bfb604268cc2d1a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.period_start(p_period text, p_at timestamp with time zone)
+create function treadle.period_start(p_period text, p_at timestamp with time zone)
+  returns timestamp with time zone
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 c117b49f84c4e684bafd4c03731118ba99e2d701ed7038166b4b1e266c218b46
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projects uuid[], p_limit integer, p_budget numeric)
+create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projects uuid[], p_limit integer, p_budget numeric)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 d9fcd384dd90cdd2e7313eacd94c0aba99ac5baa0f005197f6048291c95a197d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric)
+create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 6516f5b8f24a85337fba85b30b1801e6493f99eec8314d83bf076964bc4a580f
+  as sha256 2e6bacf86c901b49be4959cddf08e63a883842db823a4139452c7032bb03b8f7
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
+create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 bad6f66c8a2e6d42fd31a21d128cb7b77875f8cfdda53acc96c755121e6d1886
   owner treadle_owner
   with a comment
 
@@ -2043,26 +3364,52 @@ create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget
 create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 bb6611c0bae217cbccfab9e56d08859685f4b10c417f5dcd989d473793791191
+  set search_path=""
+  as sha256 36d5deaf80ed7b12428c13504dae629b3418efc0c66a78ec88d90ae081c7e692
   owner treadle_owner
   with a comment
 
--- function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
-create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric DEFAULT NULL::numeric)
+-- function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_types text[], p_token uuid, p_now timestamp with time zone)
+create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_types text[], p_token uuid, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 cdf6017c466e1a8cf088e08a3014cbbca8461808ac8ae5b10a344eb945f9be39
+  as sha256 75ab58f1d2c860277d877be5a2355549ae1a7d90c3218ab1ae6dd4464ae02b65
   owner treadle_owner
   with a comment
 
--- function treadle.place_task(p_task treadle.tasks, p_ageing_rate numeric)
-create function treadle.place_task(p_task treadle.tasks, p_ageing_rate numeric)
+-- function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric, p_projects uuid[])
+create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_projects uuid[] DEFAULT NULL::uuid[])
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 bbb81c0411166a3d51796cd2224fde8394db979f6d9674f4f684b0550e90234a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.pick_waiting(p_key text, p_limit integer)
+create function treadle.pick_waiting(p_key text, p_limit integer)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e2da4fb33ad49e3c332204093f5b2404a941efbca69960d5ef84c2d986b8d5ea
+  owner treadle_owner
+  with a comment
+
+-- function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 67e73452c21731e86228d90f0181013123d1acc54254e95584d4d92e6092b787
+  as sha256 bb6c0e43e4a7ff7d35b3416d8d6b4d7465cf4f15545ef97cb7b02042f0049770
+  owner treadle_owner
+  with a comment
+
+-- function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
+create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
+  returns integer
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 028e41958ff60f06bf9051a80696e8692bcc7596943a431d179b8ba8137aa9e3
   owner treadle_owner
   with a comment
 
@@ -2071,7 +3418,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 83963577dc803f5041bfb5d1eec5792eba1b4b2513a0b671649b9e02cf8a2be2
+  as sha256 956ca473826cc4c267712db1f1bbcd8ee628ab40cd337b148d690829ae2f0c0a
   owner treadle_owner
   with a comment
 
@@ -2093,12 +3440,74 @@ create function treadle.previous_attempts(p_id uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.priority_of_tier(p_tier text)
+create function treadle.priority_of_tier(p_tier text)
+  returns smallint
+  language plpgsql immutable security definer cost 100
+  set search_path=""
+  as sha256 4321ae970862abe6c5ff8961d01ed903b8e0ae36bfb546514770502a334d0718
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.priority_of_urgency(p_urgency integer)
+create function treadle.priority_of_urgency(p_urgency integer)
+  returns smallint
+  language plpgsql immutable security definer cost 100
+  set search_path=""
+  as sha256 075c4dcd637ae0bf7cb8b97901fa5ac572eb32eecfaab2b63a2d4dfa460db691
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.probe_for(p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with time zone)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 387269fb683337b155a69ce63bf5191ca436206138a772df572c77dbd2bfdd17
+  owner treadle_owner
+  with a comment
+
+-- function treadle.project_named(p_name text)
+create function treadle.project_named(p_name text)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 d418b00343c7e393dfbb507736839f56271a2eb112dbe53b2486828a8888e696
+  owner treadle_owner
+  with a comment
+
+-- function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
+create function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
+  returns integer[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9f8415c7e7754dc2535b44c248aaf198f3ba596b8f2fc665330aeaafe0190098
+  owner treadle_owner
+  with a comment
+
+-- function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_projects uuid[], OUT lanes integer[], OUT shifts bigint[], OUT firsts bigint[], OUT lasts bigint[], OUT running bigint[], OUT shares double precision[])
+create function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_projects uuid[], OUT lanes integer[], OUT shifts bigint[], OUT firsts bigint[], OUT lasts bigint[], OUT running bigint[], OUT shares double precision[])
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 b5d677918c82ebfadc152c6de134d2de2ab51b343689dd5305850f21b873437f
+  owner treadle_owner
+  with a comment
+
 -- function treadle.promote_tasks(p_limit integer, p_skip uuid[])
 create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 204784452d754f6d4441fc2246604979e44401ccde315c887050c9e732d88945
+  as sha256 2c41672acab8da321a7d77aee37981917c039cc1373b94949f073197d3206454
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2108,7 +3517,16 @@ create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left in
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 98fc175fc0e41b7842ca887fd7b466090dcd5596794a5c8523105c915628718c
+  as sha256 12d8880b4c0a0238fd446870ceacf10617c80748047b3647673fadaeaaca2c2e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
+create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 8277c05e93dc9b9b4afe36b5b2a1a0befe180fbbe28e47ec28a24fba980402c2
   owner treadle_owner
   with a comment
 
@@ -2132,6 +3550,14 @@ create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zon
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.rate_limit_in(p_text text)
+create function treadle.rate_limit_in(p_text text)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 51a5a94be17a82038220398b4433a8ba54a4e8c6280330d06413f267d16e9564
+  owner treadle_owner
+  with a comment
+
 -- function treadle.read_dag(p_dag uuid)
 create function treadle.read_dag(p_dag uuid)
   returns TABLE(id uuid, name text, status text, tasks integer, completed integer, cancelled integer, dead_lettered integer, cost_usd numeric, duration_s double precision, open_waits integer)
@@ -2143,6 +3569,17 @@ create function treadle.read_dag(p_dag uuid)
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.read_queue(p_queue text)
+create function treadle.read_queue(p_queue text)
+  returns TABLE(queue text, paused boolean, paused_at timestamp with time zone, paused_by text, paused_reason text, priority smallint, max_attempts smallint, timeout_s double precision, ageing_rate numeric, retry jsonb, max_spec_bytes integer, audit text, max_depth integer, fair boolean, created_at timestamp with time zone)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 e10f881ee32ffee3fae1f41c936cedb84ec246e72f877f13ef28539a396f787a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.read_results(p_ids uuid[])
 create function treadle.read_results(p_ids uuid[])
@@ -2169,7 +3606,7 @@ create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 f2724930957bcfb92afe6d9f5959f0df9cb656b61214793c05e7056a0e9e8697
+  as sha256 656d05f01f29c8496c1408990bfb446cc2f0d59196d2ccacee23e314b82b6485
   owner treadle_owner
   with a comment
 
@@ -2211,12 +3648,12 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   owner treadle_owner
   with a comment
 
--- function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb)
-create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb)
-  returns numeric
+-- function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
+create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
+  returns record
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 276f8cf176b6e5ad35032538e46dfd359d1517df00e7826af4f28b80f76ba947
+  as sha256 1bcbc09f8b1735e42a3ed1b995371f787e49d1235820a8775c737f19885c31f8
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2227,6 +3664,15 @@ create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor t
   language sql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
+create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 5609b17d7bf57879d27c82d7e0b9a31612986330861aade4fa8f3e2c7979a341
   owner treadle_owner
   with a comment
 
@@ -2266,6 +3712,24 @@ create function treadle.refuse_dag(p_dag uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.refuse_gate(p_key text)
+create function treadle.refuse_gate(p_key text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 29ca884ab62b33cfe2540859fcdf3f5f6e72ddc8c1dd9226bf9525bc94714cfc
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refuse_priority(p_priority integer)
+create function treadle.refuse_priority(p_priority integer)
+  returns void
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 5a28979435fd71bb961e155b7296c386b01229ca412e5462a12dae8209dcdb2c
+  owner treadle_owner
+  with a comment
+
 -- function treadle.refuse_transition(p_id uuid, p_to text, p_by text)
 create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
   returns void
@@ -2280,20 +3744,115 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 05cc960ce7fa6d1ff9584eda55a58963d5be3c9d6f6b2f528583d89a19bcb184
+  as sha256 f4dacd2cd155ab48f407977c3770c65bcdc57a674fffc5c8249132a6e881b3a2
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.release_reservations(p_ids uuid[])
+create function treadle.release_reservations(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 7cc9c4332e87cb6b128794caa6ccd2e7a1115ddca74f12584812461f609e7be2
+  owner treadle_owner
+  with a comment
 
 -- function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 fce11b500a6fb699c8e6a633a607832d1ecba13c4163efc7f2c25fedafb470bb
+  as sha256 0051ff464e6a1e6f098ce4a58e658df296fbac9c0c73d0acbd2d9671ef89ef0b
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.remove_budget(p_scope text, p_key text, p_period text, p_actor text)
+create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::text, p_period text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns bigint
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 3a6a9cd7150a9a1440b264bcbb1ccf320ad2175a954c23087ecc4de4020a2839
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.reopen_gates()
+create function treadle.reopen_gates()
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 f109cb7ce5fad4a844614fd2b7c2c4a5c90622c67e26312a091419e612d4ea6c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.request_budgets(p_ids bigint[])
+create function treadle.request_budgets(p_ids bigint[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 e54f397afe77c2229a524acedf171ff2e15b65e3dd2d3310c647ed7c23542ed1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.request_slots(p_keys text[])
+create function treadle.request_slots(p_keys text[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 7507a3b40394a698332dedc9ad07518b9830d46f54fc75efde8f6236c61280fb
+  owner treadle_owner
+  with a comment
+
+-- function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
+create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
+  returns SETOF uuid
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 20cc59e37955c2da58c527f17b40f5056fa7b5d7b63a00fc3bf3c19fbc466919
+  owner treadle_owner
+  with a comment
+
+-- function treadle.rerank_tasks(p_limit integer, p_skip uuid[])
+create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
+  returns TABLE(id uuid, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 e73a0b7d806d2ee77f76563d8a8a064bd7b7919fae8a02c4e08aa2e7c46ecc78
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp with time zone)
+create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 3aa1fa64a16bdacc41e27a4901147ebe597d1da9c01aa716a6b446d22e3e0d1d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric, p_ask boolean, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text, OUT wait_id uuid)
+create function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric DEFAULT 0, p_ask boolean DEFAULT true, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text, OUT wait_id uuid)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 3aeaae231b8d21986eb4741bc6f873f838c10b812c6bf01a6289ed5a392d267e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.reset_breaker(p_type text, p_actor text)
+create function treadle.reset_breaker(p_type text, p_actor text DEFAULT NULL::text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 a81efa0522197cee1a82a3abffcf43da5b6dd8357b5d44b9e7dbaa629fe965cd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
 create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
@@ -2327,7 +3886,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 29c9780f938be0c61d410bdb4d23ebcee174143b74ae68fc4ef27cfeb7f9e707
+  as sha256 2794bf524754ab9ea336e12fa89e1c5b4e6c78d48f96cd27ea1bd23e624d62fd
   owner treadle_owner
   with a comment
 
@@ -2346,7 +3905,34 @@ create function treadle.resume_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 eddb2d03223d822a57b2de262a5bed267677ed023a85dddfdedc9ce0d62ec3ea
+  as sha256 caa7ea3e1a1abc4d1d975b282cb0101fa70a86f0a6459652e2f9f47288387640
+  owner treadle_owner
+  with a comment
+
+-- function treadle.resume_type(p_name text, p_actor text)
+create function treadle.resume_type(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 e2205ca07ed00fe8411d217f4d880c548805f2e86e10dedb0483f0479abbbcb5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.retry_after_in(p_text text)
+create function treadle.retry_after_in(p_text text)
+  returns double precision
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
+  owner treadle_owner
+  with a comment
+
+-- function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text)
+create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text)
+  returns treadle.bulk_task[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 174830d81ef5da1af3b9fd081abb8aa152b76df311680896c1756db25db8cd51
   owner treadle_owner
   with a comment
 
@@ -2387,17 +3973,82 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 582e65f0ed1947a3cc7dab332eba5b8a10f2e6c89c2349c6addd87e4c248d520
+  as sha256 cd39b91093e4c65c7dcf6e0b17d51946e312cbc5f8bf7817bbec09859540ae03
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_calls jsonb, OUT output jsonb, OUT saved boolean)
-create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean)
+-- function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text)
+create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text)
+  returns treadle.bulk_task[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 7b8b093b453a318db6af81a8d8064f25ec71b3523892fff4e23343d3fbcbe3dc
+  owner treadle_owner
+  with a comment
+
+-- function treadle.retry_where(p_filter jsonb, p_note text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.retry_where(p_filter jsonb, p_note text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 ccb42a432429c4b6b5bb34b9eaaefa001b819ab79aca6debc23e1749e344e9ad
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.review_budget(p_budget bigint, p_now timestamp with time zone)
+create function treadle.review_budget(p_budget bigint, p_now timestamp with time zone)
+  returns uuid
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6e0ee27f5ee25cf56b8736d3c33435d138c3c9ec06e094641932704cb35f1469
+  owner treadle_owner
+  with a comment
+
+-- function treadle.review_budgets(p_limit integer, p_skip uuid[])
+create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
+  returns TABLE(id uuid, verdict text, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, lock_timeout=200ms
+  as sha256 6e4da0d19b3c1a435fc5fe1db9c7a95a776deea7210e5c67999a6f05d553a8ae
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.revivable_of(p_ids uuid[])
+create function treadle.revivable_of(p_ids uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 62e1cccb6fb9374b0bf2bc1488900737c7d052e8db11193b50aafe670103a03d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time zone)
+create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6af5156dcb96c5b84b6fbc1ccf2509ab4988fac5ffe8c8bf35cafafccfb5f42e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
+create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 10637ec260aaaf8be2e82e83ab293bb67bcb499d7d89955107c557366f777a2e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_calls jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
+create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
   returns record
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 ba6c05d7f1c358133ff4498fa141d81064e4a92a58a790fa3189d715bba19477
+  as sha256 68892a2d19f19e01934bc6fd51a695e26a0c137449de0d8fa489a05b2dcfd72e
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2444,12 +4095,41 @@ create function treadle.set_agent_status(p_id text, p_status text)
   grant execute to treadle_operator
   grant execute to treadle_worker
 
--- function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_now timestamp with time zone)
-create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_now timestamp with time zone)
+-- function treadle.set_aside(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+create function treadle.set_aside(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 2466559edf81d729e7bf6215fa93099b20196026eae2f623cd74fc9bcd8ce813
+  owner treadle_owner
+  with a comment
+
+-- function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text, p_on_exhausted text, p_actor text)
+create function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text DEFAULT NULL::text, p_on_exhausted text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns bigint
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 8ee7ebd0b79bac2433e1f0fe644a75be416dc90d480a60d4d58a82b4b429b67c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.set_concurrency(p_key text, p_max integer, p_actor text)
+create function treadle.set_concurrency(p_key text, p_max integer, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 a4dea5814094effb169f49f621397bd1d4b713932e218d4a9401fbe54f62eebd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
+create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 151d221d4e6f62c67423286f0c3b8aef906bf66ff4aa6249c5e9b704eea62b58
+  as sha256 839707c94509c01a7c12c1a2d4f739c78dcdf4498dc25fd8577463afbca8b32d
   owner treadle_owner
   with a comment
 
@@ -2459,6 +4139,15 @@ create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 01bbb0b5a34fd213a2c073f2e74c10d29f427a484f336af54f1a09f835703880
+  owner treadle_owner
+  with a comment
+
+-- function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
+create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 6836c404d42ee7348ebca8c4dc9d2c6a715941b03aa6e551aca8631117db07df
   owner treadle_owner
   with a comment
 
@@ -2472,15 +4161,77 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.shut_types()
+create function treadle.shut_types()
+  returns text[]
+  language sql stable security invoker cost 100
+  as sha256 1dde4a9babeeab049d7d9fa5ec30b23c20c83c6d7a53761f002405481ea32d6a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
+create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 a6917d7fb4c19b7e557d19e7261b0dbf8532b219134e1df80beb0bcd1f133878
+  owner treadle_owner
+  with a comment
+
+-- function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
+create function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 2c689f27d969e4f7655b38f17ae8587d42c82188304476e4198ef97779cd1784
+  owner treadle_owner
+  with a comment
+
+-- function treadle.slowdown_s(p_times integer)
+create function treadle.slowdown_s(p_times integer)
+  returns double precision
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 31595ef2a491a92bce4ba55898530e0f910e2b992ed118ad7d18acbe97b82ac1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.sorted(p_names text[])
+create function treadle.sorted(p_names text[])
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 84b667d26543dec9fd075d4097a7872ff67545a7666477620bc1c0362ca782fa
+  owner treadle_owner
+  with a comment
+
+-- function treadle.span_words(p_span interval)
+create function treadle.span_words(p_span interval)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 9bf0f24c8e36f330166134fd7426ab1d15ea4f2757b654c950cf7cb5d39a3193
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
 create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 170d3cb863c912a429a03284c3b5d2e970fb930ce84360c882d726bc9657fab6
+  as sha256 f987cfa9f36517db6704aab6708680031c2cabb7dd7a7780f1f09f75ac33000b
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.spent_in(p_scope text, p_key text, p_since timestamp with time zone)
+create function treadle.spent_in(p_scope text, p_key text, p_since timestamp with time zone)
+  returns numeric
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 93b0b74ce58057769b3c63d0c42eed7fbe75dd8e58b0380e63a842fbe6c4bb8c
+  owner treadle_owner
+  with a comment
 
 -- function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
@@ -2501,12 +4252,20 @@ create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with 
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.stamp(p_at timestamp with time zone)
+create function treadle.stamp(p_at timestamp with time zone)
+  returns text
+  language sql stable parallel safe security invoker cost 100
+  as sha256 3ece4dceff37c63f34d3ffc2e6e7c251ee0a973715a83663f62aa5e2db629a12
+  owner treadle_owner
+  with a comment
+
 -- function treadle.start_dag(p_dag uuid)
 create function treadle.start_dag(p_dag uuid)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 fad1ae999cf77f111f858d63f6fa7ed14d25f788ffedf6a06f9237490b34a8e9
+  as sha256 3c6695aa99d1661d790d410e80bca6ac521957c1f90dfaed509b50b319dc4cc9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2523,12 +4282,12 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   with a comment
   grant execute to treadle_worker
 
--- function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[])
-create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[])
+-- function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
+create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 6cbb60652c63dca014049b70378521dc6cd99466631013f4e76e4570e0cb7bac
+  as sha256 a0fdd73f4383ce508c693da683587f15f80577146fc00e4a1924e19bc0f534d6
   owner treadle_owner
   with a comment
 
@@ -2551,6 +4310,15 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
+create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 4da208ec1cb9404b75170c9355d9589234410f61ec58e239f7e02f78220801cf
+  owner treadle_owner
+  with a comment
+
 -- function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
 create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
   returns treadle.waits
@@ -2570,12 +4338,21 @@ create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 10
   with a comment
   grant execute to treadle_producer
 
--- function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_now timestamp with time zone)
-create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_now timestamp with time zone)
+-- function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
+create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 17755a60bf0dbf4ccd6e778a9c76b56d2010a29931bcdc3f6c452a61fbcae3c7
+  as sha256 7c7f8cf251a826b112614a6b33a51c00cd70bfe105bf501a2ab5e576d3fb0450
+  owner treadle_owner
+  with a comment
+
+-- function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(agent treadle.agents, held bigint, has_room boolean)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 f94eaa064f403786851f510b6623bae8e6242737d4ef4dc18d6033003fa001cd
   owner treadle_owner
   with a comment
 
@@ -2597,12 +4374,40 @@ create function treadle.task_named(p_ref text, p_dag uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.task_words(p_id uuid, p_name text, p_type text)
+create function treadle.task_words(p_id uuid, p_name text, p_type text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 fce1c56bd585ba78e83c6315e6c159df1b532d6864fb545ea416052a020e00e7
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
+create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 62b72fbccc1ad71bb84288b77d8f0835c20ca29fe8bdc7237a0e471c833b6b6b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
+create function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
+  owner treadle_owner
+  with a comment
+
 -- function treadle.tg_tasks__place()
 create function treadle.tg_tasks__place()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 980548e5b9d040b697ec14ce04d2667795110fec9b80797c6f2ae36520b2812a
+  as sha256 37bf84f3ee5a5b071fdc1e431431bcf30bc7d3eea0c296f9aed4fe4012dbf671
   owner treadle_owner
   with a comment
 
@@ -2611,7 +4416,38 @@ create function treadle.tg_tasks__wake()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 8cf8f96951afc45125ade362a1dbae3ac8621c014d1f34d831ff3e2d56690dbe
+  as sha256 24d1a1b90d56af4834d790723e0abc15204c54da95019e793719eb777a151cbe
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tier_of_priority(p_priority integer)
+create function treadle.tier_of_priority(p_priority integer)
+  returns text
+  language plpgsql immutable security definer cost 100
+  set search_path=""
+  as sha256 77391bd36818f2ea637c90a3f52f9221fcc820d298a436c2e1fdd0b3e15745ce
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.too_large(p_task treadle.tasks)
+create function treadle.too_large(p_task treadle.tasks)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 ad62cdcd5c1b10b3d5410bef5b87b5623f8607159f434aa474ec8dd57068f61b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
+create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 0889d56dc8d35dd6652da1abb6b5dba0c1dd594f4d92c05aa70e291c239381da
   owner treadle_owner
   with a comment
 
@@ -2624,16 +4460,44 @@ create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint 
   owner treadle_owner
   with a comment
 
+-- function treadle.trip_breaker(p_type text, p_seconds double precision, p_reason text, p_actor text)
+create function treadle.trip_breaker(p_type text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns timestamp with time zone
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 f88b6a3340e8b3725d6ea3d334a26d3ad17e850473ec972472d6529b1d8b24ad
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(agent treadle.agents, has_room boolean, fair boolean, queues text[], ahead integer, ready integer)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 b4e48e001b9a20e873ec3b7e2069ca0541b4c49c6500bf63457857b11bfdd786
+  owner treadle_owner
+  with a comment
+
 -- function treadle.unhold_tasks(p_ids uuid[])
 create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2674b345f90ae656a0ffe393bcfd0ab1ca865ecdb6061d06757ec393e4f14a6f
+  as sha256 74b3947caaff6a6e9fb06435ef878556e3e80deb7355a687c97a2da5f7a0d751
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
+
+-- function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone)
+create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 e6e282374d2479f124d4e8953ce1e62afac5a51bfdbd1a1c913422437bf5271c
+  owner treadle_owner
+  with a comment
 
 -- function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
 create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
@@ -2643,6 +4507,29 @@ create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key 
   as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
   owner treadle_owner
   with a comment
+
+-- function treadle.urgency_of_priority(p_priority integer)
+create function treadle.urgency_of_priority(p_priority integer)
+  returns smallint
+  language plpgsql immutable security definer cost 100
+  set search_path=""
+  as sha256 f62b4905bd71306209924fe313764d0356fe8c6745972eb76a42e50be9bb2ecb
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.utc_words(p_at timestamp with time zone)
+create function treadle.utc_words(p_at timestamp with time zone)
+  returns text
+  language sql stable parallel safe security invoker cost 100
+  as sha256 8e214c884a222c7aa76bce871611b05b6753ffc48653d39e8bd0dc4b5bba223e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.uuidv7()
 create function treadle.uuidv7()
@@ -2678,6 +4565,15 @@ create function treadle.waiting_for(p_event text, p_key text)
   owner treadle_owner
   with a comment
 
+-- function treadle.wake_gates(p_keys text[])
+create function treadle.wake_gates(p_keys text[])
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 50847520a6a620cc764a51631a804a655e957c1a9ac5c31bbde49a59ad8dc5e0
+  owner treadle_owner
+  with a comment
+
 -- function treadle.wake_promoter(p_due_at timestamp with time zone)
 create function treadle.wake_promoter(p_due_at timestamp with time zone)
   returns void
@@ -2693,5 +4589,198 @@ create function treadle.wake_queues(p_queues text[])
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why(p_id uuid)
+create function treadle.why(p_id uuid)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 3559e41c4ba292ef42c249a51484355f3d7b37df1b232e64ce6a0949a78f3d00
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 d9f99c69b4f5c9c6c658064cec632d0a98824f2206fd07987d9d06ef1efa67fc
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_answers(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 285b7fb1c1c5840447eabfab6143e2dc8c7214c9e7fe8d67d21add7f887c696f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 172755eccaa2fd8f2ae1c29bb531450b0ef90d09f3789b6a371e5c7f813a24b6
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 3cf7f6262662d2b9a2243d9642943268b491a212e2bc9d54d56ff69c9e8b542e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 dd7b6faaa82ff806a7deaf6c63d1be75d953e42bf7e1f05d97789c748a50bb2b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_dependencies(p_task treadle.tasks)
+create function treadle.why_dependencies(p_task treadle.tasks)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 89cc8d0b656ad7e267e910ef86a0832e6014aa487afd3bad51147f8417eb064f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_ended(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 6228cf6b961d415bd242ef0f9dd28fea8838811961f2c633c05f81ce5e84d68d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 f6f1b283c488648f371f200027ee2bef6b51e8c29bf0608439465b51a2f72f4c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_held(p_task treadle.tasks)
+create function treadle.why_held(p_task treadle.tasks)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 791218e28478f2994d530384681093c6e6a0461234b57abcf390ca7257fe706f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 8c126c354af6769280151510f3075665760fb517bd22639a124d26e9ad77e572
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_money(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_money(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 324c8569998583c298b74efa7f86c2e721c9d6e647db73f8b834fb101957b81e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 31f296128edc572ba7c1d03735328597b9d50019879426e50e4454ff31281c52
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 586832ea3bd88caa9a55bb715f2816bd1727e9f4d15ff484d113c7ec466ed157
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 e409b7d2782a84100a508845b373bce55b588059a3f396edb6df43504802892e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 4d174742fed2c3a81bc77bf1e677caf7c67a53507407a71fa1223fd7f3222a8b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_shut(p_lane treadle.lanes)
+create function treadle.why_shut(p_lane treadle.lanes)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 8462b431c25b20f1bc53e0aa0a794f25a1578b5ac149c11d9e86384f1376a395
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_slot(p_task treadle.tasks)
+create function treadle.why_slot(p_task treadle.tasks)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 347f7011f1de64022bf4c78d82559903c5ef66bdac9b55096b2f828d4b8fda16
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_time(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 4a2e18ab1215fcde1ddaa29b196df18c3ed84534331dfad7e3a36c5ca3e78879
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 5a118bd2e77042164f20b91eae2ef7e988beb435f1b36001629a908a596244e4
+  owner treadle_owner
+  with a comment
+
+-- function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 c574c381e12d833c8b042a978fcb64f75dc0492011f0a3183969ce01a45e74be
   owner treadle_owner
   with a comment

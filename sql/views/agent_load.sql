@@ -17,7 +17,7 @@ select
   coalesce(held.running, 0) as running,
   held.oldest_claim_at,
   coalesce(past.failed_1h, 0) as failed_1h,
-  agents.budget_usd,
+  money.limit_usd as budget_usd,
   agents.heartbeat_at,
   clock_timestamp() - agents.heartbeat_at as heartbeat_age,
   agents.heartbeat_s,
@@ -35,6 +35,8 @@ left join lateral (
   where
     tasks.agent_id = agents.id and tasks.status in ('claimed', 'running', 'validating')
 ) as held on true
+left join treadle.budgets as money
+  on money.scope = 'agent' and agents.id = money.scope_key and money.period is null
 left join lateral (
   select count(*) as failed_1h
   from treadle.attempts

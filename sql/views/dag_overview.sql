@@ -18,7 +18,7 @@ select
   coalesce(live.blocked, 0) as blocked,
   live.roots,
   live.leaves,
-  dags.budget_usd,
+  money.limit_usd as budget_usd,
   coalesce(live.cost_usd, 0) as cost_usd,
   dags.project_id,
   dags.created_by,
@@ -31,6 +31,8 @@ select
   coalesce(live.open_waits, 0)::integer as open_waits,
   dags.meta
 from treadle.dags
+left join treadle.budgets as money
+  on money.scope = 'dag' and money.scope_key = dags.id::text and money.period is null
 left join lateral (
   select
     count(*) filter (where tasks.status in ('claimed', 'running', 'validating')) as running,

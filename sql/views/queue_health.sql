@@ -15,10 +15,14 @@ select
   round(coalesce(ended.completed, 0) / 300.0, 2) as completed_per_s,
   coalesce(failed.attempts, 0) as failed_attempts_5m,
   ended.wait_p50_s,
-  ended.run_p50_s
+  ended.run_p50_s,
+  coalesce(live.depth, 0) as depth,
+  queues.max_depth,
+  queues.fair
 from treadle.queues
 left join lateral (
   select
+    count(*) filter (where tasks.status not in ('claimed', 'running', 'validating')) as depth,
     count(*) filter (where tasks.status = 'ready') as ready,
     count(*) filter (where tasks.status in ('created', 'pending', 'blocked')) as waiting,
     count(*) filter (where tasks.status in ('claimed', 'running', 'validating')) as in_flight,

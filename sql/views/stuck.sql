@@ -3,15 +3,7 @@
 -- Ready tasks are counted by lane, since all of a lane wait for the same thing.
 
 create view treadle.stuck as
-with live as (
-  select agents.*
-  from treadle.agents
-  where
-    agents.status = 'active'
-    and agents.heartbeat_at + make_interval(secs => 3 * agents.heartbeat_s) > clock_timestamp()
-),
-
-waiting as (
+with waiting as (
   select
     tasks.lane_id,
     count(*) as tasks,
@@ -20,47 +12,28 @@ waiting as (
   from treadle.tasks
   where tasks.status = 'ready'
   group by tasks.lane_id
+),
+
+shut as (
+  select
+    waiting.*,
+    lanes.queue,
+    lanes.type,
+    treadle.lane_trouble(lanes) as reason
+  from waiting
+  inner join treadle.lanes on waiting.lane_id = lanes.id
 )
 
 select
-  case
-    when queues.paused_at is not null
-      then 'queue ' || queues.name || ' is paused' || coalesce(': ' || queues.paused_reason, '')
-    when
-      lanes.agent_id is not null
-      and not exists (select from live where live.id = lanes.agent_id)
-      then 'assigned to agent ' || lanes.agent_id || ', which is not active'
-    when not exists (select from live where lanes.queue = any (live.queues))
-      then 'no live agent serves queue ' || lanes.queue
-    when
-      not exists (
-        select from live
-        where
-          lanes.queue = any (live.queues)
-          and (live.task_types is null or lanes.type = any (live.task_types))
-      )
-      then 'no live agent of the queue handles type ' || lanes.type
-    else 'no live agent of the queue has all of ' || lanes.capabilities::text
-  end as reason,
+  shut.reason,
   'ready' as status,
-  lanes.queue,
-  lanes.type,
-  waiting.tasks,
-  waiting.since,
-  waiting.example_id
-from waiting
-inner join treadle.lanes on waiting.lane_id = lanes.id
-inner join treadle.queues on lanes.queue = queues.name
-where
-  queues.paused_at is not null
-  or not exists (
-    select from live
-    where
-      lanes.queue = any (live.queues)
-      and (live.task_types is null or lanes.type = any (live.task_types))
-      and lanes.capabilities <@ live.capabilities
-      and (lanes.agent_id is null or lanes.agent_id = live.id)
-  )
+  shut.queue,
+  shut.type,
+  shut.tasks,
+  shut.since,
+  shut.example_id
+from shut
+where shut.reason is not null
 union all
 select
   'the claim of ' || tasks.agent_id || ' ran out and no reaper took it back',
@@ -88,8 +61,8 @@ from treadle.tasks
 where
   (tasks.status = 'retrying' and tasks.retry_at < clock_timestamp() - interval '15 seconds')
   or (
-    tasks.status = 'pending' and tasks.blocked_count = 0
-    and tasks.run_at < clock_timestamp() - interval '15 seconds'
+    tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.slot is null
+    and tasks.budget_id is null and tasks.run_at < clock_timestamp() - interval '15 seconds'
   )
 union all
 select
@@ -124,7 +97,42 @@ select
 from treadle.waits
 inner join treadle.tasks on waits.task_id = tasks.id
 where
-  waits.status = 'open' and waits.expires_at < clock_timestamp() - interval '15 seconds';
+  waits.status = 'open' and waits.expires_at < clock_timestamp() - interval '15 seconds'
+union all
+select
+  'the budget of ' || budget_status.scope || coalesce(' ' || budget_status.name, '')
+  || ' has $' || round(budget_status.left_usd, 2) || ' left of $'
+  || round(budget_status.limit_usd, 2),
+  'pending',
+  min(tasks.queue),
+  min(tasks.type),
+  count(*),
+  min(tasks.created_at),
+  (array_agg(tasks.id order by tasks.id))[1]
+from treadle.tasks
+inner join treadle.budget_status on tasks.budget_id = budget_status.id
+where tasks.status = 'pending'
+group by
+  budget_status.id, budget_status.scope, budget_status.name, budget_status.left_usd,
+  budget_status.limit_usd
+union all
+select
+  'there may be room since ' || treadle.utc_words(min(admissions.at))
+  || ', and no promoter has looked',
+  'pending',
+  min(tasks.queue),
+  min(tasks.type),
+  count(distinct tasks.id),
+  min(admissions.at),
+  (array_agg(tasks.id order by tasks.id))[1]
+from treadle.admissions
+inner join treadle.tasks
+  on
+    admissions.key = coalesce(tasks.concurrency_key, tasks.budget_id::text)
+    and tasks.status = 'pending'
+    and (tasks.slot = 'waiting' or tasks.budget_id is not null)
+where admissions.at < clock_timestamp() - interval '15 seconds'
+group by admissions.kind, admissions.key;
 
 comment on view treadle.stuck is
 'Tasks that should move and do not, with the reason; ready ones are grouped by lane.';

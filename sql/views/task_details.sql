@@ -11,7 +11,8 @@ select
   tasks.priority,
   round((tasks.rank - treadle.rank_shift(lanes.ageing, now())) / 1000000.0, 3)
     as effective_priority,
-  (lanes.ageing / 1000000.0)::numeric(10, 6) as ageing_rate,
+  ((lanes.ageing - lanes.urgency) / 1000000.0)::numeric(10, 6) as ageing_rate,
+  tasks.critical_path,
   tasks.deadline_at,
   tasks.spec,
   tasks.inputs,
@@ -37,6 +38,9 @@ select
   tasks.lease_until,
   tasks.progress,
   lanes.capabilities,
+  lanes.gates,
+  tasks.concurrency_key,
+  tasks.slot,
   tasks.assigned_agent,
   array(
     select dependencies.depends_on
@@ -68,6 +72,14 @@ select
   tasks.completed_by,
   tasks.cost_usd,
   tasks.max_cost_usd,
+  (
+    select coalesce(max(reservations.usd), 0)
+    from treadle.reservations
+    where reservations.task_id = tasks.id
+  ) as reserved_usd,
+  tasks.max_tokens,
+  tasks.on_budget,
+  tasks.budget_id,
   tasks.input_tokens,
   tasks.output_tokens
 from treadle.tasks

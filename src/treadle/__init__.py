@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from treadle.daghandles import DagHandle, OpenDag
     from treadle.dags import Dag
     from treadle.errors import (
+        BudgetExceeded,
         ClaimLost,
         InvalidArgument,
+        QueueFull,
         StepConflict,
         TaskFailed,
         TreadleError,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Brief",
+    "BudgetExceeded",
     "CancelTask",
     "ClaimLost",
     "Context",
@@ -39,6 +42,7 @@ __all__ = [
     "InvalidArgument",
     "Node",
     "OpenDag",
+    "QueueFull",
     "RateLimited",
     "RetryAfter",
     "RetryPolicy",
@@ -62,8 +66,8 @@ _HOMES = {
     "treadle.daghandles": ("DagHandle", "OpenDag"),
     "treadle.dags": ("Dag",),
     "treadle.errors": (
-        "ClaimLost", "InvalidArgument", "StepConflict", "TaskFailed", "TreadleError",
-        "Unavailable", "WaitExpired",
+        "BudgetExceeded", "ClaimLost", "InvalidArgument", "QueueFull", "StepConflict", "TaskFailed",
+        "TreadleError", "Unavailable", "WaitExpired",
     ),
     "treadle.handles": ("Handle",),
     "treadle.models": ("Answer", "DagState", "Step"),

@@ -3,10 +3,13 @@
 * TreadleError
   + InvalidArgument      TR001  the caller is wrong; do not retry
     - TooLarge           TR002  a payload over the size cap
-  + ClaimLost            TR101  another worker owns the task now; drop the result
-  + IllegalTransition    TR102  the task is not in a state that allows this
-  + CycleRefused         TR103  tasks would wait for each other
-  + StepConflict         TR104  a step was saved with another input
+  + Conflict
+    - ClaimLost          TR101  another worker owns the task now; drop the result
+    - IllegalTransition  TR102  the task is not in a state that allows this
+    - CycleRefused       TR103  tasks would wait for each other
+    - StepConflict       TR104  a step was saved with another input
+    - BudgetExceeded     TR106  a budget has no room for this
+  + QueueFull            TR105  the queue holds as many tasks as it may
   + NotFound
     - TaskNotFound       TR201
     - UnknownQueue       TR202
@@ -15,6 +18,9 @@
     - DagNotFound        TR205
     - WaitNotFound       TR206
     - StepNotFound       TR207
+    - UnknownProject     TR208
+    - UnknownGate        TR209
+    - UnknownBudget      TR210
   + SchemaError
     - SchemaMissing      TR301  the database has no treadle schema
     - SchemaTooNew       TR302  the schema is newer than this code
@@ -33,6 +39,7 @@
 One class has one SQLSTATE, one HTTP status with its problem code, and one exit code.
 """
 
+import re
 from typing import ClassVar
 
 
@@ -42,7 +49,12 @@ class TreadleError(Exception):
     sqlstate: ClassVar[str | None] = None
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
+    # For programs: the name of the class in kebab case, where it says nothing else.
     code: ClassVar[str] = "error"
+
+    def __init_subclass__(cls) -> None:
+        if "code" not in cls.__dict__:
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, message: str, *, hint: str | None = None, **detail: object) -> None:
         super().__init__(message)
@@ -56,7 +68,6 @@ class InvalidArgument(TreadleError):
     sqlstate = "TR001"
     exit_code = 2
     http_status = 422
-    code = "invalid-argument"
 
 
 class TooLarge(InvalidArgument):
@@ -64,43 +75,52 @@ class TooLarge(InvalidArgument):
 
     sqlstate = "TR002"
     http_status = 413
-    code = "too-large"
 
 
-class ClaimLost(TreadleError):
+class Conflict(TreadleError):
+    """The state of things does not allow this, or no longer."""
+
+    exit_code = 4
+    http_status = 409
+
+
+class ClaimLost(Conflict):
     """The claim shown is no longer the one on the row."""
 
     sqlstate = "TR101"
-    exit_code = 4
-    http_status = 409
-    code = "claim-lost"
 
 
-class IllegalTransition(TreadleError):
+class IllegalTransition(Conflict):
     """The task is in a state from which this is not allowed."""
 
     sqlstate = "TR102"
-    exit_code = 4
-    http_status = 409
-    code = "illegal-transition"
 
 
-class CycleRefused(TreadleError):
+class CycleRefused(Conflict):
     """These dependencies would make tasks wait for each other for ever."""
 
     sqlstate = "TR103"
-    exit_code = 4
-    http_status = 409
     code = "cycle"
 
 
-class StepConflict(TreadleError):
+class StepConflict(Conflict):
     """A step of this name was saved with another input."""
 
     sqlstate = "TR104"
-    exit_code = 4
-    http_status = 409
-    code = "step-conflict"
+
+
+class QueueFull(TreadleError):
+    """The queue holds as many tasks as it may; nothing was stored."""
+
+    sqlstate = "TR105"
+    exit_code = 5
+    http_status = 503
+
+
+class BudgetExceeded(Conflict):
+    """A budget has no room for what was asked."""
+
+    sqlstate = "TR106"
 
 
 class NotFound(TreadleError):
@@ -108,56 +128,66 @@ class NotFound(TreadleError):
 
     exit_code = 3
     http_status = 404
-    code = "not-found"
 
 
 class TaskNotFound(NotFound):
     """No task has this id."""
 
     sqlstate = "TR201"
-    code = "task-not-found"
 
 
 class UnknownQueue(NotFound):
     """No queue has this name."""
 
     sqlstate = "TR202"
-    code = "unknown-queue"
 
 
 class UnknownType(NotFound):
     """No task type has this name."""
 
     sqlstate = "TR203"
-    code = "unknown-type"
 
 
 class UnknownAgent(NotFound):
     """No agent has registered under this id."""
 
     sqlstate = "TR204"
-    code = "unknown-agent"
 
 
 class DagNotFound(NotFound):
     """No DAG has this id."""
 
     sqlstate = "TR205"
-    code = "dag-not-found"
 
 
 class WaitNotFound(NotFound):
     """No wait has this id."""
 
     sqlstate = "TR206"
-    code = "wait-not-found"
 
 
 class StepNotFound(NotFound):
     """The task has no step of this name."""
 
     sqlstate = "TR207"
-    code = "step-not-found"
+
+
+class UnknownProject(NotFound):
+    """No project has this name."""
+
+    sqlstate = "TR208"
+
+
+class UnknownGate(NotFound):
+    """No gate has this key."""
+
+    sqlstate = "TR209"
+
+
+class UnknownBudget(NotFound):
+    """There is no such budget."""
+
+    sqlstate = "TR210"
 
 
 class SchemaError(TreadleError):
@@ -171,35 +201,30 @@ class SchemaMissing(SchemaError):
     """The database has no treadle schema."""
 
     sqlstate = "TR301"
-    code = "schema-missing"
 
 
 class SchemaTooNew(SchemaError):
     """The schema was made by a newer treadle."""
 
     sqlstate = "TR302"
-    code = "schema-too-new"
 
 
 class SchemaOutdated(SchemaError):
     """The schema was made by an older treadle."""
 
     sqlstate = "TR303"
-    code = "schema-outdated"
 
 
 class MigrationChanged(SchemaError):
     """A migration that is applied differs from its file."""
 
     sqlstate = "TR304"
-    code = "migration-changed"
 
 
 class RolesMissing(SchemaError):
     """The treadle roles are missing and this login may not create them."""
 
     sqlstate = "TR305"
-    code = "roles-missing"
 
 
 class Forbidden(TreadleError):
@@ -207,7 +232,6 @@ class Forbidden(TreadleError):
 
     sqlstate = "42501"
     http_status = 403
-    code = "forbidden"
 
 
 class Unavailable(TreadleError):
@@ -215,7 +239,6 @@ class Unavailable(TreadleError):
 
     exit_code = 6
     http_status = 503
-    code = "unavailable"
 
 
 class DatabaseError(TreadleError):
@@ -229,7 +252,6 @@ class ResultTimeout(TreadleError):
 
     exit_code = 7
     http_status = 504
-    code = "result-timeout"
 
 
 class TaskFailed(TreadleError):
@@ -237,7 +259,6 @@ class TaskFailed(TreadleError):
 
     exit_code = 8
     http_status = 409
-    code = "task-failed"
 
 
 class WaitExpired(TreadleError):
@@ -245,7 +266,6 @@ class WaitExpired(TreadleError):
 
     exit_code = 7
     http_status = 504
-    code = "wait-expired"
 
 
 class ConfigurationError(TreadleError):
@@ -257,8 +277,6 @@ class ConfigurationError(TreadleError):
 
 class MissingExtra(ConfigurationError):
     """An optional dependency is needed and not installed."""
-
-    code = "missing-extra"
 
 
 def by_sqlstate() -> dict[str, type[TreadleError]]:

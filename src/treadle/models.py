@@ -36,6 +36,9 @@ class Claim:
     name: str | None
     steps: list[dict[str, Any]] | None
     problem: str | None
+    max_cost_usd: Decimal | None
+    cost_usd: Decimal
+    gates: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,16 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt ends without a result, and what should follow."""
+    """Why an attempt ends without a result, and what should follow.
+
+    Without a class, SQL finds one in the text; `key` is the gate that a rate limit closes.
+    """
 
     error: str
-    failure_class: str = "error"
+    failure_class: str | None = "error"
     action: str | None = None
     retry_after_s: float | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,18 @@ class Promoted:
 
     id: UUID
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCount:
+    """So many tasks of one kind, and what became of them when many were decided about at once."""
+
+    queue: str
+    type: str
+    status: str
+    verdict: str
+    why: str | None
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +208,25 @@ class DagState:
     cost_usd: Decimal | None
     duration_s: float | None
     open_waits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What a task has cost and may still spend, of its own limit and of its tightest budget."""
+
+    cost_usd: Decimal
+    max_cost_usd: Decimal | None
+    left_usd: Decimal | None
+    # May it go on? ok, or what to do now: ask or fail.
+    verdict: str
+    reason: str | None
+    wait_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A task that a budget has no money for: asked or dead_lettered; or why it could not be."""
+
+    id: UUID
+    verdict: str
+    problem: str | None

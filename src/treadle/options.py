@@ -22,6 +22,14 @@ class RetryPolicy(TypedDict, total=False):
     poison: bool
 
 
+class BreakerSettings(TypedDict, total=False):
+    """After how many failures in a row a type is kept back, and for how long; 0 is never."""
+
+    threshold: int
+    first_probe_s: float
+    cooldown_s: float
+
+
 class TypeSettings(TypedDict, total=False):
     """Settings of a task type."""
 
@@ -31,6 +39,11 @@ class TypeSettings(TypedDict, total=False):
     timeout_s: float
     ageing_rate: float
     retry: RetryPolicy
+    gates: list[str]
+    breaker: BreakerSettings
+    max_cost_usd: float
+    max_tokens: int
+    on_budget: Literal["ask", "fail"]
 
 
 class EnqueueOptions(TypedDict, total=False):
@@ -41,6 +54,8 @@ class EnqueueOptions(TypedDict, total=False):
     keys: Sequence[str | None]
     dedupe: bool
     priority: int
+    urgency: int
+    tier: Literal["critical", "high", "normal", "low", "background"]
     delay: float | timedelta
     run_at: datetime
     deadline_at: datetime
@@ -61,7 +76,13 @@ class EnqueueOptions(TypedDict, total=False):
     notes: str
     parent_id: UUID
     project_id: UUID
+    project: str
     max_cost_usd: float
+    max_tokens: int
+    on_budget: Literal["ask", "fail"]
+    concurrency_key: str
+    concurrency_limit: int
+    gates: list[str]
 
 
 def make_options(

@@ -47,14 +47,30 @@ class FailForGood(Outcome):
 
 
 class RateLimited(Outcome):
-    """The provider said slow down; try again later without burning an attempt."""
+    """The provider said slow down; try again later without burning an attempt.
 
-    def __init__(self, retry_after_s: float | None = None, reason: str = "rate limited") -> None:
+    No task behind the gate starts until then, on any worker: `key` is one of the task's gates, the
+    first of them unless given.
+    """
+
+    def __init__(
+        self,
+        retry_after_s: float | None = None,
+        reason: str = "rate limited",
+        *,
+        key: str | None = None,
+    ) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
+        self.key = key
 
     def failure(self) -> Failure:
-        return Failure(clean_text(self.reason), "rate_limit", retry_after_s=self.retry_after_s)
+        return Failure(
+            clean_text(self.reason),
+            "rate_limit",
+            retry_after_s=self.retry_after_s,
+            key=None if self.key is None else clean_text(self.key),
+        )
 
 
 class CancelTask(Outcome):

@@ -171,13 +171,14 @@ class Driver:
         claim: Claim,
         error: str = "boom",
         *,
-        failure_class: str = "error",
+        failure_class: str | None = "error",
         action: str | None = None,
         retry_after: float | None = None,
+        key: str | None = None,
     ) -> str:
-        call = "fail_tasks(%s, %s, %s, %s, %s::text[], %s::float8[])"
-        pair = ([claim.id], [claim.token])
-        return str(self._answer(call, *pair, [failure_class], [error], [action], [retry_after]))
+        call = "fail_tasks(%s, %s, %s::text[], %s, %s::text[], %s::float8[], %s::text[])"
+        given = ([failure_class], [error], [action], [retry_after], [key])
+        return str(self._answer(call, [claim.id], [claim.token], *given))
 
     def release(self, claim: Claim) -> str:
         return str(self._answer("release_tasks(%s, %s)", [claim.id], [claim.token]))
@@ -220,7 +221,8 @@ class Driver:
         return reaped
 
     def fall_due(self, task_id: UUID) -> None:
-        """Let the time of a waiting task come, and promote it."""
+        """Let the time of a waiting task come, and that of all gates, and promote it."""
+        self.rows("update treadle.gates set closed_until = null, slowed_until = '-infinity'")
         self.rows(
             """
             update treadle.tasks

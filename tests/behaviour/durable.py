@@ -74,7 +74,7 @@ def step_names(driver: Driver, task_id: UUID) -> list[str]:
 
 
 def record_spend(driver: Driver, claim: Claim, calls: object) -> Decimal:
-    query = "select treadle.record_spend(%s, %s, %s)"
+    query = "select cost_usd from treadle.record_spend(%s, %s, %s)"
     return Decimal(driver.value(query, claim.id, claim.token, Jsonb(calls)))
 
 

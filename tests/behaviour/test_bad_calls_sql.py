@@ -58,8 +58,8 @@ BAD: dict[str, tuple[str, str]] = {
     "register_agent('x', p_heartbeat_s => 'NaN')": ("TR001", "cannot be registered"),
     "register_agent('x', p_heartbeat_s => 'Infinity')": ("TR001", "cannot be registered"),
     "register_agent('x', p_claim_ttl_s => -1)": ("TR001", "cannot be registered"),
-    "register_agent('x', p_budget_usd => -1)": ("TR001", "cannot be registered"),
-    "register_agent('x', p_budget_usd => 1e20)": ("TR001", "cannot be registered"),
+    "register_agent('x', p_budget_usd => -1)": ("TR001", "limit_usd must be 0 to"),
+    "register_agent('x', p_budget_usd => 1e20)": ("TR001", "limit_usd must be 0 to"),
     # queues and types
     "define_queue('')": ("TR001", "cannot be defined so"),
     "define_queue(null)": ("TR001", "cannot be defined so"),

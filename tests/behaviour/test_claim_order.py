@@ -136,3 +136,15 @@ def test_the_head_of_a_lane_is_taken_although_others_are_locked(driver: Driver) 
     assert [claim.id for claim in other.claim("b", 10)] == ids[2:]
 
     driver.rows("commit")
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_what_others_hold_is_made_up_for_from_behind(driver: Driver, limit: int) -> None:
+    ids = [driver.enqueue(type=each, ageing_rate=0) for each in ("code", "test") * 6]
+    other = driver.another()
+    driver.rows("begin")
+    assert [claim.id for claim in driver.claim("a", 6)] == ids[:6]
+
+    assert [claim.id for claim in other.claim("b", limit)] == ids[6 : 6 + limit]
+
+    driver.rows("commit")

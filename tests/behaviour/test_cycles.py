@@ -1,5 +1,7 @@
 """Circles are refused wherever an edge can come from, also when two sessions close one together."""
 
+import itertools
+
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -131,12 +133,18 @@ def waiting(task: str, needed: str) -> Call:
     return call
 
 
+def tail(name: str) -> dict[str, list[str]]:
+    """A chain behind a task that is so long that an edge more makes nothing more urgent."""
+    names = [name, *(f"{name}{number}" for number in range(30))]
+    return {later: [sooner] for sooner, later in itertools.pairwise(names)}
+
+
 # Edges that exist, what is claimed, and the two calls that close a circle together.
 TOGETHER: dict[str, tuple[dict[str, list[str]], Call, Call]] = {
     "two tasks": ({"x": [], "y": []}, edge("x", "y"), edge("y", "x")),
     # b waits for a and d for c; no task is locked by both.
     "two pairs": (
-        {"a": [], "b": ["a"], "c": [], "d": ["c"]},
+        {"a": [], "b": ["a"], "c": [], "d": ["c"], **tail("b"), **tail("d")},
         edge("a", "d"),
         edge("c", "b"),
     ),

@@ -54,8 +54,9 @@ def begin(session: Driver, case: Case) -> int:
 
 # The DAG, what the other does, what the caller does, and what it is told in the end.
 CASES: dict[str, tuple[dict[str, list[Any]], Call, Call, object]] = {
+    # What waits for it already makes it as urgent as it can get: nothing is written for that.
     "new dependent, completion": (
-        {"a": [], "b": ["x"], "x": []},
+        {"a": [], "b": ["x"], "x": [], "z": ["a"]},
         edge("b", "a"),
         complete("a"),
         "completed",
@@ -70,7 +71,7 @@ CASES: dict[str, tuple[dict[str, list[Any]], Call, Call, object]] = {
     "last two": ({"a": [], "b": []}, complete("a"), complete("b"), "completed"),
     "new tasks, completion": ({"a": [], "b": []}, more, complete("a"), "completed"),
     "end, new tasks": ({"a": []}, complete("a"), more, "TR102"),
-    "new task elsewhere, completion": ({"a": []}, outside, complete("a"), "completed"),
+    "new task elsewhere, completion": ({"a": [], "z": ["a"]}, outside, complete("a"), "completed"),
     "new task elsewhere, cancellation": ({"a": []}, outside, cancel("a"), "cancelled"),
     "cancellation, new dependent": (
         {"a": [], "b": ["x"], "x": []},
@@ -96,7 +97,7 @@ CASES: dict[str, tuple[dict[str, list[Any]], Call, Call, object]] = {
         cancel("b"),
         "cancelled",
     ),
-    "waits, completion": ({"p": [], "a": []}, wait_for_it, complete("a"), "completed"),
+    "waits, completion": ({"p": [], "a": [], "z": ["a"]}, wait_for_it, complete("a"), "completed"),
     "completion, waits": ({"p": [], "a": []}, complete("a"), wait_for_it, "ready"),
     "cancellation, waits": ({"p": [], "a": []}, cancel("a"), wait_for_it, "TR102"),
     "subtask, end": ({"a": [], "b": []}, subtask, complete("b"), "completed"),

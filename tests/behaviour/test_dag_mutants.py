@@ -37,7 +37,7 @@ MUTANTS = {
         "dags/meet_edges",
         {
             "tasks.blocked_count - counted.edges": "tasks.blocked_count - 1",
-            "tasks.blocked_count = counted.edges": "tasks.blocked_count = 1",
+            "treadle.is_free(tasks, counted.edges, p_now)": "treadle.is_free(tasks, 1, p_now)",
         },
         races.test_parents_that_are_completed_in_one_call_are_counted_each,
     ),
@@ -119,7 +119,7 @@ MUTANTS = {
     ),
     "subtasks that are not counted": Mutant(
         "dags/spawn_tasks",
-        {"where v_task.dag_id is not null;": "where false;"},
+        {"perform treadle.grow_dag(v_task.dag_id, jsonb_array_length(p_tasks));": ""},
         lambda driver: races.test_a_dag_does_not_end_before_subtasks_that_are_being_started(
             driver, "complete"
         ),

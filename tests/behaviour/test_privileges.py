@@ -4,10 +4,13 @@ import pytest
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused
+from tests.behaviour.money import pay
 
 VIEWS = (
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "transitions", "dag_overview", "dag_tasks"),
+    *("gate_status", "breaker_status", "type_status"),
+    *("budget_status", "daily_spend"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 NOBODY = "00000000-0000-7000-8000-000000000000"
@@ -34,12 +37,29 @@ WORK = (
     f"release_tasks({ONE}, {ONE})",
     "reap_claims()",
     "promote_tasks()",
+    "rerank_tasks()",
+    "admit_tasks()",
+    "reopen_gates()",
+    "review_budgets()",
 )
 OPERATE = (
     "pause_queue('default')",
     "resume_queue('default')",
     "define_queue('q')",
     "define_type('t')",
+    "pause_type('code')",
+    "resume_type('code')",
+    "define_gate('g')",
+    "close_gate('type:code', 60)",
+    "open_gate('type:code')",
+    "trip_breaker('code')",
+    "reset_breaker('code')",
+    "define_project('p')",
+    "set_budget('all', null, 1)",
+    "remove_budget('all')",
+    "set_concurrency('k', 1)",
+    """cancel_where('{"queue": "default"}')""",
+    """retry_where('{"queue": "default"}')""",
 )
 
 
@@ -132,6 +152,9 @@ def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
     driver.enqueue(max_attempts=1, priority=1)
     driver.fail(driver.claim_one("a"))
     driver.rows(f"select treadle.create_dag('{A_DAG}')")
+    driver.rows("select treadle.define_gate('llm')")
+    driver.rows("select treadle.set_budget('all', null, 1)")
+    pay(driver, driver.claim_one("a"), "0.5")
     session = become(driver, "treadle_observer")
 
     assert session.rows(f"select * from treadle.{view}") != []

@@ -31,6 +31,7 @@ $$;
 create trigger log_move after insert or update of status on treadle.tasks
 for each row execute function public.log_move();
 select treadle.define_queue('default', '{"audit": "full"}');
+select treadle.define_queue('slots', '{"audit": "full"}');
 """
 
 
@@ -125,8 +126,34 @@ def asking(driver: Driver, claim: Claim, chance: random.Random) -> None:
     )
 
 
+def wait_for_slots(driver: Driver) -> None:
+    """What only tasks with a concurrency key do, and a random run too seldom."""
+    for _ in range(3):
+        driver.enqueue(queue="slots", concurrency_key="k")
+    late = driver.claim_one(queues=["slots"])
+    driver.fail(late, retry_after=60)
+    holder = driver.claim_one(queues=["slots"])
+    driver.fall_due(late.id)
+    driver.complete(late)
+    driver.fail(holder, action="fail")
+    driver.claim_one(queues=["slots"])
+    driver.retry(holder.id)
+
+
+def run_out_of_money(driver: Driver) -> None:
+    """What only tasks do that a budget has no room for."""
+    driver.rows("select treadle.set_budget('type', 'test', 1)")
+    for policy in ("ask", "fail"):
+        driver.enqueue(type="test", max_cost_usd=2, on_budget=policy)
+    driver.claim(limit=2)
+    driver.rows("select treadle.review_budgets()")
+    answer(driver, driver.value("select id from treadle.waits"), False)
+
+
 def test_every_transition_of_a_random_run_is_listed_and_has_an_event(fresh: Driver) -> None:
     fresh.conn.execute(LOG.encode())
+    wait_for_slots(fresh)
+    run_out_of_money(fresh)
     listed = set(fresh.rows("select distinct from_status, to_status from treadle.transitions"))
     # Nothing validates yet.
     reachable = {move for move in listed if "validating" not in move}

@@ -9,6 +9,7 @@ from tests.behaviour.expect import refused
 PUBLIC = {
     "save_step": {"treadle_worker", "treadle_operator"},
     "record_spend": {"treadle_worker", "treadle_operator"},
+    "reserve_spend": {"treadle_worker", "treadle_operator"},
     "record_artifact": {"treadle_worker", "treadle_operator"},
     "fork_task": {"treadle_producer", "treadle_operator"},
 }

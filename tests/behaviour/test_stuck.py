@@ -5,7 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.behaviour.driver import Driver
+from tests.behaviour.gating import define_gate
 from tests.behaviour.graphs import shaped
+from tests.behaviour.money import set_budget
+from tests.behaviour.slots import limit
 
 
 def reasons(driver: Driver) -> list[str]:
@@ -34,7 +37,9 @@ def test_tasks_of_a_paused_queue_are_stuck(driver: Driver) -> None:
     driver.enqueue()
     driver.rows("select treadle.pause_queue('default', 'provider is down')")
 
-    assert reasons(driver) == ["queue default is paused: provider is down"]
+    [reason] = reasons(driver)
+    assert reason.startswith("queue default is paused by ")
+    assert reason.endswith(": provider is down")
 
 
 def test_tasks_are_stuck_when_no_agent_lives(driver: Driver) -> None:
@@ -72,13 +77,13 @@ def test_tasks_are_stuck_when_nobody_has_the_capabilities(driver: Driver) -> Non
     driver.agent("a", capabilities=["git"])
     driver.enqueue(capabilities=["git", "gpu"])
 
-    assert reasons(driver) == ["no live agent of the queue has all of {git,gpu}"]
+    assert reasons(driver) == ["no live agent of the queue has capability gpu"]
 
 
 def test_tasks_are_stuck_when_they_are_assigned_to_an_agent_that_is_gone(driver: Driver) -> None:
     driver.enqueue(assigned_agent="c")
 
-    assert reasons(driver) == ["assigned to agent c, which is not active"]
+    assert reasons(driver) == ["assigned to agent c, which is not registered"]
 
 
 def test_a_claim_that_ran_out_is_stuck_while_no_reaper_runs(driver: Driver) -> None:
@@ -146,4 +151,70 @@ def test_a_question_that_expired_is_stuck_while_no_promoter_runs(driver: Driver)
 
     assert reason.endswith(" and no promoter noticed")
     driver.rows("select treadle.expire_waits()")
+    assert reasons(driver) == []
+
+
+def test_tasks_of_a_paused_type_are_stuck(driver: Driver) -> None:
+    driver.enqueue()
+    driver.rows("select treadle.pause_type('code', 'a bug')")
+
+    [reason] = reasons(driver)
+
+    assert reason.startswith("type code is paused by ")
+
+
+def test_tasks_behind_an_open_breaker_are_stuck(driver: Driver) -> None:
+    driver.enqueue()
+    driver.rows("select treadle.trip_breaker('code', 60, 'a look')")
+
+    [reason] = reasons(driver)
+
+    assert reason.startswith("breaker of type code is open until ")
+
+
+@pytest.mark.parametrize(("seconds", "stuck"), [(60, 0), (3600, 1)])
+def test_tasks_behind_a_gate_that_is_closed_for_long_are_stuck(
+    driver: Driver, seconds: int, stuck: int
+) -> None:
+    driver.rows("select treadle.define_gate('api')")
+    driver.enqueue(gates=["api"])
+    driver.rows("select treadle.close_gate('api', %s)", seconds)
+
+    found = reasons(driver)
+
+    assert len(found) == stuck
+    assert all(each.startswith("gate api is closed until ") for each in found)
+
+
+def test_a_task_that_needs_more_than_a_gate_allows_is_stuck(driver: Driver) -> None:
+    define_gate(driver, "api", unit="tokens", limit=10, per_s=60)
+    driver.enqueue(gates=["api"], max_tokens=11)
+    assert driver.claim("a") == []
+
+    assert reasons(driver) == ["needs more than the whole limit of api"]
+
+
+def test_tasks_without_a_budget_left_are_stuck(driver: Driver) -> None:
+    set_budget(driver, "type", "code", 1)
+    task = driver.enqueue(max_cost_usd=2)
+    assert driver.claim("a") == []
+
+    [row] = driver.records("select * from treadle.stuck")
+
+    assert row["reason"] == "the budget of type code has $1.00 left of $1.00"
+    assert (row["status"], row["tasks"], row["example_id"]) == ("pending", 1, task)
+
+
+def test_room_that_nobody_looks_at_leaves_tasks_stuck(driver: Driver) -> None:
+    limit(driver, "k", 1)
+    driver.enqueue_batch([{}] * 3, concurrency_key="k")
+    driver.complete(driver.claim_one("a"))
+    assert reasons(driver) == [], "there is a moment for it"
+
+    driver.rows("update treadle.admissions set at = at - interval '1 min'")
+
+    [row] = driver.records("select * from treadle.stuck")
+    assert row["reason"].endswith(", and no promoter has looked")
+    assert row["tasks"] == 2
+    driver.rows("select treadle.admit_tasks()")
     assert reasons(driver) == []

@@ -98,7 +98,7 @@ def test_a_task_that_does_not_exist_cannot_be_forked(still: Cli) -> None:
 def test_show_names_dependencies_and_what_they_are_at(cli: Cli, page: dict[str, str]) -> None:
     shown = cli("tasks", "show", page["write"], "--json").json
 
-    assert shown["why"] == "waits for research"
+    assert shown["why"].startswith("waiting for 1 of 1 dependencies: research")
     [other] = shown["dependencies"]
     assert (other["id"], other["name"], other["status"], other["met"]) == (
         page["research"], "research", "ready", False,
@@ -120,7 +120,7 @@ def test_show_lists_subtasks(cli: Cli, sync_conn: Conn) -> None:
     shown = cli("tasks", "show", parent, "--json").json
 
     assert [each["id"] for each in shown["subtasks"]] == [str(row[0])]
-    assert shown["why"] == "waits for code"
+    assert shown["reasons"][0]["detail"]["tasks"][0]["id"] == str(row[0])
     assert [each["kind"] for each in shown["steps"]] == ["spawn"]
 
 
@@ -136,7 +136,7 @@ def test_on_a_terminal_show_has_a_table_for_each_part(
 
     task, _ = tools.ask(sync_conn)
     waiting = tools.on_terminal("tasks", "show", task, TREADLE_DATABASE_URL=database_url)
-    assert "waits for an answer: Ship it?" in waiting
+    assert "asks a question" in waiting
     assert "QUESTION" in waiting
 
 

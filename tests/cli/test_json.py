@@ -66,7 +66,7 @@ def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
 
     assert shown["id"] == filled["dead"]
     assert shown["status"] == "dead_lettered"
-    assert shown["why"] == "gave up after attempt 1 of 3: error: ValueError: boom"
+    assert shown["why"] == "gave up after 1 attempt: error: ValueError: boom"
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
     assert shown["attempts"][0]["error"] == "ValueError: boom\n\nTraceback"
     assert times(shown)

@@ -66,7 +66,8 @@ def test_options_of_a_task_are_kept(cli: Cli) -> None:
     shown = cli("tasks", "show", task, "--json").json
     assert (shown["priority"], shown["title"], shown["max_attempts"]) == (3, "t", 7)
     assert shown["status"] == "pending"
-    assert shown["why"].startswith("starts in 5")
+    assert shown["why"].startswith("not before ")
+    assert shown["reasons"][0]["reason"] == "run_at"
 
 
 def test_the_same_content_is_enqueued_once_with_dedupe(cli: Cli) -> None:
@@ -108,7 +109,9 @@ def test_show_says_why_nothing_happens(cli: Cli, sync_conn: Conn) -> None:
 
     assert "no live agent serves queue default" in cli("tasks", "show", task).out
     cli("queues", "pause", "default", "--reason", "provider is down")
-    assert "queue default is paused: provider is down" in cli("tasks", "show", task).out
+    shown = cli("tasks", "show", task, "--json").json
+    assert [each["reason"] for each in shown["reasons"]] == ["queue_paused", "no_agent"]
+    assert shown["why"].endswith(": provider is down; no live agent serves queue default")
 
 
 def test_cancel_says_what_became_of_each(cli: Cli, sync_conn: Conn) -> None:
@@ -122,7 +125,7 @@ def test_cancel_says_what_became_of_each(cli: Cli, sync_conn: Conn) -> None:
         {"id": completed, "verdict": "ended"},
     ]
     assert cli("tasks", "cancel", ready).rows[1] == [ready, "already"]
-    assert cli("tasks", "show", ready, "--json").json["why"] == "enough"
+    assert cli("tasks", "show", ready, "--json").json["why"] == "cancelled: enough"
     assert cli("tasks", "cancel", NO_TASK).code == 3
 
 

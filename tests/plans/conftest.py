@@ -30,6 +30,8 @@ def hostile_url(
             for table in ("tasks", "dependencies"):
                 conn.execute(f"alter table treadle.{table} set (autovacuum_enabled = off)")
             conn.execute("select treadle.register_agent('a')")
+            # What fails here fails on purpose.
+            conn.execute("update treadle.task_types set breaker = '{\"threshold\": 0}'")
             enqueue(conn, 1)
             conn.execute("truncate treadle.tasks")
             prepare(conn)

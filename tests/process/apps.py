@@ -113,6 +113,14 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
         await ctx.step("after", note, ctx, "after")
         return agents
 
+    @app.task(max_attempts=100, retry=SOON)
+    async def shop(ctx: Context, usd: float, naps: list[float]) -> str:
+        """Pay in two calls with a nap between them; each attempt pays the first one anew."""
+        await ctx.spend(usd / 4)
+        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        await ctx.spend(usd / 4, call_id="last")
+        return ctx.agent
+
     @app.task()
     def chatter(text: str) -> None:
         """Log as libraries do."""

@@ -88,7 +88,8 @@ async def test_a_bad_row_does_not_make_a_service_spin(
             spent = proxy.requests - before
             service.stop()
 
-    assert spent <= 12
+    # Two or three rounds of some calls each.
+    assert spent <= 24
 
 
 async def _equal(conn: Conn, kind: str, wanted: set[UUID]) -> bool:

@@ -3,7 +3,7 @@
 -- select treadle.register_agent('coder-1', p_capabilities => array['git', 'python']);
 --
 -- Concurrency: the last registration under an id wins.
--- Lock order:  agents.
+-- Lock order:  agents, spend, budgets.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.register_agent(
@@ -31,12 +31,12 @@ declare
   v_name text;
 begin
   insert into treadle.agents (
-    id, type, capabilities, models, queues, task_types, max_concurrent_tasks, budget_usd,
+    id, type, capabilities, models, queues, task_types, max_concurrent_tasks,
     heartbeat_s, claim_ttl_s, url, meta, heartbeat_at, registered_at
   )
   values (
     p_id, p_type, p_capabilities, p_models, p_queues, p_task_types, p_max_concurrent_tasks,
-    p_budget_usd, p_heartbeat_s, p_claim_ttl_s, p_url, p_meta, treadle.clock(), treadle.clock()
+    p_heartbeat_s, p_claim_ttl_s, p_url, p_meta, treadle.clock(), treadle.clock()
   )
   on conflict (id) do update
   set
@@ -48,13 +48,15 @@ begin
     queues = excluded.queues,
     task_types = excluded.task_types,
     max_concurrent_tasks = excluded.max_concurrent_tasks,
-    budget_usd = excluded.budget_usd,
     heartbeat_s = excluded.heartbeat_s,
     claim_ttl_s = excluded.claim_ttl_s,
     url = excluded.url,
     meta = excluded.meta,
     heartbeat_at = excluded.heartbeat_at,
     registered_at = excluded.registered_at;
+  if p_budget_usd is not null then
+    perform treadle.give_budget('agent', p_id, p_budget_usd);
+  end if;
   return p_id;
 exception
   when check_violation or not_null_violation or data_exception then

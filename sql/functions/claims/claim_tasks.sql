@@ -6,7 +6,7 @@
 -- The spec has its inputs filled in; one that cannot be is told in problem.
 --
 -- Concurrency: tasks are taken with skip locked; an agent with a limit is locked and counted.
--- Lock order:  agents, tasks (never waits for a task).
+-- Lock order:  agents, tasks (never waits for a task), concurrency_keys, breakers, budgets, gates.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
 
 create or replace function treadle.claim_tasks(
@@ -23,7 +23,7 @@ returns table (
   max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamptz,
   created_at timestamptz, deadline_at timestamptz, title text, tags text[], parent_id uuid,
   dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb,
-  problem text
+  problem text, max_cost_usd numeric, cost_usd numeric, gates text[]
 )
 language plpgsql
 volatile
@@ -41,7 +41,6 @@ declare
   v_ms    bigint := treadle.rank_ms(v_now);
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_agent treadle.agents;
-  v_open  record;
   v_rows  tid[] := array(
     select tasks.ctid
     from treadle.tasks
@@ -52,20 +51,19 @@ declare
 begin
   if v_rows = '{}' then
     v_agent := treadle.claiming_agent(p_agent, p_limit);
-    v_open := treadle.open_lanes(v_agent, p_queues, p_types, v_now);
     if p_idle then
       perform treadle.mark_idle(p_queues);
     end if;
-    v_rows := treadle.pick_tasks(
-      v_open.lanes, v_open.shifts, least(p_limit, v_agent.max_concurrent_tasks), v_agent.budget_usd
-    );
-    if v_agent.budget_usd is not null then
-      v_rows := treadle.affordable_rows(v_rows, v_agent.budget_usd);
+    -- That holds keys, which come before budgets and gates in the order of locks.
+    if exists (select from treadle.admissions) then
+      perform treadle.admit_tasks();
     end if;
+    v_rows := treadle.claim_rows(
+      v_agent, p_queues, p_types, p_limit, p_start, v_token, true, v_now
+    );
     if v_rows = '{}' then
       return;
     end if;
-    v_rows := treadle.take_rows(v_rows, v_agent, v_token, p_start, v_now);
   end if;
 
   return query
@@ -78,7 +76,8 @@ begin
       when tasks.attempt > 1 or tasks.rate_limits > 0 then treadle.previous_attempts(tasks.id)
     end,
     tasks.name,
-    case when tasks.durable then treadle.read_steps(tasks.id) end, filled.problem
+    case when tasks.durable then treadle.read_steps(tasks.id) end, filled.problem,
+    tasks.max_cost_usd, tasks.cost_usd, lanes.gates
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
   left join lateral (

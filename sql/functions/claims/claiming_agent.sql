@@ -1,7 +1,7 @@
--- claiming_agent: the agent that claims, its limit and budget cut down to what is free.
+-- claiming_agent: the agent that claims, its limit cut down to what is free.
 --
--- Concurrency: an agent with a limit or a budget is locked, so that its tasks can be counted: only
---              its own claims make more of them.
+-- Concurrency: an agent with a limit is locked, so that its tasks can be counted: only its own
+--              claims make more of them.
 -- Lock order:  agents.
 -- Raises:      TR001 invalid argument, TR204 unknown agent.
 
@@ -41,16 +41,11 @@ begin
 
   if v_agent.status <> 'active' then
     v_agent.max_concurrent_tasks := 0;
-  elsif num_nonnulls(v_agent.max_concurrent_tasks, v_agent.budget_usd) > 0 then
+  elsif v_agent.max_concurrent_tasks is not null then
     select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
     -- It may hold more than its limit, when that was lowered since.
-    select
-      case
-        when v_agent.max_concurrent_tasks is not null
-          then greatest(0, v_agent.max_concurrent_tasks - count(*))
-      end,
-      v_agent.budget_usd - coalesce(sum(tasks.max_cost_usd), 0)
-    into v_agent.max_concurrent_tasks, v_agent.budget_usd
+    select greatest(0, v_agent.max_concurrent_tasks - count(*))
+    into v_agent.max_concurrent_tasks
     from treadle.tasks
     where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating');
   end if;
@@ -59,6 +54,6 @@ end;
 $$;
 
 comment on function treadle.claiming_agent(text, integer) is
-'Internal: the agent''s row; max_concurrent_tasks and budget_usd are what is left of them.';
+'Internal: the agent''s row; max_concurrent_tasks is what is left of it.';
 
 revoke all on function treadle.claiming_agent(text, integer) from public;

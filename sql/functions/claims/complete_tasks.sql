@@ -53,13 +53,7 @@ begin
       output = held.output,
       outcome = 'completed',
       completed_at = v_now,
-      completed_by = coalesce(
-        tasks.agent_id,
-        (
-          select attempts.agent_id from treadle.attempts
-          where attempts.task_id = tasks.id and attempts.claim_token = tasks.last_token
-        )
-      ),
+      completed_by = coalesce(tasks.agent_id, treadle.agent_of(tasks.id, tasks.last_token)),
       started_at = coalesce(
         tasks.started_at,
         greatest(tasks.claimed_at, v_now - make_interval(secs => held.run_ms / 1000.0))
@@ -69,23 +63,29 @@ begin
       claim_token = null,
       lease_until = null,
       retry_at = null,
+      slot = null,
+      budget_id = null,
       failure_class = null,
       failure_reason = null
     from held
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = held.id
-    returning tasks.ctid, tasks.id, tasks.dag_id, tasks.durable
+    returning
+      tasks.ctid, tasks.id, tasks.dag_id, tasks.durable, treadle.is_counted(tasks) as counted
   )
 
   select
     array_agg(done.ctid) as rows, array_agg(done.id) as ids,
     array_agg(done.dag_id) filter (where done.dag_id is not null) as dags,
-    array_agg(done.id) filter (where done.durable) as durable
+    array_agg(done.id) filter (where done.durable) as durable,
+    array_agg(done.id) filter (where done.counted) as counted
   into v_done
   from done;
 
   perform treadle.audit_tasks(v_done.rows, 'completed', null);
-  perform treadle.settle_completed(v_done.ids, v_done.dags, v_done.durable, v_now);
+  perform treadle.settle_completed(
+    v_done.ids, v_done.dags, v_done.durable, v_done.counted, v_now
+  );
   return query
   select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done.ids, 'completed') as verdicts;
 end;

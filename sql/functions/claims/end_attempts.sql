@@ -1,7 +1,7 @@
 -- end_attempts: record failed attempts and move their tasks on. One rule for workers and reaper.
 --
 -- Concurrency: the caller has locked the rows, in id order.
--- Lock order:  tasks, dags, then the history.
+-- Lock order:  tasks, dags, breakers, budgets, gates, then the history.
 -- Raises:      nothing.
 
 create or replace function treadle.end_attempts(
@@ -10,7 +10,8 @@ create or replace function treadle.end_attempts(
   p_reasons      text[],
   p_errors       text[],
   p_actions      text[],
-  p_retry_after  double precision[]
+  p_retry_after  double precision[],
+  p_keys         text[] default null
 )
 returns table (id uuid, status text, retry_at timestamptz)
 language plpgsql
@@ -26,9 +27,12 @@ declare
   v_now    timestamptz := treadle.clock();
   v_rows   tid[];
   v_ended  uuid[];
+  v_counted uuid[];
   v_queues text[];
   v_due_at timestamptz;
   v_end    treadle.ended_attempt[];
+  v_after  double precision[];
+  v_keys   text[];
 begin
   select array_agg(
     row(
@@ -36,53 +40,32 @@ begin
       tasks.attempt, tasks.cost_usd, ended.class, ended.reason, left(ended.error, 20000),
       judged.next, judged.delay_s, judged.poison_pill, judged.refunded
     )::treadle.ended_attempt
-  )
-  into v_end
-  from unnest(p_rows, p_classes, p_reasons, p_errors, p_actions, p_retry_after)
-    as ended (ctid, class, reason, error, action, retry_after)
+  ), array_agg(ended.retry_after), array_agg(ended.key)
+  into v_end, v_after, v_keys
+  from unnest(p_rows, p_classes, p_reasons, p_errors, p_actions, p_retry_after, p_keys)
+    as ended (ctid, class, reason, error, action, retry_after, key)
   inner join treadle.tasks on ended.ctid = tasks.ctid
   cross join lateral treadle.judge_attempt(tasks, ended.class, ended.action, ended.retry_after)
     as judged;
 
   perform treadle.record_attempts(v_end, v_now);
 
-  with moved as (
-    update treadle.tasks
-    set
-      status = ended.next,
-      attempt = tasks.attempt - ended.refunded::integer,
-      rate_limits = tasks.rate_limits + ended.refunded::integer,
-      retry_at = case
-        when ended.next = 'retrying' then v_now + make_interval(secs => ended.delay_s)
-      end,
-      completed_at = case when ended.next in ('dead_lettered', 'cancelled') then v_now end,
-      outcome = case when ended.next in ('dead_lettered', 'cancelled') then ended.next end,
-      failure_class = ended.class,
-      -- The first line says what; the rest, a traceback perhaps, is in the history.
-      failure_reason = left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
-      last_token = tasks.claim_token,
-      agent_id = null,
-      claim_token = null,
-      lease_until = null,
-      claimed_at = null,
-      started_at = null,
-      heartbeat_at = null
-    from unnest(v_end) as ended
-    where tasks.ctid = ended.place
-    returning tasks.ctid, tasks.id, tasks.status, tasks.retry_at, tasks.queue
-  )
   select
-    array_agg(moved.ctid),
+    array_agg(moved.place),
     array_agg(distinct moved.queue) filter (where moved.status = 'ready'),
     min(moved.retry_at),
-    array_agg(moved.id) filter (where moved.status in ('dead_lettered', 'cancelled'))
-  into v_rows, v_queues, v_due_at, v_ended
-  from moved;
+    array_agg(moved.id) filter (where moved.status in ('dead_lettered', 'cancelled')),
+    array_agg(moved.id) filter (where moved.counted)
+  into v_rows, v_queues, v_due_at, v_ended, v_counted
+  from treadle.move_attempts(v_end, v_now) as moved;
 
   perform treadle.wake_queues(v_queues);
   perform treadle.wake_promoter(v_due_at);
   perform treadle.audit_tasks(v_rows, 'failed', null);
   perform treadle.settle_ends(v_ended, v_now) where v_ended is not null;
+  perform treadle.note_failures(v_end, v_now);
+  perform treadle.free_tasks(v_counted);
+  perform treadle.slow_down(v_end, v_keys, v_after, v_now) where 'rate_limit' = any (p_classes);
   return query
   select tasks.id, tasks.status, tasks.retry_at
   from unnest(v_end) as ended
@@ -91,9 +74,9 @@ end;
 $$;
 
 comment on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[]
+  tid[], text[], text[], text[], text[], double precision[], text[]
 ) is 'Internal: ends attempts that failed and decides what follows.';
 
 revoke all on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[]
+  tid[], text[], text[], text[], text[], double precision[], text[]
 ) from public;

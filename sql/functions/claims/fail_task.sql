@@ -10,9 +10,10 @@ create or replace function treadle.fail_task(
   p_id           uuid,
   p_token        uuid,
   p_error        text default null,
-  p_class        text default 'error',
+  p_class        text default null,
   p_action       text default null,
-  p_retry_after  double precision default null
+  p_retry_after  double precision default null,
+  p_key          text default null
 )
 returns text
 language plpgsql
@@ -27,7 +28,7 @@ begin
   into v_verdict
   from treadle.fail_tasks(
     array[p_id], array[p_token], array[p_class], array[p_error], array[p_action],
-    array[p_retry_after]
+    array[p_retry_after], array[p_key]
   ) as ended;
   -- Cancelled is what was asked for here, not a claim that was lost.
   if p_action = 'cancel' and v_verdict = 'cancelled' then
@@ -37,10 +38,10 @@ begin
 end;
 $$;
 
-comment on function treadle.fail_task(uuid, uuid, text, text, text, double precision) is
+comment on function treadle.fail_task(uuid, uuid, text, text, text, double precision, text) is
 'Fail one task; raises when another claim has taken over.';
 
-revoke all on function treadle.fail_task(uuid, uuid, text, text, text, double precision)
+revoke all on function treadle.fail_task(uuid, uuid, text, text, text, double precision, text)
 from public;
-grant execute on function treadle.fail_task(uuid, uuid, text, text, text, double precision) to
-treadle_worker;
+grant execute on function
+treadle.fail_task(uuid, uuid, text, text, text, double precision, text) to treadle_worker;

@@ -1,11 +1,12 @@
 -- fail_tasks: end attempts that did not work out; the retry policy decides what follows.
 --
 -- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
--- that is not known counts as error: what a handler reports is never refused. Of each task it says
+-- that is not known counts as error, or as rate_limit where the text tells of one: what a handler
+-- reports is never refused. p_keys: the gate that a rate limit closes. Of each task it says
 -- retrying, ready, dead_lettered, cancelled, already (a repeat) or stale (superseded).
 --
 -- Concurrency: rows are locked in id order, the fence is checked on the locked row.
--- Lock order:  tasks, dags, then the history.
+-- Lock order:  tasks, then as end_attempts.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.fail_tasks(
@@ -14,7 +15,8 @@ create or replace function treadle.fail_tasks(
   p_classes      text[] default null,
   p_errors       text[] default null,
   p_actions      text[] default null,
-  p_retry_after  double precision[] default null
+  p_retry_after  double precision[] default null,
+  p_keys         text[] default null
 )
 returns table (id uuid, verdict text, retry_at timestamptz)
 language plpgsql
@@ -29,10 +31,6 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  c_classes constant text[] := array[
-    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
-    'budget_exceeded', 'refused'
-  ];
   v_held record;
 begin
   perform treadle.check_pairs(p_ids, p_tokens);
@@ -40,7 +38,8 @@ begin
   from (
     values
     ('classes', cardinality(p_classes)), ('errors', cardinality(p_errors)),
-    ('actions', cardinality(p_actions)), ('retry_after', cardinality(p_retry_after))
+    ('actions', cardinality(p_actions)), ('retry_after', cardinality(p_retry_after)),
+    ('keys', cardinality(p_keys))
   ) as given (name, length)
   where given.length is not null;
   perform treadle.keep_durable();
@@ -49,19 +48,20 @@ begin
   select
     array_agg(held.ctid) as rows,
     array_agg(held.id) as ids,
-    array_agg(case when held.class = any (c_classes) then held.class else 'error' end) as classes,
+    array_agg(treadle.failure_class_of(held.class, held.error)) as classes,
     array_agg(held.error) as errors,
     array_agg(held.action) as actions,
-    array_agg(held.retry_after) as retry_after,
+    array_agg(held.retry_after) as retry_after, array_agg(held.key) as keys,
     array_fill('handler'::text, array[count(*)::integer]) as reasons
   into v_held
   from (
-    select tasks.ctid, tasks.id, claim.class, claim.error, claim.action, claim.retry_after
+    select
+      tasks.ctid, tasks.id, claim.class, claim.error, claim.action, claim.retry_after, claim.key
     from (
       -- Named twice, it is still one attempt.
       select distinct on (given.id, given.token) given.*
-      from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after)
-        as given (id, token, class, error, action, retry_after)
+      from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after, p_keys)
+        as given (id, token, class, error, action, retry_after, key)
     ) as claim
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     order by tasks.id
@@ -70,7 +70,8 @@ begin
 
   perform moved.id
   from treadle.end_attempts(
-    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after
+    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
+    v_held.retry_after, v_held.keys
   ) as moved;
 
   return query
@@ -87,12 +88,12 @@ end;
 $$;
 
 comment on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[]
 ) is 'End failed attempts; says of each what becomes of its task.';
 
 revoke all on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[]
 ) from public;
 grant execute on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[]
 ) to treadle_worker;

@@ -1,7 +1,8 @@
 -- judge_attempt: what follows a failed attempt: again, later, never, or cancelled.
 --
--- A rate limit gives the attempt back, a bounded number of times. Three attempts that failed on two
--- agents make a poison pill: the task is to blame, not the agent.
+-- A rate limit gives the attempt back, a bounded number of times; how long it waits is up to its
+-- gate, see slow_down. Three attempts that failed on two agents make a poison pill: the task is to
+-- blame, not the agent.
 --
 -- Concurrency: the caller holds the row.
 -- Lock order:  none.
@@ -49,6 +50,7 @@ begin
   -- A delay that a handler or a server asked for is kept within reason.
   delay_s := case
     when p_retry_after >= 0 then least(p_retry_after, 2592000)
+    when p_class = 'rate_limit' then 60
     else treadle.retry_delay(v_policy, p_task.attempt)
   end;
   next := case

@@ -1,4 +1,4 @@
--- pick_from_lane: lock the first ready tasks of one lane, from a rank up to a rank.
+-- pick_from_lane: lock the first ready tasks of one lane.
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
@@ -7,9 +7,7 @@
 create or replace function treadle.pick_from_lane(
   p_lane    integer,
   p_limit   integer,
-  p_budget  numeric default null,
-  p_from    bigint default null,
-  p_upto    bigint default null
+  p_budget  numeric default null
 )
 returns tid[]
 language plpgsql
@@ -21,8 +19,6 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
-  v_from   bigint := coalesce(p_from, -9223372036854775808);
-  v_upto   bigint := coalesce(p_upto, 9223372036854775807);
   v_budget numeric := coalesce(p_budget, 'Infinity');
 begin
   return array(
@@ -31,8 +27,7 @@ begin
     where
       tasks.lane_id = p_lane
       and tasks.status = 'ready'
-      and tasks.rank between v_from and v_upto
-      and coalesce(tasks.max_cost_usd, 0) <= v_budget
+      and coalesce(tasks.max_cost_usd - tasks.cost_usd, 0) <= v_budget
     order by tasks.rank, tasks.id
     limit p_limit
     for update skip locked
@@ -40,8 +35,7 @@ begin
 end;
 $$;
 
-comment on function treadle.pick_from_lane(integer, integer, numeric, bigint, bigint) is
+comment on function treadle.pick_from_lane(integer, integer, numeric) is
 'Internal: locks up to p_limit ready tasks of a lane in order of rank.';
 
-revoke all on function treadle.pick_from_lane(integer, integer, numeric, bigint, bigint)
-from public;
+revoke all on function treadle.pick_from_lane(integer, integer, numeric) from public;

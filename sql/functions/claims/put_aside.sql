@@ -35,6 +35,8 @@ begin
     attempt = tasks.attempt - 1,
     blocked_count = tasks.blocked_count + p_left,
     run_at = coalesce(p_run_at, tasks.run_at),
+    -- One that goes on at once keeps its slot.
+    slot = case when p_status = 'ready' then tasks.slot end,
     durable = true,
     -- Given up for good: a result that comes later is not wanted.
     last_token = null,
@@ -48,6 +50,7 @@ begin
   returning tasks.ctid into v_row;
 
   perform treadle.audit_tasks(array[v_row], 'suspended', p_task.agent_id);
+  perform treadle.free_tasks(array[p_task.id]);
   if p_status = 'ready' then
     perform treadle.wake_queues(array[p_task.queue]);
   elsif p_status = 'pending' and p_left = 0 then

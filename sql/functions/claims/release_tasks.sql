@@ -21,6 +21,7 @@ declare
   v_rows   tid[];
   v_done   uuid[];
   v_queues text[];
+  v_budgeted uuid[];
 begin
   perform treadle.check_pairs(p_ids, p_tokens);
   perform treadle.keep_durable();
@@ -47,16 +48,18 @@ begin
       heartbeat_at = null
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = any (array(select held.id from held))
-    returning tasks.ctid, tasks.id, tasks.queue
+    returning tasks.ctid, tasks.id, tasks.queue, tasks.budgeted
   )
 
   select
     array_agg(freed.ctid),
     array_agg(freed.id),
-    array_agg(distinct freed.queue)
-  into v_rows, v_done, v_queues
+    array_agg(distinct freed.queue),
+    array_agg(freed.id) filter (where freed.budgeted)
+  into v_rows, v_done, v_queues, v_budgeted
   from freed;
 
+  perform treadle.free_tasks(v_budgeted);
   perform treadle.wake_queues(v_queues);
   perform treadle.audit_tasks(v_rows, 'released', null);
   return query

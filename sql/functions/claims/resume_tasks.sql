@@ -20,9 +20,16 @@ declare
 begin
   with moved as (
     update treadle.tasks
-    set status = case
-      when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending' else 'ready'
-    end
+    set
+      budget_id = null,
+      status = case
+        when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending'
+        else treadle.entry_status(tasks.concurrency_key, tasks.slot)
+      end,
+      slot = case
+        when tasks.blocked_count = 0 and coalesce(tasks.run_at <= v_now, true)
+          then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
+      end
     where
       tasks.id = any (p_ids)
       and tasks.status = 'blocked'

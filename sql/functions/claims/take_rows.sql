@@ -7,11 +7,12 @@
 -- Raises:      nothing.
 
 create or replace function treadle.take_rows(
-  p_rows   tid[],
-  p_agent  treadle.agents,
-  p_token  uuid,
-  p_start  boolean,
-  p_now    timestamptz
+  p_rows      tid[],
+  p_agent     treadle.agents,
+  p_token     uuid,
+  p_start     boolean,
+  p_budgeted  boolean,
+  p_now       timestamptz
 )
 returns tid[]
 language plpgsql
@@ -35,6 +36,7 @@ begin
       started_at = case when p_start then p_now end,
       heartbeat_at = case when p_start then p_now end,
       lease_until = v_until,
+      budgeted = p_budgeted,
       progress = null
     -- A call repeated after the reaper was there must not give a task its old token again.
     where
@@ -53,12 +55,16 @@ begin
 
   select array_agg(taken.ctid) into v_rows from taken;
   perform treadle.audit_tasks(v_rows, 'claimed', p_agent.id);
-  return v_rows;
+  return coalesce(v_rows, '{}');
 end;
 $$;
 
-comment on function treadle.take_rows(tid[], treadle.agents, uuid, boolean, timestamptz) is
+comment on function treadle.take_rows(
+  tid[], treadle.agents, uuid, boolean, boolean, timestamptz
+) is
 'Internal: turns ready tasks into claims of an agent; returns where they are now.';
 
-revoke all on function treadle.take_rows(tid[], treadle.agents, uuid, boolean, timestamptz)
+revoke all on function treadle.take_rows(
+  tid[], treadle.agents, uuid, boolean, boolean, timestamptz
+)
 from public;

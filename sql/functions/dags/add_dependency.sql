@@ -52,6 +52,7 @@ begin
   set
     blocked_count = tasks.blocked_count + v_left,
     status = case when tasks.status = 'ready' then 'pending' else tasks.status end,
+    slot = null,
     -- A result from before it had this dependency is not wanted any more.
     last_token = null
   where tasks.id = p_task and v_left > 0
@@ -59,6 +60,8 @@ begin
   if v_row is not null and v_task.status = 'ready' then
     perform treadle.audit_tasks(array[v_row], 'pending', null);
   end if;
+  perform treadle.request_slots(array[v_task.concurrency_key])
+  where v_row is not null and v_task.slot is not null;
   return true;
 end;
 $$;

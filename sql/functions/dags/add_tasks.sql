@@ -27,7 +27,9 @@ begin
   perform treadle.check_nodes(p_tasks);
   -- In the order of locks: tasks, lanes, then the DAG.
   perform treadle.hold_references(p_tasks, p_dag, '{}');
-  perform treadle.node_kinds(p_tasks, treadle.clock());
+  perform treadle.node_kinds(
+    p_tasks, treadle.clock(), (select dags.project_id from treadle.dags where dags.id = p_dag)
+  );
   select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
   if not found then
     perform treadle.refuse_dag(p_dag);

@@ -33,6 +33,7 @@ declare
   v_place  integer[];
   v_loose  boolean[];
   v_met    timestamptz[];
+  v_paths  integer[];
 begin
   select
     array_agg(edges.at), array_agg(edges.depends_on), array_agg(edges.place),
@@ -50,7 +51,8 @@ begin
   where edges.place is null
   having count(*) > 0;
 
-  v_kinds := treadle.node_kinds(p_tasks, p_home.created_at);
+  v_kinds := treadle.node_kinds(p_tasks, p_home.created_at, p_home.project_id);
+  v_paths := treadle.chain_lengths(cardinality(v_ids), v_at, v_place);
   v_met := array(
     select
       case
@@ -75,8 +77,13 @@ begin
         on nodes.at = edges.at and edges.met_at is null
       group by nodes.at
       order by nodes.at
-    )
+    ),
+    v_paths
   );
+  perform treadle.raise_paths(array_agg(edges.depends_on), array_agg(v_paths[edges.at] + 1))
+  from unnest(v_at, v_on, v_place, v_met) as edges (at, depends_on, place, met_at)
+  where edges.place is null and edges.met_at is null
+  having count(*) > 0;
   return v_ids;
 end;
 $$;

@@ -44,6 +44,11 @@ begin
   )
 
   select count(*) into v_left from added where added.met_at is null;
+  perform treadle.raise_paths(
+    p_on, array_fill(tasks.critical_path + 1, array[cardinality(p_on)])
+  )
+  from treadle.tasks
+  where tasks.id = p_task and v_left > 0;
   return v_left;
 end;
 $$;

@@ -25,17 +25,20 @@ begin
     dag := jsonb_populate_record(null::treadle.dags, p_options - 'key');
     dag.name := p_name;
     insert into treadle.dags (
-      name, status, on_dead_letter, tasks, budget_usd, project_id, idempotency_key, created_by,
+      name, status, on_dead_letter, tasks, project_id, idempotency_key, created_by,
       started_at, meta
     )
     values (
-      p_name, p_status, coalesce(dag.on_dead_letter, 'wait'), p_tasks, dag.budget_usd,
-      dag.project_id, p_options ->> 'key', coalesce(dag.created_by, session_user),
+      p_name, p_status, coalesce(dag.on_dead_letter, 'wait'), p_tasks, dag.project_id,
+      p_options ->> 'key', coalesce(dag.created_by, session_user),
       case when p_status = 'running' then treadle.clock() end, coalesce(dag.meta, '{}')
     )
     on conflict (idempotency_key) where idempotency_key is not null do nothing
     returning dags.* into dag;
     created := found;
+    if created and p_options ->> 'budget_usd' is not null then
+      perform treadle.give_budget('dag', dag.id::text, (p_options ->> 'budget_usd')::numeric);
+    end if;
   exception
     when data_exception or check_violation or not_null_violation then
       perform treadle.refuse(

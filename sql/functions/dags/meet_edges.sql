@@ -57,20 +57,22 @@ begin
     set
       blocked_count = tasks.blocked_count - counted.edges,
       status = case
-        when
-          tasks.status = 'pending'
-          and tasks.blocked_count = counted.edges
-          and coalesce(tasks.run_at <= p_now, true)
-          then 'ready'
+        when treadle.is_free(tasks, counted.edges, p_now)
+          then treadle.entry_status(tasks.concurrency_key, tasks.slot)
         else tasks.status
+      end,
+      slot = case
+        when treadle.is_free(tasks, counted.edges, p_now)
+          then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
+        else tasks.slot
       end
     from unnest(v_ids, v_counts) as counted (task_id, edges)
     where tasks.id = counted.task_id
-    returning tasks.ctid, tasks.status, tasks.run_at, tasks.blocked_count
+    returning tasks.ctid, tasks.status, tasks.run_at, tasks.blocked_count, tasks.slot
   )
 
   select
-    array_agg(freed.ctid) filter (where freed.status = 'ready'),
+    array_agg(freed.ctid) filter (where freed.status = 'ready' or freed.slot = 'waiting'),
     min(freed.run_at) filter (where freed.status = 'pending' and freed.blocked_count = 0)
   into v_rows, v_due_at
   from freed;

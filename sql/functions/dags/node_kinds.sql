@@ -1,12 +1,15 @@
 -- node_kinds: check and prepare the tasks of a list, those of one kind together.
 --
--- Concurrency: may make lanes, see lane_of.
+-- Those that say nothing of a project are of p_project: in a fair queue a lane is a project's.
+--
+-- Concurrency: may make lanes, see find_lane.
 -- Lock order:  lanes.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
 
 create or replace function treadle.node_kinds(
-  p_tasks  jsonb,
-  p_now    timestamptz,
+  p_tasks    jsonb,
+  p_now      timestamptz,
+  p_project  uuid default null,
   out kinds   treadle.tasks[],
   out kind_of integer[]
 )
@@ -32,7 +35,14 @@ begin
     -- The same order for all: two that make the same new lanes do not block each other.
     order by given.task - c_own
   loop
-    v_row := treadle.prepare_task(v_kind.options, p_now);
+    v_row := treadle.prepare_task(
+      case
+        when p_project is null or v_kind.options ?| array['project', 'project_id']
+          then v_kind.options
+        else v_kind.options || jsonb_build_object('project_id', p_project)
+      end,
+      p_now
+    );
     perform treadle.check_specs(
       v_kind.specs,
       (select queues.max_spec_bytes from treadle.queues where queues.name = v_row.queue)
@@ -49,7 +59,7 @@ begin
 end;
 $$;
 
-comment on function treadle.node_kinds(jsonb, timestamptz) is
+comment on function treadle.node_kinds(jsonb, timestamptz, uuid) is
 'Internal: the distinct kinds of some new tasks, and which each task is of.';
 
-revoke all on function treadle.node_kinds(jsonb, timestamptz) from public;
+revoke all on function treadle.node_kinds(jsonb, timestamptz, uuid) from public;

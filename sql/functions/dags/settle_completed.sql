@@ -8,6 +8,7 @@ create or replace function treadle.settle_completed(
   p_ids      uuid[],
   p_dags     uuid[],
   p_durable  uuid[],
+  p_counted  uuid[],
   p_now      timestamptz
 )
 returns void
@@ -33,10 +34,20 @@ begin
   if p_durable is not null then
     perform treadle.close_waits(p_durable);
   end if;
+  if exists (select from treadle.breakers) then
+    perform treadle.note_success(p_ids, p_now);
+  end if;
+  if p_counted is not null then
+    perform treadle.free_tasks(p_counted);
+  end if;
+  if exists (select from treadle.gates where gates.slowdowns > 0) then
+    perform treadle.forget_slowdowns(p_ids);
+  end if;
 end;
 $$;
 
-comment on function treadle.settle_completed(uuid[], uuid[], uuid[], timestamptz) is
-'Internal: edges, DAGs and waits of completed tasks.';
+comment on function treadle.settle_completed(uuid[], uuid[], uuid[], uuid[], timestamptz) is
+'Internal: edges, DAGs, waits, breakers, slots and money of completed tasks.';
 
-revoke all on function treadle.settle_completed(uuid[], uuid[], uuid[], timestamptz) from public;
+revoke all on function treadle.settle_completed(uuid[], uuid[], uuid[], uuid[], timestamptz)
+from public;

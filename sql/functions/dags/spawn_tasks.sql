@@ -3,7 +3,7 @@
 -- Remembered as a step under p_name: the next attempt gets the same tasks and starts none.
 --
 -- Concurrency: fenced by the claim; its task is held, so the DAG cannot end meanwhile.
--- Lock order:  tasks, lanes, dags, then the rest.
+-- Lock order:  tasks, lanes, dags, locks, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR102 illegal
 --              transition, TR103 cycle, TR202 unknown queue, TR203 unknown type.
 
@@ -46,9 +46,11 @@ begin
   v_home.created_at := treadle.clock();
   if v_task.dag_id is not null then
     select dags.on_dead_letter into v_policy from treadle.dags where dags.id = v_task.dag_id;
+    -- In the order of locks: lanes, the DAG, then the depth of a queue.
+    perform treadle.node_kinds(p_tasks, v_home.created_at, v_home.project_id);
+    perform treadle.grow_dag(v_task.dag_id, jsonb_array_length(p_tasks));
   end if;
   v_ids := treadle.insert_nodes(p_tasks, v_home, v_policy);
-  perform treadle.grow_dag(v_task.dag_id, cardinality(v_ids)) where v_task.dag_id is not null;
   perform treadle.keep_step(
     p_id, p_name, 'spawn', jsonb_build_object('ids', v_ids), v_task.attempt, v_task.agent_id,
     p_token

@@ -1,5 +1,7 @@
 -- open_lanes: the lanes from which an agent may take tasks now. Every gate is here.
 --
+-- What is shut is looked up first, as names: they are few, and the lanes may be many.
+--
 -- Concurrency: reads.
 -- Lock order:  none.
 -- Raises:      TR202 unknown queue.
@@ -9,8 +11,11 @@ create or replace function treadle.open_lanes(
   p_queues  text[],
   p_types   text[],
   p_now     timestamptz,
-  out lanes   integer[],
-  out shifts  bigint[]
+  out lanes     integer[],
+  out shifts    bigint[],
+  out projects  uuid[],
+  out fair      boolean,
+  out limited   boolean
 )
 language plpgsql
 stable
@@ -18,16 +23,32 @@ set search_path = ''
 as $$
 declare
   v_ms      bigint := treadle.rank_ms(p_now);
+  v_shut    text[];
+  v_closed  text[];
+  v_limited text[];
   v_unknown text;
 begin
-  select array_agg(lane.id), array_agg(treadle.shift_at(lane.ageing, v_ms))
-  into lanes, shifts
+  select
+    treadle.shut_types(),
+    array(select gates.key from treadle.gates where gates.closed_until > p_now),
+    array(select gates.key from treadle.gates where gates.unit is not null)
+  into v_shut, v_closed, v_limited;
+
+  select
+    array_agg(lane.id),
+    array_agg(treadle.shift_at(lane.ageing, v_ms)),
+    array_agg(lane.project_id),
+    coalesce(bool_or(queues.fair), false),
+    v_limited <> '{}' and coalesce(bool_or(lane.gates && v_limited), false)
+  into lanes, shifts, projects, fair, limited
   from treadle.lanes as lane
   inner join treadle.queues on lane.queue = queues.name
   where
     lane.queue = any (p_queues)
     and queues.paused_at is null
     and (p_types is null or lane.type = any (p_types))
+    and (v_shut = '{}' or lane.type <> all (v_shut))
+    and (v_closed = '{}' or not lane.gates && v_closed)
     and lane.capabilities <@ p_agent.capabilities
     and (lane.agent_id is null or lane.agent_id = p_agent.id);
 

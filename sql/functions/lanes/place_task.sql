@@ -1,29 +1,55 @@
--- place_task: give a task its lane and its rank there.
+-- place_task: give a task its lane, its rank there, and the moment of its next one.
 --
--- Concurrency: may make a lane, see lane_of.
+-- A deadline in the past is no error: the task is overdue at once.
+--
+-- Concurrency: may make a lane, see find_lane.
 -- Lock order:  lanes.
--- Raises:      TR202 unknown queue, TR203 unknown type.
+-- Raises:      TR202 unknown queue, TR203 unknown type, TR209 unknown gate.
 
-create or replace function treadle.place_task(p_task treadle.tasks, p_ageing_rate numeric)
+create or replace function treadle.place_task(
+  p_task   treadle.tasks,
+  p_type   treadle.task_types,
+  p_queue  treadle.queues
+)
 returns treadle.tasks
 language plpgsql
 volatile
 set search_path = ''
 as $$
 declare
-  v_task   treadle.tasks := p_task;
-  v_ageing bigint := round(coalesce(p_task.ageing_rate, p_ageing_rate) * 1000000);
-begin
-  v_task.lane_id := treadle.lane_of(
-    v_task.queue, v_task.type, v_task.capabilities, v_task.assigned_agent, v_ageing
+  v_task    treadle.tasks := p_task;
+  v_lane    treadle.lanes;
+  v_step    integer := -1;
+  v_urgency bigint := 0;
+  v_ageing  bigint := round(
+    coalesce(p_task.ageing_rate, p_type.ageing_rate, p_queue.ageing_rate, 0.1) * 1000000
   );
-  v_task.rank := v_task.priority * 1000000
-    + treadle.rank_shift(v_ageing, greatest(v_task.created_at, v_task.run_at));
+begin
+  if v_task.deadline_at is not null then
+    v_step := treadle.deadline_step(v_task.deadline_at, treadle.clock());
+    v_urgency := treadle.deadline_rate(v_step);
+    v_task.rerank_at := treadle.deadline_at_step(v_task.deadline_at, v_step + 1);
+  else
+    v_task.rerank_at := null;
+  end if;
+  v_lane.queue := v_task.queue;
+  v_lane.type := v_task.type;
+  v_lane.capabilities := treadle.sorted(v_task.capabilities);
+  v_lane.agent_id := v_task.assigned_agent;
+  v_lane.ageing := v_ageing + v_urgency;
+  v_lane.urgency := v_urgency;
+  v_lane.gates := treadle.gates_of(v_task.type, coalesce(v_task.gates, p_type.gates));
+  v_lane.project_id := case when p_queue.fair then v_task.project_id end;
+  v_task.lane_id := treadle.find_lane(v_lane);
+  v_task.rank := (v_task.priority - v_task.critical_path) * 1000000::bigint
+    + treadle.rank_shift(v_ageing, greatest(v_task.created_at, v_task.run_at))
+    - case v_step when -1 then 0 else treadle.deadline_lift(v_task.deadline_at, v_step) end;
   return v_task;
 end;
 $$;
 
-comment on function treadle.place_task(treadle.tasks, numeric) is
+comment on function treadle.place_task(treadle.tasks, treadle.task_types, treadle.queues) is
 'Internal: finds the lane of a task and computes its rank.';
 
-revoke all on function treadle.place_task(treadle.tasks, numeric) from public;
+revoke all on function treadle.place_task(treadle.tasks, treadle.task_types, treadle.queues)
+from public;

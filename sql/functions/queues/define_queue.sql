@@ -2,8 +2,11 @@
 --
 -- select treadle.define_queue('night', '{"priority": 80, "retry": {"strategy": "fixed"}}');
 --
--- Concurrency: one row.
--- Lock order:  queues.
+-- A queue that gets its first max_depth counts the tasks that wait there already. Those of a
+-- transaction that is open at this moment do not count.
+--
+-- Concurrency: one row; with a first or no more max_depth also its tasks, see cap_tasks.
+-- Lock order:  queues, tasks.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.define_queue(p_name text, p_settings jsonb default '{}')
@@ -16,7 +19,8 @@ as $$
 #variable_conflict use_column
 declare
   c_settings constant text[] := array[
-    'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit'
+    'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
+    'max_depth', 'fair'
   ];
   v_old treadle.queues;
   v_new treadle.queues;
@@ -34,21 +38,27 @@ begin
     ageing_rate = v_new.ageing_rate,
     retry = v_new.retry,
     max_spec_bytes = v_new.max_spec_bytes,
-    audit = v_new.audit
+    audit = v_new.audit,
+    max_depth = v_new.max_depth,
+    fair = v_new.fair
   where queues.name = p_name and v_new is distinct from v_old;
+  if (v_new.max_depth is null) <> (v_old.max_depth is null) then
+    perform treadle.cap_tasks(p_name, v_new.max_depth is not null);
+  end if;
 exception
   when check_violation or not_null_violation or data_exception then
     perform treadle.refuse(
       format('queue %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
       jsonb_build_object('argument', 'queue'),
       'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
-      'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full.'
+      'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '
+      'fair true or false.'
     );
 end;
 $$;
 
 comment on function treadle.define_queue(text, jsonb) is
-'Make or change a queue: its defaults for tasks, its size cap, its audit level.';
+'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level.';
 
 revoke all on function treadle.define_queue(text, jsonb) from public;
 grant execute on function treadle.define_queue(text, jsonb) to treadle_operator;

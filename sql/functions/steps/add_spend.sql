@@ -1,10 +1,12 @@
--- add_spend: enter paid calls in the ledger and add what is new to the task; returns its dollars.
+-- add_spend: enter paid calls in the ledger, the task and its budgets; returns the new dollars.
+--
+-- What was paid is never refused, whatever it passes.
 --
 -- A call counts once by its id. Calls of a step that have no id get one from the claim and the
 -- step: saving the step again costs nothing more.
 --
 -- Concurrency: the caller holds the task.
--- Lock order:  spend, after tasks.
+-- Lock order:  spend, budgets by id, reservations, gates by key; after tasks.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
@@ -22,8 +24,8 @@ begin
 
   with added as (
     insert into treadle.spend (
-      task_id, call_id, dag_id, agent_id, type, attempt, step, model, usd, input_tokens,
-      output_tokens, at
+      task_id, call_id, dag_id, project_id, agent_id, type, attempt, step, model, usd,
+      input_tokens, output_tokens, at
     )
     select
       p_task.id,
@@ -33,7 +35,8 @@ begin
           when p_step is null then '.' || gen_random_uuid() else ''
         end
       ),
-      p_task.dag_id, p_task.agent_id, p_task.type, p_task.attempt, p_step, given.call ->> 'model',
+      p_task.dag_id, p_task.project_id, p_task.agent_id, p_task.type, p_task.attempt, p_step,
+      given.call ->> 'model',
       coalesce((given.call ->> 'usd')::numeric, 0),
       coalesce((given.call ->> 'input_tokens')::bigint, 0),
       coalesce((given.call ->> 'output_tokens')::bigint, 0),
@@ -60,6 +63,12 @@ begin
     input_tokens = tasks.input_tokens + v_new.input_tokens,
     output_tokens = tasks.output_tokens + v_new.output_tokens
   where tasks.id = p_task.id;
+  if v_new.usd > 0 and exists (select from treadle.budgets) then
+    perform treadle.settle_spend(p_task, v_new.usd);
+  end if;
+  if exists (select from treadle.gates where gates.unit in ('tokens', 'usd')) then
+    perform treadle.charge_spend(p_task.id, v_new.usd, v_new.input_tokens + v_new.output_tokens);
+  end if;
   return v_new.usd;
 exception
   when numeric_value_out_of_range then

@@ -1,7 +1,5 @@
 -- fork_options: the options of a task as enqueue takes them, changed where asked.
 --
--- Not those that are about this one run of it: its key, its DAG, its parent, its start.
---
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      TR001 invalid argument.
@@ -21,11 +19,6 @@ declare
     'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
     'capabilities', 'assigned_agent', 'retry', 'title', 'max_cost_usd'
   ];
-  c_kept    constant text[] := array[
-    'queue', 'type', 'priority', 'timeout_s', 'ageing_rate', 'deadline_at', 'capabilities',
-    'assigned_agent', 'retry', 'validation', 'consumer', 'title', 'tags', 'source', 'source_job',
-    'external_ref', 'notes', 'project_id', 'max_cost_usd'
-  ];
 begin
   perform treadle.check_settings(p_changes, c_changes);
   if p_changes ? 'spec' and jsonb_typeof(p_changes -> 'spec') <> 'object' then
@@ -36,11 +29,7 @@ begin
     );
   end if;
 
-  return (
-    select jsonb_object_agg(kept.key, kept.value)
-    from jsonb_each(to_jsonb(p_task)) as kept
-    where kept.key = any (c_kept) and kept.value <> 'null'
-  )
+  return treadle.own_options(p_task)
   || jsonb_build_object(
     -- Every round that a person gave it has added to it.
     'max_attempts', least(p_task.max_attempts, 1000),

@@ -3,10 +3,11 @@
 -- select output from treadle.save_step(id, token, 'outline', '{"parts": 3}');
 --
 -- The first result under a name stays: who comes later gets it back, with saved = false. What the
--- step paid for is counted in the same transaction, and the lease is renewed.
+-- step paid for is counted in the same transaction, and the lease is renewed. A verdict other than
+-- ok says that a limit is passed, see reserve_spend.
 --
 -- Concurrency: see hold_claim; steps of one task are saved one after the other.
--- Lock order:  tasks, steps, spend.
+-- Lock order:  tasks, spend, budgets by id, reservations, steps.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR104 step conflict.
 
 create or replace function treadle.save_step(
@@ -20,7 +21,8 @@ create or replace function treadle.save_step(
   p_started_at  timestamptz default null,
   p_calls       jsonb default '[]',
   out output jsonb,
-  out saved boolean
+  out saved boolean,
+  out verdict text
 )
 language plpgsql
 volatile
@@ -71,6 +73,13 @@ begin
     );
   end if;
   output := v_step.output;
+  verdict := 'ok';
+  if v_cost > 0 then
+    select found.verdict into verdict
+    from treadle.tasks
+    cross join lateral treadle.budget_verdict(tasks, 0) as found
+    where tasks.id = p_id;
+  end if;
 end;
 $$;
 

@@ -17,16 +17,21 @@ as $$
 declare
   v_queues text[];
   v_due_at timestamptz;
+  v_keys   text[];
 begin
   select
     array_agg(distinct tasks.queue) filter (where tasks.status = 'ready'),
-    min(tasks.run_at) filter (where tasks.status = 'pending' and tasks.blocked_count = 0)
-  into v_queues, v_due_at
+    min(tasks.run_at) filter (
+      where tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.slot is null
+    ),
+    array_agg(distinct tasks.concurrency_key) filter (where tasks.slot = 'waiting')
+  into v_queues, v_due_at, v_keys
   from treadle.tasks
   where tasks.ctid = any (p_rows);
 
   perform treadle.wake_queues(v_queues);
   perform treadle.wake_promoter(v_due_at);
+  perform treadle.request_slots(v_keys) where v_keys is not null;
   perform treadle.audit_tasks(p_rows, p_what, null);
 end;
 $$;

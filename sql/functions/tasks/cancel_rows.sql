@@ -43,6 +43,8 @@ begin
     outcome = 'cancelled',
     completed_at = v_now,
     failure_reason = p_reason,
+    slot = null,
+    budget_id = null,
     last_token = coalesce(tasks.claim_token, tasks.last_token),
     agent_id = null,
     claim_token = null,
@@ -62,6 +64,10 @@ begin
   from unnest(p_held) as held;
 
   perform treadle.settle_ends(v_ids, v_now);
+  perform treadle.free_tasks(array_agg(held.id))
+  from unnest(p_held) as held
+  where treadle.is_counted(held)
+  having count(*) > 0;
 end;
 $$;
 

@@ -23,6 +23,8 @@ begin
     ('timeout_s', p_task.timeout_s > 0 and p_task.timeout_s <= 31536000, 'be above 0'),
     ('ageing_rate', p_task.ageing_rate between 0 and 1000, 'be 0 to 1000 points a minute'),
     ('max_cost_usd', p_task.max_cost_usd >= 0 and p_task.max_cost_usd < 'Infinity', 'be 0 or more'),
+    ('max_tokens', p_task.max_tokens >= 0, 'be 0 or more'),
+    ('on_budget', p_task.on_budget in ('ask', 'fail'), 'be ask or fail'),
     (
       'run_at',
       isfinite(p_task.run_at) and p_task.run_at < p_now + interval '10 years',
@@ -32,6 +34,11 @@ begin
     (
       'idempotency_key',
       octet_length(p_task.idempotency_key) between 1 and 200,
+      'have 1 to 200 bytes'
+    ),
+    (
+      'concurrency_key',
+      octet_length(p_task.concurrency_key) between 1 and 200,
       'have 1 to 200 bytes'
     ),
     ('consumer', octet_length(p_task.consumer) between 1 and 200, 'have 1 to 200 bytes'),

@@ -1,6 +1,9 @@
 -- effective_priority: how urgent a task is now; lower is sooner.
 --
--- Its priority less what it gained by waiting.
+-- Its priority, less one point for each task of the longest chain behind it, less what it gained by
+-- waiting, less 128 * 2^(t / 10) points for a deadline: t is the minutes since, below zero before,
+-- and 0 afterwards. Claims use straight lines between the tens of minutes, and nothing before the
+-- last 70: their value differs from this one by at most 6.15 % of the last term, or by 1 point.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -14,9 +17,27 @@ security definer
 set search_path = ''
 as $$
 declare
+  v_now   timestamptz := treadle.clock();
   v_value numeric;
 begin
-  select (tasks.rank - treadle.rank_shift(lanes.ageing, treadle.clock())) / 1000000.0
+  select
+    (
+      tasks.rank
+      + treadle.deadline_lift(
+        tasks.deadline_at,
+        treadle.placed_step(lanes.urgency, tasks.deadline_at, tasks.rerank_at)
+      )
+      - treadle.rank_shift(lanes.ageing - lanes.urgency, v_now)
+    ) / 1000000.0
+    - case
+      when tasks.deadline_at <= v_now then 128
+      -- Farther away it is nothing, and could not be computed.
+      when tasks.deadline_at < v_now + interval '10 hours'
+        then round(
+          (128 * power(2, extract(epoch from v_now - tasks.deadline_at)::float8 / 600))::numeric, 6
+        )
+      else 0
+    end
   into v_value
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
@@ -29,7 +50,7 @@ end;
 $$;
 
 comment on function treadle.effective_priority(uuid) is
-'Priority of a task now: its base less its age times the rate; lower is claimed first.';
+'Priority of a task now: its base less chain, age and deadline; lower is claimed first.';
 
 revoke all on function treadle.effective_priority(uuid) from public;
 grant execute on function treadle.effective_priority(uuid) to

@@ -43,7 +43,8 @@ begin
       array_agg(given.at order by given.at) as places
     from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
     group by given.task - array['spec', 'idempotency_key']
-    order by min(given.at)
+    -- By queue: two that fill the same queues with a depth limit do not block each other.
+    order by min(given.task ->> 'queue'), min(given.at)
   loop
     select
       v_places || v_kind.places,

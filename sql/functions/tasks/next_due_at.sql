@@ -1,6 +1,6 @@
 -- next_due_at: when the promoter has something to do next.
 --
--- Concurrency: reads the heads of three indexes.
+-- Concurrency: reads the heads of some indexes.
 -- Lock order:  none.
 -- Raises:      nothing.
 
@@ -25,8 +25,19 @@ as $$
     (
       select tasks.run_at
       from treadle.tasks
-      where tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.run_at is not null
+      where
+        tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.run_at is not null
+        and tasks.slot is null and tasks.budget_id is null
       order by tasks.run_at
+      limit 1
+    ),
+    (
+      select tasks.rerank_at
+      from treadle.tasks
+      where
+        tasks.rerank_at is not null
+        and tasks.status in ('created', 'pending', 'ready', 'retrying', 'blocked')
+      order by tasks.rerank_at
       limit 1
     ),
     (
@@ -35,12 +46,28 @@ as $$
       where waits.status = 'open' and waits.expires_at is not null
       order by waits.expires_at
       limit 1
+    ),
+    (select min(gates.closed_until) from treadle.gates),
+    (
+      select min(breakers.probe_at)
+      from treadle.breakers
+      where breakers.state = 'open' and breakers.probe_at > treadle.clock()
+    ),
+    (
+      select min(treadle.period_end(budgets))
+      from treadle.budgets
+      where budgets.id = any (treadle.parked_budgets())
+    ),
+    -- Requests that are still there belong to a key or a task that somebody has in hand.
+    (
+      select treadle.clock() + interval '100 milliseconds'
+      where exists (select from treadle.admissions)
     )
   )
 $$;
 
 comment on function treadle.next_due_at() is
-'The earliest retry or run time of a waiting task, or expiry of a wait.';
+'The earliest retry, run time or change of rank of a waiting task, expiry of a wait, new period.';
 
 revoke all on function treadle.next_due_at() from public;
 grant execute on function treadle.next_due_at() to treadle_worker;

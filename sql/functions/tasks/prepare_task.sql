@@ -4,7 +4,7 @@
 -- over its queue's. Waiting counts from run_at where there is one. With `define`, a type or queue
 -- that nobody has declared yet is made: code that has the handler knows its settings.
 --
--- Concurrency: may make a lane, see lane_of.
+-- Concurrency: may make a lane, see find_lane.
 -- Lock order:  lanes.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type.
 
@@ -19,7 +19,8 @@ declare
     'queue', 'type', 'priority', 'run_at', 'delay_s', 'hold', 'timeout_s', 'max_attempts',
     'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
     'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
-    'parent_id', 'project_id', 'max_cost_usd', 'dedupe', 'define'
+    'parent_id', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
+    'concurrency_key', 'concurrency_limit', 'urgency', 'tier', 'project', 'dedupe', 'define'
   ];
   v_task  treadle.tasks;
   v_queue treadle.queues;
@@ -72,20 +73,22 @@ begin
   select queues.* into v_queue from treadle.queues where queues.name = v_task.queue;
   select task_types.* into v_type from treadle.task_types where task_types.name = v_task.type;
 
-  v_task.priority := coalesce(v_task.priority, v_type.priority, v_queue.priority, 50);
-  v_task.max_attempts := coalesce(
-    v_task.max_attempts, v_type.max_attempts, v_queue.max_attempts, 3
-  );
-  v_task.timeout_s := coalesce(v_task.timeout_s, v_type.timeout_s, v_queue.timeout_s);
+  if p_options ?| array['urgency', 'tier', 'project', 'concurrency_limit'] then
+    v_task := treadle.apply_words(v_task, p_options);
+  end if;
+  v_task := treadle.apply_defaults(v_task, v_type, v_queue);
   perform treadle.check_task(v_task, p_now);
 
   v_task.created_at := p_now;
   v_task.status := case
     when v_hold then 'created'
     when v_task.run_at > p_now then 'pending'
-    else 'ready'
+    else treadle.entry_status(v_task.concurrency_key, null)
   end;
-  return treadle.place_task(v_task, coalesce(v_type.ageing_rate, v_queue.ageing_rate, 0.1));
+  if v_hold is not true and not coalesce(v_task.run_at > p_now, false) then
+    v_task.slot := treadle.entry_slot(v_task.concurrency_key, null);
+  end if;
+  return treadle.place_task(v_task, v_type, v_queue);
 end;
 $$;
 

@@ -38,7 +38,7 @@ declare
     from treadle.tasks
     where
       tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.run_at <= v_now
-      and tasks.id <> all (p_skip)
+      and tasks.slot is null and tasks.budget_id is null and tasks.id <> all (p_skip)
     order by tasks.run_at
     limit p_limit
     for update skip locked

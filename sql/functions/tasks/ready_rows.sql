@@ -18,7 +18,10 @@ declare
 begin
   with moved as (
     update treadle.tasks
-    set status = 'ready', retry_at = null
+    set
+      status = treadle.entry_status(tasks.concurrency_key, tasks.slot),
+      slot = treadle.entry_slot(tasks.concurrency_key, tasks.slot),
+      retry_at = null
     where tasks.ctid = any (p_rows)
     returning tasks.ctid, tasks.id
   )

@@ -20,20 +20,7 @@ as $$
 declare
   v_spec jsonb := p_task.spec || coalesce(p_changes -> 'spec', '{}');
   v_new  treadle.tasks := treadle.prepare_task(
-    jsonb_strip_nulls(
-      jsonb_build_object(
-        'queue', p_task.queue, 'type', p_task.type, 'priority', p_task.priority,
-        'timeout_s', p_task.timeout_s, 'capabilities', p_task.capabilities,
-        'assigned_agent', p_task.assigned_agent, 'ageing_rate', p_task.ageing_rate
-      )
-    )
-    -- Not stripped: in a policy null has a meaning.
-    || case
-      when p_task.retry is null then '{}'
-      else jsonb_build_object('retry', p_task.retry)
-    end
-    || (p_changes - 'spec'),
-    p_task.created_at
+    treadle.own_options(p_task) || (p_changes - 'spec'), p_task.created_at
   );
   v_status text := case when p_task.blocked_count > 0 then 'pending' else 'ready' end;
 begin
@@ -44,17 +31,30 @@ begin
 
   update treadle.tasks
   set
-    status = v_status,
+    status = case v_status
+      when 'ready' then treadle.entry_status(v_new.concurrency_key, null) else v_status
+    end,
+    slot = case
+      when v_status = 'ready' then treadle.entry_slot(v_new.concurrency_key, null)
+    end,
     max_attempts = tasks.attempt + v_new.max_attempts,
     spec = v_spec,
     queue = v_new.queue,
     type = v_new.type,
     lane_id = v_new.lane_id,
-    rank = v_new.rank,
+    rank = v_new.rank - tasks.critical_path * 1000000::bigint,
     priority = v_new.priority,
     timeout_s = v_new.timeout_s,
     capabilities = v_new.capabilities,
     assigned_agent = v_new.assigned_agent,
+    deadline_at = v_new.deadline_at,
+    rerank_at = v_new.rerank_at,
+    gates = v_new.gates,
+    concurrency_key = v_new.concurrency_key,
+    max_cost_usd = v_new.max_cost_usd,
+    max_tokens = v_new.max_tokens,
+    on_budget = v_new.on_budget,
+    capped = v_new.capped,
     ageing_rate = v_new.ageing_rate,
     retry = v_new.retry,
     retry_at = null,
@@ -67,7 +67,11 @@ begin
 
   perform treadle.forget_expired(p_task.id) where p_task.durable;
   perform treadle.wake_queues(array[v_new.queue]);
-  return v_status;
+  perform treadle.request_slots(array[v_new.concurrency_key])
+  where v_status = 'ready' and v_new.concurrency_key is not null;
+  return case v_status
+    when 'ready' then treadle.entry_status(v_new.concurrency_key, null) else v_status
+  end;
 exception
   when unique_violation then
     perform treadle.refuse(

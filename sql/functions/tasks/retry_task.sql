@@ -28,7 +28,7 @@ as $$
 declare
   c_changes constant text[] := array[
     'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
-    'capabilities', 'assigned_agent', 'retry'
+    'capabilities', 'assigned_agent', 'retry', 'max_cost_usd', 'max_tokens', 'on_budget'
   ];
   v_now timestamptz := treadle.clock();
   v_was treadle.tasks;

@@ -1,10 +1,10 @@
--- tg_tasks__wake: after an insert, wake who waits for the new tasks.
+-- tg_tasks__wake: after an insert, wake who waits for the new tasks, and count them in their queue.
 --
--- One pass over the new rows of a statement, and none at all while nobody is idle.
+-- One pass over the new rows of a statement, and another where a worker is idle or a queue limited.
 --
--- Concurrency: see wake_queues.
--- Lock order:  none.
--- Raises:      nothing.
+-- Concurrency: see wake_queues, request_slots and check_depth.
+-- Lock order:  locks.
+-- Raises:      TR105 queue full.
 
 create or replace function treadle.tg_tasks__wake()
 returns trigger
@@ -13,6 +13,10 @@ volatile
 security definer
 set search_path = ''
 as $$
+declare
+  v_due_at timestamptz;
+  v_keys   text[];
+  v_capped boolean;
 begin
   if exists (
     select from treadle.idle_queues where idle_queues.idle_until > clock_timestamp()
@@ -21,7 +25,30 @@ begin
       array(select distinct added.queue from added where added.status = 'ready')
     );
   end if;
-  perform treadle.wake_promoter(min(added.run_at)) from added where added.status = 'pending';
+  -- What is rare is looked for in one pass, and only what was found is acted on.
+  select
+    min(added.run_at) filter (where added.status = 'pending'),
+    array_agg(added.concurrency_key) filter (where added.slot = 'waiting'),
+    bool_or(added.capped)
+  into v_due_at, v_keys, v_capped
+  from added
+  where added.status = 'pending' or added.capped;
+  if v_due_at is not null then
+    perform treadle.wake_promoter(v_due_at);
+  end if;
+  if v_keys is not null then
+    perform treadle.request_slots(v_keys);
+  end if;
+  if v_capped then
+    perform treadle.check_depth(capped.queue, capped.tasks)
+    from (
+      select added.queue, count(*) as tasks
+      from added
+      where added.capped
+      group by added.queue
+      order by added.queue
+    ) as capped;
+  end if;
   return null;
 end;
 $$;

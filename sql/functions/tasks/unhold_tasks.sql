@@ -38,9 +38,15 @@ begin
 
   freed as (
     update treadle.tasks
-    set status = case
-      when tasks.run_at > v_now or tasks.blocked_count > 0 then 'pending' else 'ready'
-    end
+    set
+      status = case
+        when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending'
+        else treadle.entry_status(tasks.concurrency_key, tasks.slot)
+      end,
+      slot = case
+        when tasks.blocked_count = 0 and coalesce(tasks.run_at <= v_now, true)
+          then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
+      end
     -- Not by ctid: a row that changed while it was waited for would not be found there.
     where tasks.id = any (array(select held.id from held))
     returning tasks.ctid

@@ -4,7 +4,7 @@
 -- only made where it is missing, its settings belong to the operator.
 --
 -- Concurrency: writes nothing when nothing is new.
--- Lock order:  queues, task_types, each in order of name.
+-- Lock order:  queues, task_types, each in order of name; gates.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.declare_types(p_types jsonb, p_queues text[] default '{}')

@@ -1,9 +1,11 @@
 -- define_type: make a task type, or change its settings; what is not named stays as it is.
 --
--- select treadle.define_type('crawl', '{"timeout_s": 600, "max_attempts": 5}');
+-- select treadle.define_type('crawl', '{"timeout_s": 600, "gates": ["anthropic"]}');
+--
+-- Gates that it names are made where they are missing.
 --
 -- Concurrency: one row.
--- Lock order:  task_types.
+-- Lock order:  task_types, gates by key.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.define_type(p_name text, p_settings jsonb default '{}')
@@ -16,12 +18,14 @@ as $$
 #variable_conflict use_column
 declare
   c_settings constant text[] := array[
-    'description', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry'
+    'description', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'gates',
+    'breaker', 'max_cost_usd', 'max_tokens', 'on_budget'
   ];
   v_old treadle.task_types;
   v_new treadle.task_types;
 begin
   perform treadle.check_settings(p_settings, c_settings);
+  perform treadle.check_breaker(p_settings -> 'breaker') where p_settings ? 'breaker';
   insert into treadle.task_types (name) values (p_name) on conflict (name) do nothing;
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
@@ -33,21 +37,30 @@ begin
     max_attempts = v_new.max_attempts,
     timeout_s = v_new.timeout_s,
     ageing_rate = v_new.ageing_rate,
-    retry = v_new.retry
+    retry = v_new.retry,
+    gates = v_new.gates,
+    breaker = v_new.breaker,
+    max_cost_usd = v_new.max_cost_usd,
+    max_tokens = v_new.max_tokens,
+    on_budget = v_new.on_budget
   where task_types.name = p_name and v_new is distinct from v_old;
+  if v_new.gates is distinct from v_old.gates then
+    perform treadle.make_gates(v_new.gates);
+  end if;
 exception
   when check_violation or not_null_violation or data_exception then
     perform treadle.refuse(
       format('type %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
       jsonb_build_object('argument', 'type'),
       'A name has 1 to 100 of letters, digits and _ . : / - and settings stay in range: '
-      'priority 0-100, max_attempts 1-1000, timeout_s above 0.'
+      'priority 0-100, max_attempts 1-1000, timeout_s above 0, money and tokens 0 or more, '
+      'on_budget ask or fail, gates a list of names.'
     );
 end;
 $$;
 
 comment on function treadle.define_type(text, jsonb) is
-'Make or change a task type: description, priority, max_attempts, timeout_s, ageing_rate, retry.';
+'Make or change a task type: its defaults for tasks, its gates, its breaker, its money.';
 
 revoke all on function treadle.define_type(text, jsonb) from public;
 grant execute on function treadle.define_type(text, jsonb) to treadle_operator;

@@ -5,10 +5,10 @@
 -- answered: it is decided now and the task goes on. recorded: more people have to say the same.
 -- already: a repeat. It is decided when as many people as it has approvers gave the same answer;
 -- of an approval, one reject or revise decides. A person has one answer, and until it is decided
--- the last one counts.
+-- the last one counts. The answer to a question about money is a limit in dollars, or false.
 --
 -- Concurrency: the task is locked, then the wait is written, so votes come one after the other.
--- Lock order:  tasks, waits, then the rest.
+-- Lock order:  tasks, dags, waits, budgets, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 it has ended, TR206 wait not found.
 
 create or replace function treadle.answer_wait(
@@ -35,6 +35,9 @@ begin
   perform treadle.check_actor(v_actor, p_note);
   perform treadle.check_answer(v_wait, p_value);
   perform treadle.keep_durable();
+  -- No more money ends the task.
+  perform treadle.lock_fallout(array[v_wait.task_id], false)
+  where v_wait.kind = 'budget' and p_value = 'false';
   perform treadle.lock_tasks(array[v_wait.task_id]);
   -- Written, not just locked: two votes with the same older view must not both find one vote.
   update treadle.waits set status = waits.status where waits.id = p_wait
@@ -67,6 +70,7 @@ begin
     return 'recorded';
   end if;
   perform treadle.end_wait(v_wait, 'answered', p_value, v_actor, p_note);
+  perform treadle.answer_budget(v_wait, p_value, v_actor) where v_wait.kind = 'budget';
   perform treadle.resume_tasks(array[v_wait.task_id]);
   return 'answered';
 end;

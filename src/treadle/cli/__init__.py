@@ -28,13 +28,21 @@ SECTIONS = {
     },
     "Look and act": {
         "tasks": "List, show, enqueue, cancel, retry, fork and await tasks.",
+        "why": "Say why a task is not running: every reason that holds now.",
         "dag": "Make, list, show, start, cancel and retry DAGs: tasks that wait for each other.",
         "waits": "List what tasks wait for: answers of people, and events.",
         "answer": "Answer a question that a task waits for.",
         "emit": "Say that something happened; tasks that wait for it go on.",
         "dead": "Decide about tasks that gave up: retry, cancel, or change and retry.",
+        "budget": "See what is spent and left; set and remove budgets.",
         "agents": "See who works; drain an agent before its host goes.",
+        "projects": "List and define projects: whose work it is, and its share in fair queues.",
         "queues": "See how deep queues are; pause, resume and define them; find what is stuck.",
+        "types": "List the types of tasks; pause, resume and define them.",
+        "gates": "See which gates are closed and how much of a rate limit is used; define, close, "
+        "open them.",
+        "breakers": "See which types are kept back because their tasks fail; trip and reset "
+        "breakers.",
     },
     "Set up": {
         "db": "Install and check the schema.",

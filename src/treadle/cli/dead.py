@@ -90,7 +90,7 @@ def show(
       treadle dead show 9f3a21c4
     """
 
-    async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, Any], list[Any], list[Any]]:
         reader = await app.reader()
         found = await reader.find_task(task_id.lstrip("…."))
         letters = await reader.dead_letters(reviewed=True, task_id=found, limit=1)
@@ -100,13 +100,13 @@ def show(
                 f"task {found} never was a dead letter; it is {task['status']}",
                 hint=f"See it: treadle tasks show {found}",
             )
-        return letters[0], task, attempts
+        return letters[0], task, attempts, await reader.why(found)
 
-    letter, task, attempts = common.call(work, database_url)
+    letter, task, attempts, reasons = common.call(work, database_url)
     if as_json:
         out.document(_with_times(letter))
     elif out.console().is_terminal:
-        taskview.print_task(task, attempts, taskview.why(task, []))
+        taskview.print_task(task, attempts, reasons)
         decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "no"
         poison = "yes: it failed several agents" if letter["poison_pill"] else "no"
         out.console().print(out.plain(f"\ndecided: {decided}\npoison pill: {poison}"))

@@ -1,4 +1,4 @@
-"""`treadle queues`: depth, pause, resume, define, and what is stuck."""
+"""`treadle queues`: depth, order, pause, resume, define, and what is stuck."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ COLUMNS = [
     Column("waiting", "waiting", right=True),
     Column("retrying", "retrying", right=True),
     Column("dead", "dead_letters", right=True),
+    Column("depth", "full", right=True),
     Column("oldest", "oldest_ready_age", out.length, right=True),
     Column("done_per_s", "completed_per_s", right=True, extra=True),
     Column("failed_5m", "failed_attempts_5m", right=True, extra=True),
@@ -45,6 +46,17 @@ STUCK = [
     Column("since", "since", out.ago, extra=True),
     Column("example", "example_id", out.short, extra=True),
     Column("reason", "reason"),
+]
+ORDER = [
+    Column("place", "place", right=True),
+    Column("id", "id", out.short),
+    Column("type", "type"),
+    Column("priority", "priority", right=True, extra=True),
+    Column("effective", "effective_priority", right=True),
+    Column("waits", "since", out.ago),
+    Column("project", "project", extra=True),
+    Column("title", "title", extra=True),
+    Column("shut", "shut"),
 ]
 
 
@@ -63,7 +75,38 @@ def list_queues(as_json: common.JsonFlag = False, database_url: common.DatabaseU
     rows = common.call(work, database_url)
     for row in rows:
         row["state"] = "paused" if row["paused"] else "open"
+        if not as_json:
+            most = row["max_depth"]
+            row["full"] = row["depth"] if most is None else f"{row['depth']}/{most}"
     out.show(rows, COLUMNS, as_json=as_json)
+
+
+@queues.command()
+def show(
+    queue: Name,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=10_000, help="So many tasks.")
+    ] = 20,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Show a queue's settings and its tasks in the order in which they would be claimed.
+
+    \b
+    Example:
+      treadle queues show default -n 5
+    """
+
+    async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        reader = await app.reader()
+        return await reader.queue(queue), await reader.claim_order(queue, limit)
+
+    settings, tasks = common.call(work, database_url)
+    if as_json:
+        out.document({**settings, "tasks": tasks})
+        return
+    _print_settings({name: value for name, value in settings.items() if value not in (None, {})})
+    out.show(tasks, ORDER, as_json=False, empty="no task is ready")
 
 
 @queues.command()
@@ -144,15 +187,21 @@ def define(
     audit: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="compact, or full: every change an event.")
     ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tasks that may wait; 0: any number.")
+    ] = None,
+    fair: Annotated[
+        bool | None, typer.Option("--fair/--no-fair", help="Let projects take turns.")
+    ] = None,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a queue, or change one; what is not named stays as it is.
 
     \b
     Example:
-      treadle queues define night --priority 80 --max-attempts 5
+      treadle queues define night --priority 80 --max-attempts 5 --max-depth 10000
     """
-    settings = {
+    settings: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
         "timeout_s": timeout,
@@ -160,11 +209,29 @@ def define(
         "retry": common.json_argument(retry, "retry") if retry is not None else None,
         "max_spec_bytes": max_spec_bytes,
         "audit": audit,
+        "max_depth": max_depth,
+        "fair": fair,
     }
     named = {name: value for name, value in settings.items() if value is not None}
+    if max_depth == 0:
+        named["max_depth"] = None
 
     async def work(app: Treadle) -> None:
         await (await app.gateway()).define_queue(queue, named)
 
     common.call(work, database_url)
     common.note(f"queue {queue} is defined")
+
+
+def _print_settings(settings: out.Record) -> None:
+    if not out.console().is_terminal:
+        for name, value in settings.items():
+            out.separated([name, value])
+        return
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in settings.items():
+        grid.add_row(out.plain(name, "bright_black"), out.plain(out.flat(value)))
+    out.console().print(grid)
+    out.console().print()

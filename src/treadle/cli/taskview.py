@@ -10,11 +10,11 @@ from typing import Any
 from treadle.cli import out
 from treadle.cli.out import Column, Record
 from treadle.cli.waits import described
+from treadle.cli.why import print_reason
 
 WAITING, RUNNING, BACKOFF = "░", "█", "·"
 WIDTH = 32
 MAX_ERROR_LINES = 40
-MAX_NAMES = 4
 
 ATTEMPTS = [
     Column("attempt", "attempt", right=True),
@@ -60,7 +60,7 @@ _FIELDS = [
 def print_task(
     task: Record,
     attempts: Sequence[Record],
-    reason: str,
+    reasons: Sequence[Record],
     parts: Mapping[str, Sequence[Record]] | None = None,
 ) -> None:
     """Everything about a task, on a terminal; `parts` are what belongs to it."""
@@ -69,7 +69,9 @@ def print_task(
     terminal = out.console()
     title = out.plain(f"  {task['title'] or task['type']}", "bold")
     terminal.print(out.state(task["status"]), title, sep="")
-    terminal.print(out.plain(f"{strip(task, attempts)}  {reason}"))
+    terminal.print(out.plain(strip(task, attempts)))
+    for each in reasons:
+        print_reason(each)
     terminal.print()
     grid = Table.grid(padding=(0, 2))
     for name in _FIELDS:
@@ -138,44 +140,6 @@ def print_json(name: str, value: Any) -> None:
     terminal.print(out.plain(json.dumps(value, default=out.jsonable, indent=2, ensure_ascii=False)))
 
 
-def why(
-    task: Record,
-    stuck: Sequence[Record],
-    dependencies: Sequence[Record] = (),
-    waits: Sequence[Record] = (),
-) -> str:
-    """Why a task is where it is, in a sentence."""
-    status, attempts = task["status"], f"{task['attempt']} of {task['max_attempts']}"
-    if status == "created":
-        return "held back: nobody has released it"
-    if status == "pending":
-        if task.get("blocked_by"):
-            names = [each["name"] or each["type"] for each in dependencies if not each["met"]]
-            if 0 < len(names) <= MAX_NAMES:
-                return f"waits for {', '.join(names)}"
-            return f"waits for {len(task['blocked_by'])} other tasks"
-        return f"starts {out.ago(task['run_at'])}" if task["run_at"] else "waits for its turn"
-    if status == "ready":
-        same = (
-            row for row in stuck if (row["queue"], row["type"]) == (task["queue"], task["type"])
-        )
-        found = next((row["reason"] for row in same if row["status"] == "ready"), None)
-        return str(found or f"waits for a free worker since {out.ago(task['created_at'])}")
-    if status in ("claimed", "running", "validating"):
-        return f"{task['agent_id']} has it, attempt {attempts}; {_lease(task)}"
-    if status == "retrying":
-        return f"attempt {attempts} failed ({_failure(task)}); again {out.ago(task['retry_at'])}"
-    if status == "completed":
-        took = out.length(task["completed_at"] - task["created_at"])
-        return f"by {task['completed_by']}, {took} after it was enqueued, attempt {attempts}"
-    if status == "dead_lettered":
-        return f"gave up after attempt {attempts}: {_failure(task)}"
-    if status == "cancelled":
-        return str(task["failure_reason"] or "no reason was given")
-    asks = [described(each)["asks"] for each in waits if each["status"] == "open"]
-    return f"waits for an answer: {'; '.join(asks)}" if asks else "waits for an answer from outside"
-
-
 def last_line(text: str | None) -> str | None:
     """What a traceback says in its last line."""
     lines = (text or "").strip().splitlines()
@@ -211,15 +175,3 @@ def _took(attempt: Record) -> float | None:
         return None
     seconds: float = (attempt["ended_at"] - began).total_seconds()
     return seconds
-
-
-def _lease(task: Record) -> str:
-    left = (task["lease_until"] - datetime.now(tz=UTC)).total_seconds()
-    if left < 0:
-        return "its lease is over and no reaper took it back"
-    return f"its lease lasts {out.length(left)}"
-
-
-def _failure(task: Record) -> str:
-    reason = last_line(task["failure_reason"]) or "no reason was given"
-    return f"{task['failure_class']}: {reason}"

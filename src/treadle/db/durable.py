@@ -30,11 +30,11 @@ class DurableCalls(Caller):
         shown: str | None,
         took_s: float,
         calls: Sequence[Mapping[str, Any]],
-    ) -> tuple[Any, bool]:
-        """Save a step; returns what is kept under its name, and whether that is this output."""
+    ) -> tuple[Any, str]:
+        """Save a step; returns what is kept under its name, and whether the task may go on."""
         rows = await self._call(
             """
-            select output, saved
+            select output, verdict
             from treadle.save_step(
               p_id => %b, p_token => %b, p_name => %b, p_output => %b, p_kind => 'step',
               p_input_hash => %b, p_input => %b,
@@ -70,16 +70,6 @@ class DurableCalls(Caller):
             seconds,
         )
         return rows[0][0]
-
-    async def record_spend(
-        self, task_id: UUID, token: UUID, calls: Sequence[Mapping[str, Any]]
-    ) -> None:
-        await self._call(
-            "select treadle.record_spend(%b, %b, %b)",
-            task_id,
-            token,
-            RawJson(encode(calls, name="calls")),
-        )
 
     async def record_artifact(
         self,

@@ -14,6 +14,10 @@ from psycopg import OperationalError, Rollback
 from treadle.db.calls import RawJson, json_array
 from treadle.db.dags import DagCalls
 from treadle.db.durable import DurableCalls
+from treadle.db.gating import GatingCalls
+from treadle.db.limits import LimitCalls
+from treadle.db.money import MoneyCalls
+from treadle.db.ordering import OrderCalls
 from treadle.db.pool import Connection
 from treadle.db.translate import translate, translated
 from treadle.jsontext import encode
@@ -31,7 +35,7 @@ from treadle.models import (
 Pair = tuple[UUID, UUID]
 
 
-class Gateway(DagCalls, DurableCalls):
+class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, OrderCalls):
     """The SQL interface of treadle as typed methods."""
 
     async def schema_version(self) -> tuple[int | None, str | None]:
@@ -109,7 +113,7 @@ class Gateway(DagCalls, DurableCalls):
             select
               id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until,
               created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
-              idempotency_key, previous, name, steps, problem
+              idempotency_key, previous, name, steps, problem, max_cost_usd, cost_usd, gates
             from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
             """,
             agent,
@@ -185,13 +189,14 @@ class Gateway(DagCalls, DurableCalls):
         rows = await self._call(
             """
             select id, verdict, retry_at
-            from treadle.fail_tasks(%b, %b, %b, %b, %b, %b::float8[])
+            from treadle.fail_tasks(%b, %b, %b::text[], %b, %b::text[], %b::float8[], %b::text[])
             """,
             *_columns(claims),
             [failure.failure_class for failure in failures],
             [failure.error for failure in failures],
             [failure.action for failure in failures],
             [failure.retry_after_s for failure in failures],
+            [failure.key for failure in failures],
         )
         return [Failed(*row) for row in rows]
 

@@ -28,7 +28,10 @@ class _Deaf(Exception):
 
 
 class Listener:
-    """Calls `heard` with a channel name, or with None after a (re)connect."""
+    """Calls `heard` with a channel name, or with None after a (re)connect.
+
+    A notification with a payload goes to `told` instead, where that is given.
+    """
 
     def __init__(
         self,
@@ -36,12 +39,14 @@ class Listener:
         channels: Sequence[str],
         heard: Callable[[str | None], None],
         *,
+        told: Callable[[str, str], None] | None = None,
         connect_timeout_s: float = 10.0,
         echo_every_s: float = ECHO_EVERY_S,
     ) -> None:
         self._url = url
         self._channels = list(channels)
         self._heard = heard
+        self._told = told
         self._connect_timeout_s = connect_timeout_s
         self._echo_every_s = echo_every_s
         self.listening = False
@@ -102,7 +107,7 @@ class Listener:
         while True:
             async for notify in conn.notifies(timeout=self._echo_every_s):
                 if notify.channel != echo:
-                    self._heard(notify.channel)
+                    self._pass_on(notify)
             await self._call(conn, echo)
             if not await self._echoed(conn):
                 raise psycopg.OperationalError("no echo")
@@ -115,8 +120,14 @@ class Listener:
         async for notify in conn.notifies(timeout=ECHO_WITHIN_S):
             if notify.channel == echo:
                 return True
-            self._heard(notify.channel)
+            self._pass_on(notify)
         return False
+
+    def _pass_on(self, notify: psycopg.Notify) -> None:
+        if notify.payload and self._told is not None:
+            self._told(notify.channel, notify.payload)
+        else:
+            self._heard(notify.channel)
 
     @staticmethod
     def _echo_channel(conn: Connection) -> str:

@@ -10,7 +10,10 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from treadle.db.explain import Explanations
 from treadle.db.gateway import Gateway
+from treadle.db.gating import GatingViews
+from treadle.db.ledger import Ledger
 from treadle.db.translate import translated
 from treadle.errors import (
     DagNotFound,
@@ -23,7 +26,7 @@ from treadle.errors import (
 Record = dict[str, Any]
 
 
-class Reader:
+class Reader(Explanations, GatingViews, Ledger):
     """Reads views; every method returns plain dicts."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -250,6 +253,9 @@ class Reader:
 
     async def queues(self) -> list[Record]:
         return await self.rows("select * from treadle.queue_health order by queue")
+
+    async def projects(self) -> list[Record]:
+        return await self.rows("select * from treadle.project_load order by name")
 
     async def stuck(self) -> list[Record]:
         return await self.rows("select * from treadle.stuck order by since")

@@ -1,41 +1,56 @@
 """The promoter: makes tasks claimable when their time has come, and lets waits expire."""
 
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
 from treadle.services.service import BATCH, Service, log
+
+
+class Moved(Protocol):
+    """A row that a function of SQL has moved, or could not."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def problem(self) -> str | None: ...
 
 
 class Promoter(Service):
     """Moves due retries and due tasks to ready, and ends waits that nobody answered in time.
 
-    Woken for what falls due within seconds.
+    Re-ranks tasks whose deadline has come nearer. Gives free slots and budgets to tasks that wait
+    for one, asks or gives up where a budget has run out. Says that gates are open again. Woken for
+    what falls due within seconds.
     """
 
     name = "promoter"
     channel = "task_due"
 
     async def tick(self) -> int:
-        return max(await self._promote(), await self._expire())
+        gateway = self._gateway
+        return max(
+            self._rows("tasks.promoted", await gateway.promote_tasks(BATCH, self.skip())),
+            self._rows("waits.expired", await gateway.expire_waits(BATCH, self.skip()), "wait_id"),
+            self._rows("budgets.reviewed", await gateway.review_budgets(BATCH, self.skip())),
+            self._count("tasks.admitted", await gateway.admit_tasks(BATCH)),
+            self._rows("tasks.reranked", await gateway.rerank_tasks(BATCH, self.skip())),
+            self._count("gates.opened", await gateway.reopen_gates()),
+        )
 
     async def next_in(self) -> float | None:
         return await self._gateway.next_due_at()
 
-    async def _promote(self) -> int:
-        promoted = await self._gateway.promote_tasks(BATCH, self.skip())
-        for each in promoted:
+    def _rows(self, event: str, rows: Sequence[Moved], of: str = "task_id") -> int:
+        for each in rows:
             if each.problem is not None:
-                self.remember_bad(each.id, each.problem)
-        moved = sum(each.problem is None for each in promoted)
-        self.moved += moved
-        if moved:
-            log.info("tasks.promoted", tasks=moved)
-        return len(promoted)
+                self.remember_bad(each.id, each.problem, of)
+        self._count(event, sum(each.problem is None for each in rows))
+        return len(rows)
 
-    async def _expire(self) -> int:
-        expired = await self._gateway.expire_waits(BATCH, self.skip())
-        for each in expired:
-            if each.problem is not None:
-                self.remember_bad(each.id, each.problem, "wait_id")
-        moved = sum(each.problem is None for each in expired)
+    def _count(self, event: str, moved: int) -> int:
         self.moved += moved
         if moved:
-            log.info("waits.expired", waits=moved)
-        return len(expired)
+            log.info(event, **{event.partition(".")[0]: moved})
+        return moved

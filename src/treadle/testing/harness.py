@@ -207,7 +207,17 @@ class Harness:
         return {row["status"]: row["tasks"] for row in rows}
 
     async def _fall_due(self) -> bool:
-        return bool(await self.expire()) | bool(await self.promote())
+        """All that the promoter does, once; whether anything moved."""
+        gateway = await self.app.gateway()
+        moved = [
+            len(await self.expire()),
+            len(await self.promote()),
+            len(await gateway.review_budgets(BATCH, [])),
+            await gateway.admit_tasks(BATCH),
+            len(await gateway.rerank_tasks(BATCH, [])),
+            await gateway.reopen_gates(),
+        ]
+        return any(moved)
 
     def _queues(self, queue: str | Sequence[str] | None) -> list[str]:
         if queue is None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from anyio import from_thread
 
-from treadle.models import Answer
+from treadle.models import Answer, Money
 
 if TYPE_CHECKING:
     from treadle.worker.call import Enqueueable
@@ -54,6 +54,14 @@ class Blocking:
             call_id=call_id,
         )
         from_thread.run(call)
+
+    def reserve(self, usd: float | Decimal) -> None:
+        """Make sure that so much is there for an expensive call."""
+        from_thread.run(partial(self._context.reserve, usd))
+
+    def budget(self) -> Money:
+        """What the task has cost, and what is left for it."""
+        return from_thread.run(self._context.budget)
 
     def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
         """Ask people; the task gives up its claim until there is an answer."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
@@ -14,12 +14,14 @@ from treadle.db.gateway import Gateway
 from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition
 from treadle.jsontext import encode_safely
-from treadle.models import Answer, Claim, Step
+from treadle.models import Answer, Claim, Money, Step
 from treadle.outcomes import CancelTask
 from treadle.worker.blocking import Blocking
 from treadle.worker.history import tried
 from treadle.worker.journal import Journal
+from treadle.worker.slowdowns import Slowdowns
 from treadle.worker.spawning import Child, Spawner, as_call
+from treadle.worker.spending import Spending
 from treadle.worker.steps import Steps
 from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
 
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
 class _Durable:
     """What only a task that outlives its attempts needs."""
 
-    __slots__ = ("journal", "spawner", "steps", "waits")
+    __slots__ = ("journal", "money", "spawner", "steps", "waits")
 
     def __init__(self, task: Claim, gateway: Gateway) -> None:
         self.journal = Journal(task, gateway)
-        self.steps = Steps(self.journal)
+        self.money = Spending(self.journal)
+        self.steps = Steps(self.journal, self.money)
         self.waits = Waits(self.journal)
         self.spawner = Spawner(self.journal)
 
@@ -43,16 +46,19 @@ class Context:
     """The running task as its handler sees it."""
 
     __slots__ = (
-        "_cancel_reason", "_gateway", "_made", "_progress",
+        "_cancel_reason", "_gateway", "_made", "_progress", "_slowdowns",
         "agent", "completed", "started", "task",
     )  # fmt: skip
 
-    def __init__(self, task: Claim, gateway: Gateway, agent: str) -> None:
+    def __init__(
+        self, task: Claim, gateway: Gateway, agent: str, slowdowns: Slowdowns | None = None
+    ) -> None:
         self.task = task
         self.agent = agent
         self.completed = False
         self.started = time.monotonic()
         self._gateway = gateway
+        self._slowdowns = slowdowns
         self._made: _Durable | None = None
         self._progress: bytes | None = None
         self._cancel_reason: str | None = None
@@ -110,6 +116,14 @@ class Context:
         shown = {**detail} if value is None else {"value": value, **detail}
         self._progress = encode_safely(shown)
 
+    def slow_until(self, key: str | None = None) -> datetime | None:
+        """Until when a gate is closed, as far as this worker has heard; None when it is open.
+
+        Without a key all gates of the task count: a loop of many calls may pause by itself.
+        """
+        keys = self.task.gates if key is None else [key]
+        return None if self._slowdowns is None else self._slowdowns.until(keys)
+
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
     ) -> Any:
@@ -132,9 +146,21 @@ class Context:
     ) -> None:
         """Count what a call has cost; in a step it is settled when the step is saved.
 
-        A call is counted once by its id.
+        A call is counted once by its id. When that passes what the task or a budget may cost, the
+        task waits until somebody has decided, or gives up, by its policy.
         """
-        await self._durable.steps.spend(usd, model, input_tokens, output_tokens, call_id)
+        await self._durable.money.spend(usd, model, input_tokens, output_tokens, call_id)
+
+    async def reserve(self, usd: float | Decimal) -> None:
+        """Before an expensive call: make sure that so much is there for it.
+
+        Where it is not, the task waits until somebody has decided, or BudgetExceeded is raised.
+        """
+        await self._durable.money.reserve(usd)
+
+    async def budget(self) -> Money:
+        """What the task has cost, and what is left for it: `left_usd` is None without a limit."""
+        return await self._durable.money.look(ask=False)
 
     async def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
         """Ask people; the task gives up its claim until there is an answer.

@@ -17,13 +17,15 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.db.gateway import Gateway
-from treadle.errors import ClaimLost, InvalidArgument, StepConflict, WaitExpired
+from treadle.errors import BudgetExceeded, ClaimLost, InvalidArgument, StepConflict, WaitExpired
 from treadle.jsontext import clean_text, encode_safely
 from treadle.models import Claim, Failure
 from treadle.outcomes import Outcome, Suspended
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
+from treadle.worker.ratelimits import find_rate_limit
 from treadle.worker.registry import Definition, Registry
+from treadle.worker.slowdowns import Slowdowns
 
 log = structlog.get_logger(__name__)
 NOTHING = b""
@@ -55,7 +57,14 @@ class Executor:
     """Runs handlers and hands their answers on."""
 
     def __init__(
-        self, registry: Registry, gateway: Gateway, completer: Completer, *, agent: str, slots: int
+        self,
+        registry: Registry,
+        gateway: Gateway,
+        completer: Completer,
+        *,
+        agent: str,
+        slots: int,
+        slowdowns: Slowdowns | None = None,
     ) -> None:
         # By claim, not by task: a task may come back while an earlier attempt still cleans up.
         self.running: dict[tuple[UUID, UUID], Running] = {}
@@ -63,6 +72,7 @@ class Executor:
         self._gateway = gateway
         self._completer = completer
         self._agent = agent
+        self._slowdowns = slowdowns or Slowdowns()
         self._threads = CapacityLimiter(slots)
 
     async def run(self, claim: Claim) -> None:
@@ -71,7 +81,7 @@ class Executor:
         if definition is None:
             self._completer.release(claim)
             return
-        context = Context(claim, self._gateway, self._agent)
+        context = Context(claim, self._gateway, self._agent, self._slowdowns)
         answer: bytes | Failure | None
         with CancelScope() as scope:
             running = Running(claim, context, scope)
@@ -202,16 +212,22 @@ def _failure(error: BaseException) -> Failure:
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
     kind, action = _kind(error)
-    return Failure(clean_text(f"{summary}\n\n{text}"), kind, action)
+    told = clean_text(f"{summary}\n\n{text}")
+    limit = find_rate_limit(error) if action is None else None
+    if limit is not None:
+        return Failure(told, "rate_limit", retry_after_s=limit.retry_after_s, key=limit.key)
+    return Failure(told, kind, action)
 
 
-def _kind(error: BaseException) -> tuple[str, str | None]:
-    """The class of a failure, and `fail` where no retry can help."""
+def _kind(error: BaseException) -> tuple[str | None, str | None]:
+    """The class of a failure where it is certain, and `fail` where no retry can help."""
     for each in _leaves(error):
         if isinstance(each, StepConflict):
             return "error", "fail"
+        if isinstance(each, BudgetExceeded):
+            return "budget_exceeded", "fail"
         if isinstance(each, WaitExpired):
             return "timeout", "fail"
         if isinstance(each, InvalidArgument) and "step" in each.detail:
             return "invalid_output", "fail"
-    return ("timeout" if isinstance(error, TimeoutError) else "error"), None
+    return ("timeout" if isinstance(error, TimeoutError) else None), None

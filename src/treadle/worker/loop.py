@@ -26,6 +26,8 @@ from treadle.worker.executor import Executor
 from treadle.worker.health import keep_health_file
 from treadle.worker.lease import LeaseKeeper
 from treadle.worker.registry import Registry
+from treadle.worker.slowdowns import CHANNEL as SLOWDOWN
+from treadle.worker.slowdowns import Slowdowns
 
 log = structlog.get_logger(__name__)
 # After an empty look: a few quick ones, for a producer that committed in between, then the poll.
@@ -73,6 +75,7 @@ class Worker:
         self._options = options
         self._buffer = Buffer(options.slots, options.prefetch)
         self._completer = Completer(gateway)
+        self._slowdowns = Slowdowns()
         self._executor = Executor(
             registry,
             # Transactions of handlers must not take the connections that leases depend on.
@@ -80,6 +83,7 @@ class Worker:
             self._completer,
             agent=options.agent,
             slots=options.slots,
+            slowdowns=self._slowdowns,
         )
         self._keeper = LeaseKeeper(
             gateway,
@@ -122,7 +126,13 @@ class Worker:
             helpers.start_soon(self._keeper.run)
             if options.listen_url is not None:
                 channels = [f"task_ready.{queue}" for queue in options.queues]
-                listener = Listener(options.listen_url, [*channels, "task_cancelled"], self._heard)
+                listener = Listener(
+                    options.listen_url,
+                    [*channels, "task_cancelled", SLOWDOWN],
+                    self._heard,
+                    # Wakes nobody: there is less to do than before.
+                    told=lambda _, payload: self._slowdowns.hear(payload),
+                )
                 helpers.start_soon(listener.run)
             if options.health_file is not None:
                 helpers.start_soon(keep_health_file, options.health_file, self._facts)

@@ -1,4 +1,4 @@
-"""Steps: what a task pays for once. And what it spends, and how it sleeps."""
+"""Steps: what a task pays for once. And how it sleeps."""
 
 import inspect
 import math
@@ -18,19 +18,19 @@ from treadle.jsontext import encode_safely
 from treadle.models import Step
 from treadle.worker.inputs import Input, of_call, of_key
 from treadle.worker.journal import Inside, Journal, Reason, inside
-from treadle.worker.names import MAX_BYTES, check_step_name, fit
+from treadle.worker.names import check_step_name, fit
+from treadle.worker.spending import Spending
 
 log = structlog.get_logger(__name__)
 MAX_STEP_BYTES = 16 * 1024 * 1024
-# What SQL takes: a step must not be refused for what it says of its cost.
-MAX_USD, MAX_TOKENS = 1_000_000, 999_999_999_999
 
 
 class Steps:
     """Runs steps for one attempt: each name once, whatever calls it and however often."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, spending: Spending) -> None:
         self._journal = journal
+        self._spending = spending
         self._running: dict[str, anyio.Event] = {}
         self._clock: tuple[datetime, float] | None = None
 
@@ -53,6 +53,7 @@ class Steps:
                 await self._run(name, partial(fn, *args, **kwargs), given)
             else:
                 await first.wait()
+        await self._spending.obey()
         self._journal.check()
         known = self._journal.steps[name]
         _compare(known, given)
@@ -82,7 +83,7 @@ class Steps:
         journal, claim = self._journal, self._journal.claim
         step.calls = _numbered(step)
         try:
-            kept, _ = await journal.call(
+            kept, verdict = await journal.call(
                 lambda: journal.gateway.save_step(
                     claim.id,
                     claim.token,
@@ -100,6 +101,7 @@ class Steps:
                 hint=error.hint,
                 **{**error.detail, "step": step.name},
             ) from error
+        self._spending.note(verdict)
         journal.keep(
             step.name,
             "step",
@@ -120,31 +122,6 @@ class Steps:
                 await self._journal.gateway.record_spend(claim.id, claim.token, calls)
         except TreadleError as error:
             log.warning("spend.not_recorded", task_id=str(claim.id), error=str(error), calls=calls)
-
-    async def spend(
-        self,
-        usd: Any,
-        model: str | None,
-        input_tokens: int,
-        output_tokens: int,
-        call_id: str | None,
-    ) -> None:
-        """Count what was paid: with the step that it was paid in, else at once."""
-        call = {
-            "call_id": _short("call_id", call_id),
-            "usd": _amount("usd", float(usd), MAX_USD),
-            "model": _short("model", model),
-            "input_tokens": _amount("input_tokens", int(input_tokens), MAX_TOKENS),
-            "output_tokens": _amount("output_tokens", int(output_tokens), MAX_TOKENS),
-        }
-        current = self._journal.current()
-        if current is not None:
-            current.calls.append(call)
-            return
-        call["call_id"] = call_id or str(uuid4())
-        journal, claim = self._journal, self._journal.claim
-        async with journal.busy():
-            await journal.call(lambda: journal.gateway.record_spend(claim.id, claim.token, [call]))
 
     async def sleep(self, duration: float | timedelta, name: str | None) -> None:
         """Give up the claim for a while; the time is kept, and counted by the database."""
@@ -243,15 +220,3 @@ def _numbered(step: Inside) -> list[dict[str, Any]]:
         {**call, "call_id": call["call_id"] or fit(f"{step.name}:{number}")}
         for number, call in enumerate(step.calls, start=1)
     ]
-
-
-def _amount(name: str, value: float, most: int) -> float:
-    if not 0 <= value <= most:
-        raise InvalidArgument(f"{name} is {value}, not 0 to {most}", argument=name)
-    return value
-
-
-def _short(name: str, text: str | None) -> str | None:
-    if text is not None and not 0 < len(text.encode()) <= MAX_BYTES:
-        raise InvalidArgument(f"{name} has 1 to {MAX_BYTES} bytes", argument=name)
-    return text

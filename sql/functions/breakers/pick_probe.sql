@@ -1,0 +1,64 @@
+-- pick_probe: lock the one task that tries a half-open breaker.
+--
+-- Exactly one is under way at a time: the breaker remembers the token of its claim, and while a
+-- task has it there is no other. A probe that is given back or cancelled makes room for the next.
+--
+-- Concurrency: a breaker that another claim holds is left to it.
+-- Lock order:  breakers, tasks (neither is waited for).
+-- Raises:      nothing.
+
+create or replace function treadle.pick_probe(
+  p_agent   treadle.agents,
+  p_queues  text[],
+  p_types   text[],
+  p_token   uuid,
+  p_now     timestamptz
+)
+returns tid[]
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  v_breaker treadle.breakers;
+  v_rows    tid[];
+begin
+  for v_breaker in
+    select breakers.*
+    from treadle.breakers
+    where breakers.probe_at <= p_now and (p_types is null or breakers.type = any (p_types))
+    order by breakers.type
+    for no key update skip locked
+  loop
+    -- In a statement of its own, after the lock: whoever held it has committed its claim.
+    continue when exists (
+      select from treadle.tasks
+      where tasks.id = v_breaker.probe_task and tasks.claim_token = v_breaker.probe_token
+    );
+    v_rows := treadle.pick_one(p_agent, p_queues, v_breaker.type, p_now);
+    continue when v_rows = '{}';
+
+    update treadle.breakers
+    set
+      state = 'half_open',
+      probe_task = (select tasks.id from treadle.tasks where tasks.ctid = v_rows[1]),
+      probe_token = p_token
+    where breakers.type = v_breaker.type;
+    if v_breaker.state = 'open' then
+      insert into treadle.events (at, kind, actor, data)
+      values (
+        p_now, 'breaker.half_open', p_agent.id,
+        jsonb_build_object('type', v_breaker.type, 'opened_at', v_breaker.opened_at)
+      );
+    end if;
+    return v_rows;
+  end loop;
+  return '{}';
+end;
+$$;
+
+comment on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz) is
+'Internal: lock the one task that tries a half-open breaker.';
+
+revoke all on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz)
+from public;

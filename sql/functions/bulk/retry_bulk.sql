@@ -1,0 +1,72 @@
+-- retry_bulk: give tasks another round, wave by wave: first those that wait for none of the others.
+--
+-- What depends on a task that is and stays cancelled is refused, and so is what cannot be restarted
+-- for a reason of its own; the others go on.
+--
+-- Concurrency: the caller holds the tasks and what they wait for.
+-- Lock order:  lanes, dags, then the history.
+-- Raises:      nothing.
+
+create or replace function treadle.retry_bulk(
+  p_found  treadle.bulk_task[],
+  p_actor  text,
+  p_note   text
+)
+returns treadle.bulk_task[]
+language plpgsql
+volatile
+set search_path = ''
+as $$
+declare
+  v_todo   treadle.bulk_task[] := array(
+    select each from unnest(p_found) as each where each.verdict = 'retried'
+  );
+  v_done   treadle.bulk_task[] := array(
+    select each from unnest(p_found) as each where each.verdict <> 'retried'
+  );
+  v_free   uuid[];
+  v_wave   treadle.bulk_task[];
+  v_dags   uuid[];
+  v_was    text[];
+begin
+  loop
+    v_free := treadle.revivable_of(array(select each.id from unnest(v_todo) as each));
+    exit when v_free = '{}';
+    v_wave := array(
+      select each from unnest(v_todo) as each
+      where each.id in (select free.id from unnest(v_free) as free (id))
+    );
+    v_todo := array(
+      select each from unnest(v_todo) as each
+      where each.id not in (select free.id from unnest(v_free) as free (id))
+    );
+    v_done := v_done || treadle.retry_wave(v_wave, p_actor, p_note);
+  end loop;
+
+  -- Counted once for all: each count would be a version of the row that the next has to pass.
+  select array_agg(tasks.dag_id), array_agg(each.status)
+  into v_dags, v_was
+  from unnest(v_done) as each
+  inner join treadle.tasks on each.id = tasks.id
+  where each.verdict = 'retried' and tasks.dag_id is not null;
+  if v_dags is not null then
+    perform treadle.tally_dags(
+      v_dags, v_was, array_fill(null::text, array[cardinality(v_dags)]), treadle.clock()
+    );
+  end if;
+
+  return v_done || array(
+    select
+      row(
+        each.id, each.queue, each.type, each.status, 'refused',
+        'it depends on a task that was cancelled and is not retried with it'
+      )::treadle.bulk_task
+    from unnest(v_todo) as each
+  );
+end;
+$$;
+
+comment on function treadle.retry_bulk(treadle.bulk_task[], text, text) is
+'Internal: restarts what can be restarted, and says what could not and why.';
+
+revoke all on function treadle.retry_bulk(treadle.bulk_task[], text, text) from public;

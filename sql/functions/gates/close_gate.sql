@@ -1,0 +1,65 @@
+-- close_gate: let no task behind a gate start, for so many seconds or until a moment.
+--
+-- select treadle.close_gate('anthropic', 600, 'maintenance');
+--
+-- Concurrency: a claim that is under way may still take its tasks.
+-- Lock order:  gates.
+-- Raises:      TR001 invalid argument, TR209 unknown gate.
+
+create or replace function treadle.close_gate(
+  p_key      text,
+  p_seconds  double precision default null,
+  p_reason   text default null,
+  p_actor    text default null,
+  p_until    timestamptz default null
+)
+returns timestamptz
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now   timestamptz := treadle.clock();
+  v_until timestamptz := p_until;
+begin
+  if treadle.is_gate(p_key) is not true then
+    perform treadle.refuse_gate(p_key);
+  end if;
+  if num_nonnulls(p_seconds, p_until) <> 1
+    or not coalesce(p_seconds between 0.001 and 315360000, true)
+    or not coalesce(p_until > v_now and p_until < v_now + interval '10 years', true) then
+    perform treadle.refuse(
+      format('gate %s cannot be closed for that long', quote_literal(left(p_key, 60))),
+      jsonb_build_object('argument', case when p_until is null then 'seconds' else 'until' end),
+      'Give seconds above 0, or a moment to come, up to ten years away.'
+    );
+  end if;
+  v_until := coalesce(p_until, v_now + make_interval(secs => p_seconds));
+
+  insert into treadle.gates (key) values (p_key) on conflict (key) do nothing;
+  update treadle.gates
+  set
+    closed_until = v_until,
+    closed_at = v_now,
+    closed_by = coalesce(p_actor, session_user),
+    reason = left(coalesce(p_reason, 'closed by hand'), 500),
+    slowed_until = null
+  where gates.key = p_key;
+  insert into treadle.events (at, kind, actor, data)
+  values (
+    v_now, 'gate.closed', coalesce(p_actor, session_user),
+    jsonb_build_object('key', p_key, 'until', v_until, 'reason', p_reason)
+  );
+  perform treadle.tell_slowdown(p_key, v_until, v_now);
+  return v_until;
+end;
+$$;
+
+comment on function treadle.close_gate(text, double precision, text, text, timestamptz) is
+'Close a gate for a while; what runs, runs on. Returns until when.';
+
+revoke all on function treadle.close_gate(text, double precision, text, text, timestamptz)
+from public;
+grant execute on function treadle.close_gate(text, double precision, text, text, timestamptz)
+to treadle_operator;

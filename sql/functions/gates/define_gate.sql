@@ -1,0 +1,58 @@
+-- define_gate: make a gate, or change its limit; what is not named stays as it is.
+--
+-- select treadle.define_gate('anthropic', '{"limit": 50, "per_s": 60, "unit": "starts"}');
+--
+-- Concurrency: one row; claims that count at it wait.
+-- Lock order:  gates.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.define_gate(p_key text, p_settings jsonb default '{}')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_old    treadle.gates;
+  v_new    treadle.gates;
+  v_unit   text;
+  v_amount numeric;
+  v_per_s  double precision;
+begin
+  perform treadle.check_settings(p_settings, array['limit', 'per_s', 'unit']);
+  perform treadle.check_gate(p_key, null, null, null);
+  insert into treadle.gates (key) values (p_key) on conflict (key) do nothing;
+  select gates.* into v_old from treadle.gates where gates.key = p_key for no key update;
+  if p_settings -> 'limit' is distinct from 'null' then
+    v_amount := coalesce((p_settings ->> 'limit')::numeric, v_old.amount);
+    v_per_s := coalesce((p_settings ->> 'per_s')::float8, v_old.period_s);
+    v_unit := coalesce(
+      p_settings ->> 'unit', v_old.unit, case when v_amount is not null then 'starts' end
+    );
+  end if;
+  perform treadle.check_gate(p_key, v_unit, v_amount, v_per_s);
+
+  update treadle.gates
+  set unit = v_unit, amount = v_amount, period_s = v_per_s
+  where
+    gates.key = p_key
+    and (gates.unit, gates.amount, gates.period_s) is distinct from (v_unit, v_amount, v_per_s)
+  returning gates.* into v_new;
+  if found then
+    perform treadle.refit_gate(v_old, v_new, treadle.clock());
+  end if;
+exception
+  when data_exception then
+    perform treadle.refuse(
+      format('gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60), sqlerrm),
+      jsonb_build_object('argument', 'gate'), 'limit and per_s are numbers, unit is a word.'
+    );
+end;
+$$;
+
+comment on function treadle.define_gate(text, jsonb) is
+'Make a gate or change its limit: starts, tokens or usd per so many seconds; null is none.';
+
+revoke all on function treadle.define_gate(text, jsonb) from public;
+grant execute on function treadle.define_gate(text, jsonb) to treadle_operator;

@@ -1,0 +1,61 @@
+-- open_gate: let tasks behind a gate start again, those that a rate limit put off too.
+--
+-- Concurrency: one gate; tasks that others hold are left to them.
+-- Lock order:  tasks (never waited for), gates.
+-- Raises:      TR209 unknown gate.
+
+create or replace function treadle.open_gate(p_key text, p_actor text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now    timestamptz := treadle.clock();
+  v_closed boolean;
+begin
+  if treadle.is_gate(p_key) is not true then
+    perform treadle.refuse_gate(p_key);
+  end if;
+  v_closed := exists (
+    select from treadle.gates where gates.key = p_key and gates.closed_until > v_now
+  );
+  -- Tasks before gates; who has one in hand moves it on.
+  update treadle.tasks
+  set retry_at = v_now
+  where
+    v_closed
+    and tasks.id = any (
+      array(
+        select waiting.id
+        from treadle.tasks as waiting
+        inner join treadle.lanes on waiting.lane_id = lanes.id
+        where
+          waiting.status = 'retrying' and waiting.failure_class = 'rate_limit'
+          and waiting.retry_at > v_now and p_key = any (lanes.gates)
+        for no key update of waiting skip locked
+      )
+    );
+  update treadle.gates
+  set
+    closed_until = null, closed_at = null, closed_by = null, reason = null, slowed_until = null,
+    slowdowns = 0
+  where gates.key = p_key;
+  if v_closed then
+    insert into treadle.events (at, kind, actor, data)
+    values (
+      v_now, 'gate.opened', coalesce(p_actor, session_user), jsonb_build_object('key', p_key)
+    );
+    perform treadle.wake_promoter(v_now);
+    perform treadle.wake_gates(array[p_key]);
+  end if;
+  return v_closed;
+end;
+$$;
+
+comment on function treadle.open_gate(text, text) is
+'Open a gate before its time; says whether it was closed.';
+
+revoke all on function treadle.open_gate(text, text) from public;
+grant execute on function treadle.open_gate(text, text) to treadle_operator;

@@ -1,0 +1,58 @@
+-- reopen_gates: open gates whose time has passed; wake who waits for them or for a probe.
+--
+-- Claims do not depend on it: they compare times. It wakes who waits, and writes the events.
+--
+-- Concurrency: gates that others hold are left to the next call.
+-- Lock order:  gates (never waited for).
+-- Raises:      nothing.
+
+create or replace function treadle.reopen_gates()
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now  timestamptz := treadle.clock();
+  v_open treadle.gates[];
+  v_due  text[];
+begin
+  with due as materialized (
+    select gates.*
+    from treadle.gates
+    where gates.closed_until <= v_now
+    order by gates.key
+    for no key update skip locked
+  ),
+
+  opened as (
+    update treadle.gates
+    set closed_until = null, closed_at = null, closed_by = null, reason = null
+    where gates.key = any (array(select due.key from due))
+  )
+
+  select array_agg(due::treadle.gates) into v_open from due;
+
+  insert into treadle.events (at, kind, data)
+  select v_now, 'gate.opened', jsonb_build_object('key', gate.key)
+  from unnest(v_open) as gate
+  where gate.closed_by is not null;
+
+  v_due := array(
+    select 'type:' || breakers.type
+    from treadle.breakers
+    where breakers.state = 'open' and breakers.probe_at <= v_now
+  );
+  if v_open is not null or v_due <> '{}' then
+    perform treadle.wake_gates(v_due || array(select gate.key from unnest(v_open) as gate));
+  end if;
+  return coalesce(cardinality(v_open), 0);
+end;
+$$;
+
+comment on function treadle.reopen_gates() is
+'Open gates whose time has passed, and wake who waits for them; says how many.';
+
+revoke all on function treadle.reopen_gates() from public;
+grant execute on function treadle.reopen_gates() to treadle_worker;

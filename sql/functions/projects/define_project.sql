@@ -1,0 +1,49 @@
+-- define_project: make a project, or change the settings of one; returns its id.
+--
+-- select treadle.define_project('website', '{"share": 3}');
+--
+-- What is not named stays as it is.
+--
+-- Concurrency: one row.
+-- Lock order:  projects.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.define_project(p_name text, p_settings jsonb default '{}')
+returns uuid
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_old treadle.projects;
+  v_new treadle.projects;
+begin
+  perform treadle.check_settings(p_settings, array['share', 'external_ref']);
+  insert into treadle.projects (name) values (p_name) on conflict (name) do nothing;
+  select projects.* into v_old from treadle.projects where projects.name = p_name
+  for no key update;
+  v_new := jsonb_populate_record(v_old, p_settings);
+
+  update treadle.projects
+  set
+    share = v_new.share,
+    external_ref = v_new.external_ref,
+    updated_at = clock_timestamp()
+  where projects.id = v_old.id and v_new is distinct from v_old;
+  return v_old.id;
+exception
+  when check_violation or not_null_violation or data_exception then
+    perform treadle.refuse(
+      format('project %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      jsonb_build_object('argument', 'project'),
+      'A name has 1 to 200 bytes; a share is above 0 and at most 1,000,000.'
+    );
+end;
+$$;
+
+comment on function treadle.define_project(text, jsonb) is
+'Make or change a project: its share in fair queues, its name elsewhere.';
+
+revoke all on function treadle.define_project(text, jsonb) from public;
+grant execute on function treadle.define_project(text, jsonb) to treadle_operator;

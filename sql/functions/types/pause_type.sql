@@ -1,0 +1,43 @@
+-- pause_type: no more tasks of a type are claimed; what runs, runs on; enqueueing goes on.
+--
+-- select treadle.pause_type('deploy', 'the cluster is being moved');
+--
+-- Concurrency: a claim that is under way may still take its tasks.
+-- Lock order:  task_types.
+-- Raises:      TR203 unknown type.
+
+create or replace function treadle.pause_type(
+  p_name    text,
+  p_reason  text default null,
+  p_actor   text default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  update treadle.task_types
+  set
+    paused_at = coalesce(task_types.paused_at, treadle.clock()),
+    paused_by = coalesce(p_actor, session_user),
+    paused_reason = p_reason
+  where task_types.name = p_name;
+  if not found then
+    perform treadle.check_names('default', p_name);
+  end if;
+
+  insert into treadle.events (at, kind, actor, data)
+  values (
+    treadle.clock(), 'type.paused', coalesce(p_actor, session_user),
+    jsonb_build_object('type', p_name, 'reason', p_reason)
+  );
+end;
+$$;
+
+comment on function treadle.pause_type(text, text, text) is
+'Stop claims of a type.';
+
+revoke all on function treadle.pause_type(text, text, text) from public;
+grant execute on function treadle.pause_type(text, text, text) to treadle_operator;

@@ -1,0 +1,57 @@
+-- budget_status: what each budget has spent, reserved and left, and who waits for it.
+
+create view treadle.budget_status as
+with shown as (
+  select
+    budgets.id,
+    date_trunc(budgets.period, clock_timestamp(), 'UTC') as period_start,
+    case
+      when budgets.period_start < date_trunc(budgets.period, clock_timestamp(), 'UTC') then 0
+      else budgets.spent_usd
+    end as spent_usd
+  from treadle.budgets
+)
+
+select
+  budgets.id,
+  budgets.scope,
+  budgets.scope_key as key,
+  case budgets.scope
+    when 'dag'
+      then (select dags.name from treadle.dags where dags.id = budgets.scope_key::uuid)
+    when 'project'
+      then (
+        select projects.name from treadle.projects where projects.id = budgets.scope_key::uuid
+      )
+    else nullif(budgets.scope_key, '')
+  end as name,
+  budgets.period,
+  budgets.limit_usd,
+  shown.spent_usd,
+  budgets.reserved_usd,
+  greatest(budgets.limit_usd - shown.spent_usd - budgets.reserved_usd, 0) as left_usd,
+  greatest(shown.spent_usd + budgets.reserved_usd - budgets.limit_usd, 0) as overrun_usd,
+  budgets.on_exhausted,
+  (
+    select count(*) from treadle.tasks
+    where tasks.budget_id = budgets.id
+  ) as parked_tasks,
+  (
+    select waits.id from treadle.waits
+    where waits.budget_id = budgets.id and waits.status = 'open'
+    order by waits.opened_at
+    limit 1
+  ) as open_wait,
+  shown.period_start,
+  (
+    (shown.period_start at time zone 'UTC') + ('1 ' || budgets.period)::interval
+  ) at time zone 'UTC' as period_end,
+  budgets.created_by as set_by,
+  budgets.created_at
+from treadle.budgets
+inner join shown on budgets.id = shown.id;
+
+comment on view treadle.budget_status is
+'One row per budget: limit, spent, reserved, left, what passed it, and who waits for it.';
+
+grant select on treadle.budget_status to treadle_observer, treadle_operator;

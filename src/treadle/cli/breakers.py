@@ -1,0 +1,111 @@
+"""`treadle breakers`: types that are kept back because their tasks failed in a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.text import Text
+
+    from treadle.app import Treadle
+
+breakers = common.group(
+    """See which types are kept back because their tasks fail; trip and reset breakers.
+
+    \b
+    Example:
+      treadle breakers reset deploy
+    """
+)
+
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="The task type.")]
+# Here it is the closed one that lets tasks through.
+_MARKS = {"closed": ("●", "green"), "open": ("✕", "red"), "half_open": ("◌", "yellow")}
+
+
+def _state(value: object) -> Text:
+    mark, colour = _MARKS[str(value)]
+    return out.plain(f"{mark} {value}", colour)
+
+
+COLUMNS = [
+    Column("type", "type"),
+    Column("state", "state", _state),
+    Column("failures", "failures", right=True),
+    Column("threshold", "threshold", right=True),
+    Column("opened", "opened_at", out.ago),
+    Column("probe", "probe_at", out.ago),
+    Column("by", "opened_by", extra=True),
+    Column("last_failure", "last_failure_at", out.ago, extra=True),
+    Column("last_error", "last_error"),
+]
+
+
+@breakers.command("list")
+def list_breakers(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also types whose tasks do not fail.")
+    ] = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """List breakers that are open or count failures, and when one task is tried next.
+
+    \b
+    Example:
+      treadle breakers list --all
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).breakers()
+
+    rows = common.call(work, database_url)
+    shown = [row for row in rows if everything or row["state"] != "closed" or row["failures"]]
+    out.show(shown, COLUMNS, as_json=as_json, empty="no type is kept back")
+
+
+@breakers.command()
+def trip(
+    type: Type,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--for", metavar="S", help="Until one task is tried; as set for the type."),
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Let no task of a type start; after a while one is tried.
+
+    \b
+    Example:
+      treadle breakers trip deploy --for 600 --reason "the cluster is being moved"
+    """
+
+    async def work(app: Treadle) -> datetime:
+        return await (await app.gateway()).trip_breaker(type, seconds, reason)
+
+    probe_at = common.call(work, database_url)
+    common.note(f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}")
+
+
+@breakers.command()
+def reset(type: Type, database_url: common.DatabaseUrl = None) -> None:
+    """Let tasks of a type start again and forget its failures.
+
+    \b
+    Example:
+      treadle breakers reset deploy
+    """
+
+    async def work(app: Treadle) -> bool:
+        return await (await app.gateway()).reset_breaker(type)
+
+    was_open = common.call(work, database_url)
+    common.note(f"the breaker of {type} {'is' if was_open else 'was'} closed")

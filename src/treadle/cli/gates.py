@@ -1,0 +1,132 @@
+"""`treadle gates`: what tasks have to pass to start: rate limits and slow-downs by key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from treadle.app import Treadle
+
+gates = common.group(
+    """See which gates are closed and how much of a rate limit is used; define, close, open them.
+
+    \b
+    Example:
+      treadle gates define anthropic --limit 50 --per 60
+    """
+)
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The gate; type:NAME is that of a type.")]
+
+
+def _amount(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+COLUMNS = [
+    Column("gate", "key"),
+    Column("state", "state", out.state),
+    Column("opens", "closed_until", out.ago),
+    Column("used", "used", _amount, right=True),
+    Column("limit", "limit", _amount, right=True),
+    Column("unit", "unit"),
+    Column("per_s", "per_s", _amount, right=True),
+    Column("slowdowns", "slowdowns", right=True, extra=True),
+    Column("types", "types", extra=True),
+    Column("reason", "reason"),
+]
+
+
+@gates.command("list")
+def list_gates(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List the gates: open or closed, until when and why, and what of a limit is used.
+
+    \b
+    Example:
+      treadle gates list --json
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).gates()
+
+    rows = common.call(work, database_url)
+    out.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
+
+
+@gates.command()
+def define(
+    key: Key,
+    limit: Annotated[
+        float | None, typer.Option(metavar="N", help="So many may pass in each period.")
+    ] = None,
+    per: Annotated[float | None, typer.Option(metavar="S", help="The period, in seconds.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="starts (the default), tokens or usd.")
+    ] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Take the limit away.")] = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make a gate, or change its limit; what is not named stays as it is.
+
+    \b
+    Examples:
+      treadle gates define anthropic --limit 50 --per 60
+      treadle gates define anthropic --limit 400000 --per 60 --unit tokens
+      treadle gates define anthropic --no-limit
+    """
+    if no_limit and (limit, per, unit) != (None, None, None):
+        raise typer.BadParameter("--no-limit goes with no other option")
+    settings: dict[str, Any] = {"limit": limit, "per_s": per, "unit": unit}
+    named = {name: value for name, value in settings.items() if value is not None}
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).define_gate(key, {"limit": None} if no_limit else named)
+
+    common.call(work, database_url)
+    common.note(f"gate {key} is defined")
+
+
+@gates.command("close")
+def close_gate(
+    key: Key,
+    seconds: Annotated[
+        float, typer.Option("--for", metavar="S", help="For so many seconds.")
+    ] = 3600,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Let no task behind a gate start for a while; what runs, runs on.
+
+    \b
+    Example:
+      treadle gates close anthropic --for 600 --reason "they have an incident"
+    """
+
+    async def work(app: Treadle) -> datetime:
+        return await (await app.gateway()).close_gate(key, seconds, reason)
+
+    until = common.call(work, database_url)
+    common.note(f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}")
+
+
+@gates.command("open")
+def open_gate(key: Key, database_url: common.DatabaseUrl = None) -> None:
+    """Let tasks behind a gate start again, before its time; a rate limit stays in force.
+
+    \b
+    Example:
+      treadle gates open anthropic
+    """
+
+    async def work(app: Treadle) -> bool:
+        return await (await app.gateway()).open_gate(key)
+
+    was_closed = common.call(work, database_url)
+    common.note(f"gate {key} is open" if was_closed else f"gate {key} was open")

@@ -1,0 +1,150 @@
+"""`treadle types`: the kinds of tasks, their settings, and whether they are claimed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+
+types = common.group(
+    """List the types of tasks; pause, resume and define them.
+
+    \b
+    Example:
+      treadle types pause deploy --reason "the cluster is being moved"
+    """
+)
+
+Name = Annotated[str, typer.Argument(metavar="TYPE", help="The type's name.")]
+
+COLUMNS = [
+    Column("type", "type"),
+    Column("state", "state", out.state),
+    Column("priority", "priority", right=True),
+    Column("attempts", "max_attempts", right=True),
+    Column("timeout", "timeout_s", out.length, right=True),
+    Column("gates", "gates"),
+    Column("max_usd", "max_cost_usd", right=True, extra=True),
+    Column("max_tokens", "max_tokens", right=True, extra=True),
+    Column("reason", "paused_reason", extra=True),
+    Column("description", "description"),
+]
+
+
+@types.command("list")
+def list_types(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List the types with their settings; a dash leaves it to the queue.
+
+    \b
+    Example:
+      treadle types list --json
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).types()
+
+    out.show(common.call(work, database_url), COLUMNS, as_json=as_json)
+
+
+@types.command()
+def pause(
+    type: Name,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Let no more tasks of a type be claimed; what runs, runs on.
+
+    \b
+    Example:
+      treadle types pause deploy --reason "the cluster is being moved"
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).pause_type(type, reason)
+
+    common.call(work, database_url)
+    common.note(f"type {type} is paused; go on with: treadle types resume {type}")
+
+
+@types.command()
+def resume(type: Name, database_url: common.DatabaseUrl = None) -> None:
+    """Let a paused type go on.
+
+    \b
+    Example:
+      treadle types resume deploy
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).resume_type(type)
+
+    common.call(work, database_url)
+    common.note(f"type {type} is open")
+
+
+@types.command()
+def define(
+    type: Name,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="What it is.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="Of tasks that do not say: 0 first, 100 last.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(metavar="N", help="Attempts before a task is a dead letter.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Longest run of an attempt.")
+    ] = None,
+    gate: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="A gate before its tasks; repeatable.")
+    ] = None,
+    breaker: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="threshold, first_probe_s, cooldown_s: JSON, @file, -."),
+    ] = None,
+    retry: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Retry policy: JSON, @file or -.")
+    ] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option(metavar="USD", help="What a task may cost.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens that a task may use.")
+    ] = None,
+    on_budget: Annotated[
+        str | None, typer.Option(metavar="WORD", help="When money runs out: ask or fail.")
+    ] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make a type, or change one; what is not named stays as it is.
+
+    \b
+    Example:
+      treadle types define deploy --max-attempts 5 --gate cluster
+      treadle types define deploy --breaker '{"threshold": 3}'
+    """
+    settings: dict[str, Any] = {
+        "description": description,
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "timeout_s": timeout,
+        "gates": gate or None,
+        "breaker": common.json_argument(breaker, "breaker") if breaker is not None else None,
+        "retry": common.json_argument(retry, "retry") if retry is not None else None,
+        "max_cost_usd": max_cost_usd,
+        "max_tokens": max_tokens,
+        "on_budget": on_budget,
+    }
+    named = {name: value for name, value in settings.items() if value is not None}
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).define_type(type, named)
+
+    common.call(work, database_url)
+    common.note(f"type {type} is defined")

@@ -1,0 +1,58 @@
+"""`treadle why`: every reason why a task is not running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from treadle.cli import common, out
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+
+COLUMNS = [Column("reason", "reason"), Column("until", "until"), Column("sentence", "sentence")]
+# What moves by itself, what somebody has to look at, and what is over.
+COLOURS = {
+    "claimable": "green",
+    "running": "blue",
+    "claimed": "blue",
+    "validating": "blue",
+    "position": "cyan",
+    "completed": "green",
+    "cancelled": "bright_black",
+    "dead_lettered": "magenta",
+}
+
+
+def why(
+    task_id: common.TaskId,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Say why a task is not running: every reason that holds now.
+
+    \b
+    Example:
+      treadle why 9f3a21c4
+    """
+
+    async def work(app: Treadle) -> tuple[UUID, list[dict[str, Any]]]:
+        reader = await app.reader()
+        found = await reader.find_task(task_id.lstrip("…."))
+        return found, await reader.why(found)
+
+    found, reasons = common.call(work, database_url)
+    if as_json:
+        out.document({"id": found, "reasons": reasons})
+    elif out.console().is_terminal:
+        for each in reasons:
+            print_reason(each)
+    else:
+        out.show(reasons, COLUMNS, as_json=False)
+
+
+def print_reason(reason: out.Record) -> None:
+    """One reason on a terminal: a mark in the colour of how bad it is, and the sentence."""
+    mark = out.plain("● ", COLOURS.get(reason["reason"], "yellow"))
+    out.console().print(mark, out.plain(reason["sentence"]), sep="")

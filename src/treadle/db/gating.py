@@ -1,0 +1,84 @@
+"""The calls about gates, breakers and types, and the views of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from treadle.db.calls import Caller, RawJson
+from treadle.jsontext import encode
+
+
+class GatingCalls(Caller):
+    """Gates closed and opened, breakers tripped and reset, types paused and resumed."""
+
+    async def define_gate(self, key: str, settings: Mapping[str, Any]) -> None:
+        await self._call(
+            "select treadle.define_gate(%b, %b)", key, RawJson(encode(settings, name="settings"))
+        )
+
+    async def close_gate(
+        self, key: str, seconds: float, reason: str | None = None, actor: str | None = None
+    ) -> datetime:
+        rows = await self._call(
+            "select treadle.close_gate(%b, %b::float8, %b, %b)", key, seconds, reason, actor
+        )
+        until: datetime = rows[0][0]
+        return until
+
+    async def open_gate(self, key: str, actor: str | None = None) -> bool:
+        rows = await self._call("select treadle.open_gate(%b, %b)", key, actor)
+        return bool(rows[0][0])
+
+    async def reopen_gates(self) -> int:
+        rows = await self._call("select treadle.reopen_gates()")
+        return int(rows[0][0])
+
+    async def trip_breaker(
+        self,
+        type: str,
+        seconds: float | None = None,
+        reason: str | None = None,
+        actor: str | None = None,
+    ) -> datetime:
+        rows = await self._call(
+            "select treadle.trip_breaker(%b, %b::float8, %b, %b)", type, seconds, reason, actor
+        )
+        probe_at: datetime = rows[0][0]
+        return probe_at
+
+    async def reset_breaker(self, type: str, actor: str | None = None) -> bool:
+        rows = await self._call("select treadle.reset_breaker(%b, %b)", type, actor)
+        return bool(rows[0][0])
+
+    async def define_type(self, name: str, settings: Mapping[str, Any]) -> None:
+        await self._call(
+            "select treadle.define_type(%b, %b)", name, RawJson(encode(settings, name="settings"))
+        )
+
+    async def pause_type(
+        self, name: str, reason: str | None = None, actor: str | None = None
+    ) -> None:
+        await self._call("select treadle.pause_type(%b, %b, %b)", name, reason, actor)
+
+    async def resume_type(self, name: str, actor: str | None = None) -> None:
+        await self._call("select treadle.resume_type(%b, %b)", name, actor)
+
+
+class GatingViews(ABC):
+    """What people read of them; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a select and return its rows by name."""
+
+    async def gates(self) -> list[dict[str, Any]]:
+        return await self.rows("select * from treadle.gate_status order by key")
+
+    async def breakers(self) -> list[dict[str, Any]]:
+        return await self.rows(
+            "select * from treadle.breaker_status order by state = 'closed', failures desc, type"
+        )
+
+    async def types(self) -> list[dict[str, Any]]:
+        return await self.rows("select * from treadle.type_status order by type")

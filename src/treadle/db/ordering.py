@@ -1,0 +1,28 @@
+"""The calls about order: ranks that change as deadlines near, and projects with their shares."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from treadle.db.calls import Caller, RawJson
+from treadle.jsontext import encode
+from treadle.models import Promoted
+
+
+class OrderCalls(Caller):
+    """Who is next, and whose turn it is."""
+
+    async def rerank_tasks(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:
+        rows = await self._call(
+            "select id, problem from treadle.rerank_tasks(%b::integer, %b::uuid[])",
+            limit,
+            list(skip),
+        )
+        return [Promoted(*row) for row in rows]
+
+    async def define_project(self, name: str, settings: Mapping[str, Any]) -> UUID:
+        rows = await self._call(
+            "select treadle.define_project(%b, %b)", name, RawJson(encode(settings))
+        )
+        made: UUID = rows[0][0]
+        return made

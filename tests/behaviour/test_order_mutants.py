@@ -1,0 +1,112 @@
+"""The checks of order can fail: each guard is broken once, and a test must notice."""
+
+import pytest
+from psycopg import errors
+
+from tests.behaviour import test_claim_order as order
+from tests.behaviour import test_critical_path as critical
+from tests.behaviour import test_deadlines as deadlines
+from tests.behaviour import test_fair_shares as shares
+from tests.behaviour.driver import Driver
+from tests.behaviour.mutant import Mutant
+
+
+def fair(driver: Driver) -> Driver:
+    driver.rows("""select treadle.define_queue('default', '{"fair": true}')""")
+    return driver
+
+
+MUTANTS = {
+    "lanes that are merged by rank alone": Mutant(
+        "claims/peek_lanes",
+        {"every.rank - every.shift": "every.rank"},
+        lambda driver: order.test_over_several_lanes_the_order_is_that_of_the_effective_priority(
+            driver, 3
+        ),
+    ),
+    "lanes of which only the first rows are read": Mutant(
+        "claims/peek_lanes",
+        {"exit when v_lanes is null;": "exit;"},
+        lambda driver: order.test_over_several_lanes_the_order_is_that_of_the_effective_priority(
+            driver, 3
+        ),
+    ),
+    "a claim that gives up when others were quicker": Mutant(
+        "claims/pick_over_lanes",
+        {"exit when cardinality(v_found.rows) < v_want * v_turn or": "exit when true or"},
+        lambda driver: order.test_what_others_hold_is_made_up_for_from_behind(driver, 1),
+    ),
+    "a deadline that is added to the last one": Mutant(
+        "lanes/rerank_rows",
+        {"- treadle.deadline_lift(due.deadline_at, due.placed)": ""},
+        deadlines.test_a_task_is_ranked_anew_at_each_of_the_eight_moments_and_at_no_other,
+    ),
+    "running tasks that are ranked anew": Mutant(
+        "lanes/rerank_tasks",
+        {"'retrying', 'blocked')": "'retrying', 'blocked', 'running')"},
+        deadlines.test_tasks_that_wait_for_something_else_are_ranked_anew_too,
+    ),
+    "a bad row that stops the others": Mutant(
+        "lanes/rerank_tasks",
+        {"exception when others then\n    -- One": "exception when no_data_found then\n    -- One"},
+        deadlines.test_a_bad_row_does_not_stop_the_others,
+        errors.RaiseException,
+    ),
+    "a deadline that the retry forgets": Mutant(
+        "lanes/place_task",
+        {"- case v_step when -1 then 0": "- case when true then 0"},
+        deadlines.test_a_retried_task_keeps_the_place_of_its_deadline,
+    ),
+    "a chain that is longer for the first alone": Mutant(
+        "dags/raise_paths",
+        {"raised.critical_path + 1": "raised.critical_path"},
+        critical.test_a_task_that_is_added_makes_all_before_it_more_urgent,
+    ),
+    "a chain that waits for who holds a task": Mutant(
+        "dags/raise_paths",
+        {"for no key update skip locked": "for no key update"},
+        critical.test_a_task_that_somebody_holds_is_not_waited_for,
+        errors.LockNotAvailable,
+    ),
+    "chains of a list in any order that are measured once": Mutant(
+        "dags/chain_lengths",
+        {"exit when v_stable or v_sorted;": "exit;"},
+        lambda driver: critical.test_thirty_stands_for_more(driver, True),
+    ),
+    "a retry that forgets the chain": Mutant(
+        "tasks/restart_task",
+        {" - tasks.critical_path * 1000000::bigint": ""},
+        critical.test_a_retried_task_keeps_it,
+    ),
+    "turns without dice": Mutant(
+        "claims/project_turns",
+        {"project.share, project.dice": "project.share, project.at"},
+        lambda driver: shares.test_a_worker_with_one_slot_serves_the_small_project_too(
+            fair(driver)
+        ),
+    ),
+    "turns by shares that are all alike": Mutant(
+        "claims/projects_of",
+        {"coalesce(projects.share, 1)": "1"},
+        lambda driver: shares.test_shares_of_1_and_3_are_kept_within_one_task(fair(driver), 100),
+    ),
+    "turns that forget what runs": Mutant(
+        "claims/projects_of",
+        {"coalesce(busy.tasks, 0)": "0"},
+        lambda driver: shares.test_what_runs_already_counts(fair(driver)),
+    ),
+    "turns that nobody uses": Mutant(
+        "claims/pick_fair",
+        {"or array_remove(v_shares, null) = '{}';": "or true;"},
+        lambda driver: shares.test_what_a_project_cannot_use_goes_to_the_others(fair(driver)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

@@ -1,0 +1,89 @@
+"""`treadle gates`, `treadle breakers` and `treadle types`: what is kept back, and by whom."""
+
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import Conn
+
+
+@pytest.mark.requirement("B6")
+def test_a_gate_is_defined_closed_and_opened(cli: Cli) -> None:
+    assert cli("gates", "define", "llm", "--limit", "50", "--per", "60").code == 0
+    closed = cli("gates", "close", "llm", "--for", "600", "--reason", "an incident")
+    assert closed.code == 0
+    assert closed.err.startswith("gate llm is closed until 2")
+    [gate] = cli("gates", "list", "--json").json["items"]
+    assert (gate["key"], gate["state"], gate["reason"]) == ("llm", "closed", "an incident")
+    assert (gate["limit"], gate["per_s"], gate["unit"], gate["used"]) == (50, 60, "starts", 0)
+
+    assert cli("gates", "open", "llm").err == "gate llm is open\n"
+    assert cli("gates", "open", "llm").err == "gate llm was open\n"
+    assert cli("gates", "define", "llm", "--no-limit").code == 0
+    [gate] = cli("gates", "list", "--json").json["items"]
+    assert (gate["state"], gate["limit"]) == ("open", None)
+
+
+@pytest.mark.requirement("R5")
+def test_a_breaker_is_tripped_and_reset(cli: Cli) -> None:
+    assert cli("breakers", "list").rows[1:] == []
+    done = cli("breakers", "trip", "deploy", "--for", "600", "--reason", "a move")
+    assert done.code == 0
+    assert done.err.startswith("the breaker of deploy is open; one task is tried at ")
+    [breaker] = cli("breakers", "list", "--json").json["items"]
+    assert (breaker["type"], breaker["state"]) == ("deploy", "open")
+    assert breaker["last_error"] == "a move"
+    assert len(cli("breakers", "list", "--all", "--json").json["items"]) > 1
+
+    assert cli("breakers", "reset", "deploy").err == "the breaker of deploy is closed\n"
+    assert cli("breakers", "reset", "deploy").err == "the breaker of deploy was closed\n"
+
+
+@pytest.mark.requirement("B7")
+def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None:
+    made = cli(
+        *("types", "define", "crawl", "--max-attempts", "5", "--gate", "web", "--gate", "llm"),
+        *("--breaker", '{"threshold": 3}', "--max-cost-usd", "2.5"),
+    )
+    assert made.code == 0
+    assert cli("types", "pause", "crawl", "--reason", "a storm").code == 0
+    shown = {row["type"]: row for row in cli("types", "list", "--json").json["items"]}
+    crawl = shown["crawl"]
+    assert (crawl["state"], crawl["paused_reason"]) == ("paused", "a storm")
+    assert (crawl["max_attempts"], crawl["gates"]) == (5, ["web", "llm"])
+    assert crawl["breaker"] == {"threshold": 3}
+    assert {row["key"] for row in cli("gates", "list", "--json").json["items"]} == {"llm", "web"}
+
+    tools.enqueue(sync_conn)
+    assert cli("types", "resume", "crawl").err == "type crawl is open\n"
+    assert cli("types", "list").rows[0][:2] == ["type", "state"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (["gates", "close", "lmm"], 3, "Make one"),
+        (["gates", "define", "a b"], 2, "For example"),
+        (["gates", "define", "llm", "--limit", "0", "--per", "60"], 2, "above 0"),
+        (["gates", "define", "llm", "--limit", "5", "--per", "nan"], 2, "settings.per_s is nan"),
+        (["gates", "define", "llm", "--no-limit", "--limit", "5"], 2, "no other option"),
+        (["gates", "close", "type:code", "--for", "-3"], 2, "seconds above 0"),
+        (["gates", "opne", "llm"], 2, "open"),
+        (["breakers", "trip", "cod"], 3, "Known: code"),
+        (["breakers", "trip", "code", "--for", "0"], 2, "seconds above 0"),
+        (["breakers", "rest", "code"], 2, "reset"),
+        (["types", "pause", "cod"], 3, "Known: code"),
+        (["types", "define", "code", "--breaker", '{"treshold": 1}'], 2, "threshold"),
+        (["types", "define", "code", "--gate", "a b"], 2, "cannot be defined so"),
+        (["types", "puase", "code"], 2, "pause"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_makes_no_sense_is_refused_with_a_hint(
+    still: Cli, words: list[str], code: int, hint: str
+) -> None:
+    done = still(*words)
+
+    assert done.code == code
+    assert hint in done.err
+    assert "Traceback" not in done.err
