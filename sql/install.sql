@@ -38,7 +38,7 @@ values (6, 'durable', '4706c7e70668ea65ed47e2ae4e2d4492983b3ffb34234302c829e8df5
 
 \ir migrations/0007_gates.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'gates', '8582e33a1f9847b74430dbab64563f63ce200486e6cf2432ada76cb4ba56ad59');
+values (7, 'gates', 'ec216acca154decb0dd093369d0efaf76d2a50d641aab65881ca985108514ba1');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
@@ -55,7 +55,6 @@ set local check_function_bodies = off;
 \ir functions/breakers/pick_one.sql
 \ir functions/breakers/pick_probe.sql
 \ir functions/breakers/reset_breaker.sql
-\ir functions/breakers/shut_types.sql
 \ir functions/breakers/trip_breaker.sql
 \ir functions/budgets/admit_budget.sql
 \ir functions/budgets/afford_rows.sql
@@ -426,6 +425,7 @@ set local check_function_bodies = off;
 \ir views/agent_load.sql
 \ir views/breaker_status.sql
 \ir views/budget_status.sql
+\ir views/concurrency_status.sql
 \ir views/dag_overview.sql
 \ir views/dag_tasks.sql
 \ir views/daily_spend.sql
@@ -444,6 +444,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('14ae2cb2462681c9a6544f965f7e8789a844629fdd8da03b5d64efbc392067b3');
+values ('d8f74ba08c4a4005ebd42db042301ce6f6ba8c3eabd597d5e1ea1e4455f5d0f8');
 
 commit;

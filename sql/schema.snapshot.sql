@@ -648,17 +648,12 @@ CASE
 END)),
   constraint tasks_end_check CHECK (((completed_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'dead_lettered'::text, 'cancelled'::text])))),
   constraint tasks_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
-  constraint tasks_limits_check CHECK (((num_nonnulls(max_tokens, budget_id, on_budget, slot, concurrency_key) = 0) OR (COALESCE((max_tokens >= 0), true) AND COALESCE((on_budget = ANY (ARRAY['ask'::text, 'fail'::text])), true) AND COALESCE(((octet_length(concurrency_key) >= 1) AND (octet_length(concurrency_key) <= 200)), true) AND ((budget_id IS NULL) OR (status = ANY (ARRAY['pending'::text, 'blocked'::text]))) AND
-CASE slot
-    WHEN 'waiting'::text THEN ((concurrency_key IS NOT NULL) AND (status = 'pending'::text))
-    WHEN 'held'::text THEN ((concurrency_key IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'claimed'::text, 'running'::text, 'validating'::text])))
-    ELSE ((slot IS NULL) AND ((concurrency_key IS NULL) OR (status <> 'ready'::text)))
-END))),
   constraint tasks_money_check CHECK (((max_cost_usd >= (0)::numeric) AND (cost_usd >= (0)::numeric))),
   constraint tasks_open_check CHECK (((blocked_count = 0) OR (status <> ALL (ARRAY['ready'::text, 'retrying'::text])))),
   constraint tasks_pkey PRIMARY KEY (id),
   constraint tasks_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
   constraint tasks_retry_check CHECK (((retry_at IS NOT NULL) = (status = 'retrying'::text))),
+  constraint tasks_slot_check CHECK (((concurrency_key IS NULL) OR ((COALESCE(slot, ''::text) = 'held'::text) = (status = ANY (ARRAY['ready'::text, 'claimed'::text, 'running'::text, 'validating'::text]))))),
   constraint tasks_status_check CHECK ((status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'claimed'::text, 'running'::text, 'validating'::text, 'blocked'::text, 'retrying'::text, 'completed'::text, 'dead_lettered'::text, 'cancelled'::text]))),
   constraint tasks_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
   constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR isfinite(run_at)) AND ((deadline_at IS NULL) OR isfinite(deadline_at)))),
@@ -834,6 +829,19 @@ alter view treadle.budget_status owner to treadle_owner;
 comment on view treadle.budget_status is 'One row per budget: limit, spent, reserved, left, what passed it, and who waits for it.';
 grant select on table treadle.budget_status to treadle_observer;
 grant select on table treadle.budget_status to treadle_operator;
+
+-- view treadle.concurrency_status
+create view treadle.concurrency_status (
+  key text collate "C",
+  max integer,
+  held bigint,
+  waiting bigint,
+  oldest_waiting_at timestamp with time zone,
+);
+alter view treadle.concurrency_status owner to treadle_owner;
+comment on view treadle.concurrency_status is 'One row per concurrency key: its limit, slots held, tasks that wait for one.';
+grant select on table treadle.concurrency_status to treadle_observer;
+grant select on table treadle.concurrency_status to treadle_operator;
 
 -- view treadle.dag_overview
 create view treadle.dag_overview (
@@ -1912,12 +1920,12 @@ create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_wait boolean, p_now timestamp with time zone)
-create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_wait boolean, p_now timestamp with time zone)
+-- function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_now timestamp with time zone)
+create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 c5f4d065ec51d7139fc8318dd42b7f14ad3370125d89d5d62e8247d9f791087c
+  as sha256 8e5d36bcd370cbdaa2fd8e3ef7a1eb990a458bad11903ba7b565dcedd131dbdb
   owner treadle_owner
   with a comment
 
@@ -1926,7 +1934,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[])
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 080c6da49d807810ea2ec17ad54bb629ef166670780f9b6ccc7b90773e4e7397
+  as sha256 1ecf95cca32eff74548a3ae2b5330b0bc37a84555fead036034ecb6602470c99
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3222,12 +3230,12 @@ create function treadle.open_gate(p_key text, p_actor text DEFAULT NULL::text)
   with a comment
   grant execute to treadle_operator
 
--- function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean)
-create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean)
+-- function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean, OUT budgeted boolean, OUT probing boolean)
+create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean, OUT budgeted boolean, OUT probing boolean)
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 598fba04a4fde7b2bd6ac6f45a28a39147400a8074f09c535a69ed0a167ee658
+  as sha256 adaad7d68fd83b5b9cbc08d8fefbbcd3903665c4878aeb7e3f5c17699f7826cf
   owner treadle_owner
   with a comment
 
@@ -4160,14 +4168,6 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
-
--- function treadle.shut_types()
-create function treadle.shut_types()
-  returns text[]
-  language sql stable security invoker cost 100
-  as sha256 1dde4a9babeeab049d7d9fa5ec30b23c20c83c6d7a53761f002405481ea32d6a
-  owner treadle_owner
-  with a comment
 
 -- function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
 create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)

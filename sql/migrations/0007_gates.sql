@@ -73,22 +73,11 @@ add column on_budget text,
 add column slot text,
 add column concurrency_key text collate "C",
 add column gates text[],
--- One rule for what most tasks have nothing of: the rest of it is read only where there is any.
--- A slot is asked for by a task that waits for nothing else, and held until its claim is over.
-add constraint tasks_limits_check check (
-  num_nonnulls(max_tokens, budget_id, on_budget, slot, concurrency_key) = 0
-  or (
-    coalesce(max_tokens >= 0, true)
-    and coalesce(on_budget in ('ask', 'fail'), true)
-    and coalesce(octet_length(concurrency_key) between 1 and 200, true)
-    and (budget_id is null or status in ('pending', 'blocked'))
-    and case slot
-      when 'waiting' then concurrency_key is not null and status = 'pending'
-      when 'held'
-        then concurrency_key is not null and status in ('ready', 'claimed', 'running', 'validating')
-      else slot is null and (concurrency_key is null or status <> 'ready')
-    end
-  )
+-- A way in or out that forgets about slots is an error, not a limit that does not hold. Short,
+-- because every statement that writes tasks reads it anew.
+add constraint tasks_slot_check check (
+  concurrency_key is null
+  or (coalesce(slot, '') = 'held') = (status in ('ready', 'claimed', 'running', 'validating'))
 );
 
 comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';

@@ -14,6 +14,8 @@ from tests.behaviour import test_budget_setting as setting
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+pytestmark = pytest.mark.mutant
+
 
 def gives_back(end: Callable[..., None]) -> Callable[[Driver], None]:
     """The test of one way a claim ends."""
@@ -63,7 +65,7 @@ MUTANTS = {
     ),
     "kept at a cancellation": Mutant(
         "tasks/cancel_rows",
-        {"perform treadle.free_tasks(v_ids)": "perform 1"},
+        {"perform treadle.free_tasks(array_agg(held.id))": "perform 1"},
         gives_back(ends.cancel),
     ),
     "kept by a task that waits": Mutant(

@@ -12,6 +12,8 @@ from tests.behaviour import test_dag_races as races
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 Killer = Callable[[Driver], None]
 LOCKED = "v_ids := treadle.lock_downstream(p_ids);"
 # Where a check of the table stops the mutant before the test sees its effect.

@@ -12,6 +12,8 @@ from tests.behaviour import test_slowdown as slowdown
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
@@ -125,12 +127,12 @@ MUTANTS = {
         breakers.test_a_worker_that_is_gone_is_one_failure_however_many_tasks_it_had,
     ),
     "an open breaker that is claimed": Mutant(
-        "breakers/shut_types",
+        "lanes/open_lanes",
         {"where breakers.state <> 'closed'": "where false"},
         breakers.test_five_failures_in_a_row_keep_the_type_back_and_no_other,
     ),
     "a paused type that is claimed": Mutant(
-        "breakers/shut_types",
+        "lanes/open_lanes",
         {"where task_types.paused_at is not null": "where false"},
         breakers.test_a_paused_type_is_not_claimed_until_it_is_resumed,
     ),

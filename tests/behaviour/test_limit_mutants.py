@@ -12,6 +12,8 @@ from tests.behaviour import test_depth_limit as depth
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 COUNTED = "select v_free - count(*)\n"
 REQUEST = "  perform treadle.request_slots(array_agg(distinct tasks.concurrency_key))\n"
 

@@ -33,6 +33,8 @@ from tests.behaviour import test_waking as waking
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 TOKEN = "and claim.token = tasks.claim_token"
 NO_TOKEN = "and tasks.claim_token is not null"
 

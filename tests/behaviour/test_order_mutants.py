@@ -10,6 +10,8 @@ from tests.behaviour import test_fair_shares as shares
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+pytestmark = pytest.mark.mutant
+
 
 def fair(driver: Driver) -> Driver:
     driver.rows("""select treadle.define_queue('default', '{"fair": true}')""")

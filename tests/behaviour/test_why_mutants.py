@@ -13,6 +13,8 @@ from tests.behaviour.test_why_truth import (
     test_claimable_is_said_of_what_the_next_claim_takes_and_of_nothing_else as truth,
 )
 
+pytestmark = pytest.mark.mutant
+
 MUTANTS = {
     "no look at pauses": Mutant(
         "why/why_shut",

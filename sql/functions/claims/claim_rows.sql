@@ -5,8 +5,7 @@
 -- one round.
 --
 -- Concurrency: tasks are taken with skip locked. Budgets and gates are waited for in the first
---              round only, and only with p_wait: who holds some already may meet them in another
---              order.
+--              round only: later ones may meet them in another order.
 -- Lock order:  tasks (never waited for), breakers, budgets, gates.
 -- Raises:      TR202 unknown queue.
 
@@ -17,7 +16,6 @@ create or replace function treadle.claim_rows(
   p_limit   integer,
   p_start   boolean,
   p_token   uuid,
-  p_wait    boolean,
   p_now     timestamptz
 )
 returns tid[]
@@ -27,45 +25,37 @@ set search_path = ''
 as $$
 declare
   v_limit   integer := least(p_limit, p_agent.max_concurrent_tasks);
-  v_budgets boolean;
-  v_probe   boolean;
   v_taken   tid[] := '{}';
   v_open    record;
   v_rows    tid[];
   v_picked  integer;
 begin
-  select
-    exists (select from treadle.budgets),
-    exists (select from treadle.breakers where breakers.probe_at <= p_now)
-  into v_budgets, v_probe;
-
   for v_round in 1..10 loop
     exit when cardinality(v_taken) >= v_limit;
     v_open := treadle.open_lanes(p_agent, p_queues, p_types, p_now);
     v_rows := '{}';
-    if v_probe then
+    if v_open.probing and v_round = 1 then
       v_rows := treadle.pick_probe(p_agent, p_queues, p_types, p_token, p_now);
-      v_probe := false;
       -- Its lane is not among the open ones, and may be limited all the same.
       v_open.limited := v_open.limited or v_rows <> '{}';
     end if;
     if v_open.lanes is not null then
       v_rows := v_rows || treadle.pick_tasks(
         v_open.lanes, v_open.shifts, v_limit - cardinality(v_taken) - cardinality(v_rows),
-        case when v_budgets then treadle.agent_can_spend(p_agent.id, p_now) end,
+        case when v_open.budgeted then treadle.agent_can_spend(p_agent.id, p_now) end,
         case when v_open.fair then v_open.projects end
       );
     end if;
     v_picked := cardinality(v_rows);
     exit when v_picked = 0;
-    if v_budgets then
-      v_rows := treadle.afford_rows(v_rows, p_agent.id, p_now, p_wait and v_round = 1);
+    if v_open.budgeted then
+      v_rows := treadle.afford_rows(v_rows, p_agent.id, p_now, v_round = 1);
     end if;
     if v_open.limited then
-      v_rows := treadle.pass_gates(v_rows, p_now, p_wait and v_round = 1);
+      v_rows := treadle.pass_gates(v_rows, p_now, v_round = 1);
     end if;
-    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_budgets, p_now);
-    if v_budgets then
+    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_open.budgeted, p_now);
+    if v_open.budgeted then
       perform treadle.reserve_rows(v_rows, p_agent.id, p_now);
     end if;
     if v_open.limited then
@@ -79,9 +69,9 @@ end;
 $$;
 
 comment on function treadle.claim_rows(
-  treadle.agents, text[], text[], integer, boolean, uuid, boolean, timestamptz
+  treadle.agents, text[], text[], integer, boolean, uuid, timestamptz
 ) is 'Internal: claims up to p_limit tasks for an agent and returns where they are.';
 
 revoke all on function treadle.claim_rows(
-  treadle.agents, text[], text[], integer, boolean, uuid, boolean, timestamptz
+  treadle.agents, text[], text[], integer, boolean, uuid, timestamptz
 ) from public;

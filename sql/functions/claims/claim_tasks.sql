@@ -58,9 +58,7 @@ begin
     if exists (select from treadle.admissions) then
       perform treadle.admit_tasks();
     end if;
-    v_rows := treadle.claim_rows(
-      v_agent, p_queues, p_types, p_limit, p_start, v_token, true, v_now
-    );
+    v_rows := treadle.claim_rows(v_agent, p_queues, p_types, p_limit, p_start, v_token, v_now);
     if v_rows = '{}' then
       return;
     end if;

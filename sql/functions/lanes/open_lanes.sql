@@ -1,6 +1,7 @@
 -- open_lanes: the lanes from which an agent may take tasks now. Every gate is here.
 --
--- What is shut is looked up first, as names: they are few, and the lanes may be many.
+-- What is shut is looked up first, as names: they are few, and the lanes may be many. It also says
+-- what a claim has to look at besides: rate limits, budgets, breakers that are due for a probe.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -15,7 +16,9 @@ create or replace function treadle.open_lanes(
   out shifts    bigint[],
   out projects  uuid[],
   out fair      boolean,
-  out limited   boolean
+  out limited   boolean,
+  out budgeted  boolean,
+  out probing   boolean
 )
 language plpgsql
 stable
@@ -29,10 +32,17 @@ declare
   v_unknown text;
 begin
   select
-    treadle.shut_types(),
+    array(
+      select task_types.name from treadle.task_types where task_types.paused_at is not null
+      union all
+      -- The one probe of an open breaker is claimed apart, see pick_probe.
+      select breakers.type from treadle.breakers where breakers.state <> 'closed'
+    ),
     array(select gates.key from treadle.gates where gates.closed_until > p_now),
-    array(select gates.key from treadle.gates where gates.unit is not null)
-  into v_shut, v_closed, v_limited;
+    array(select gates.key from treadle.gates where gates.unit is not null),
+    exists (select from treadle.breakers where breakers.probe_at <= p_now),
+    exists (select from treadle.budgets)
+  into v_shut, v_closed, v_limited, probing, budgeted;
 
   select
     array_agg(lane.id),

@@ -41,6 +41,7 @@ SECTIONS = {
         "types": "List the types of tasks; pause, resume and define them.",
         "gates": "See which gates are closed and how much of a rate limit is used; define, close, "
         "open them.",
+        "keys": "See which concurrency keys are full; set how many tasks of a key may run at once.",
         "breakers": "See which types are kept back because their tasks fail; trip and reset "
         "breakers.",
     },

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     from treadle.app import Treadle
 
-breakers = common.group(
-    """See which types are kept back because their tasks fail; trip and reset breakers.
-
-    \b
-    Example:
-      treadle breakers reset deploy
-    """
-)
-
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="The task type.")]
 # Here it is the closed one that lets tasks through.
 _MARKS = {"closed": ("●", "green"), "open": ("✕", "red"), "half_open": ("◌", "yellow")}
@@ -48,6 +39,27 @@ COLUMNS = [
 ]
 
 
+def _list(as_json: bool, database_url: str | None, *, everything: bool = False) -> None:
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).breakers()
+
+    rows = common.call(work, database_url)
+    shown = [row for row in rows if everything or row["state"] != "closed" or row["failures"]]
+    out.show(shown, COLUMNS, as_json=as_json, empty="no type is kept back")
+
+
+breakers = common.group(
+    """See which types are kept back because their tasks fail; trip and reset breakers.
+
+    \b
+    Examples:
+      treadle breakers
+      treadle breakers reset deploy
+    """,
+    alone=_list,
+)
+
+
 @breakers.command("list")
 def list_breakers(
     everything: Annotated[
@@ -62,13 +74,7 @@ def list_breakers(
     Example:
       treadle breakers list --all
     """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).breakers()
-
-    rows = common.call(work, database_url)
-    shown = [row for row in rows if everything or row["state"] != "closed" or row["failures"]]
-    out.show(shown, COLUMNS, as_json=as_json, empty="no type is kept back")
+    _list(as_json, database_url, everything=everything)
 
 
 @breakers.command()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from treadle.app import Treadle
 
-budget = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 BAR = 12
 Scope = Annotated[
     str,
@@ -76,35 +74,6 @@ COLUMNS = [
 ]
 
 
-@budget.callback(invoke_without_command=True)
-def show(
-    ctx: typer.Context,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """See what is spent and left; set and remove budgets.
-
-    \b
-    Examples:
-      treadle budget
-      treadle budget set agent:coder-1 20 --period day --on-exhausted fail
-      treadle budget spend --days 7 --by model
-    """
-    if ctx.invoked_subcommand is None:
-        _list(as_json, database_url)
-
-
-@budget.command("list")
-def list_budgets(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List the budgets with what is spent, reserved and left; the same as `treadle budget`.
-
-    \b
-    Example:
-      treadle budget list --json
-    """
-    _list(as_json, database_url)
-
-
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
         return await (await app.reader()).budgets()
@@ -122,6 +91,30 @@ def _list(as_json: bool, database_url: str | None) -> None:
             for row in rows
         ]
     out.show(rows, COLUMNS, as_json=as_json, empty="there is no budget: anything may be spent")
+
+
+budget = common.group(
+    """See what is spent and left; set and remove budgets.
+
+    \b
+    Examples:
+      treadle budget
+      treadle budget set agent:coder-1 20 --period day --on-exhausted fail
+      treadle budget spend --days 7 --by model
+    """,
+    alone=_list,
+)
+
+
+@budget.command("list")
+def list_budgets(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List the budgets with what is spent, reserved and left; the same as `treadle budget`.
+
+    \b
+    Example:
+      treadle budget list --json
+    """
+    _list(as_json, database_url)
 
 
 @budget.command("set")

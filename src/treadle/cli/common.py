@@ -69,10 +69,20 @@ class Given:
 given = Given()
 
 
-def group(text: str) -> typer.Typer:
-    """A noun whose verbs are added with `@noun.command()`."""
-    made = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
-    made.callback(help=text)(lambda: None)
+def group(text: str, alone: Callable[[bool, str | None], None] | None = None) -> typer.Typer:
+    """A noun whose verbs are added with `@noun.command()`; `alone` is what it does without one."""
+    made = typer.Typer(add_completion=False, no_args_is_help=alone is None, rich_markup_mode=None)
+    if alone is None:
+        made.callback(help=text)(lambda: None)
+        return made
+
+    def show(
+        ctx: typer.Context, as_json: JsonFlag = False, database_url: DatabaseUrl = None
+    ) -> None:
+        if ctx.invoked_subcommand is None:
+            alone(as_json, database_url)
+
+    made.callback(help=text, invoke_without_command=True)(show)
     return made
 
 

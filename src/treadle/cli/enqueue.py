@@ -39,6 +39,18 @@ def enqueue(
         typer.Option(metavar="WHEN", help="Wanted by: 45m, 2h, 1d, or a moment with its zone."),
     ] = None,
     project: Annotated[str | None, typer.Option(help="Whose work it is.")] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option(metavar="USD", help="What it may cost.")
+    ] = None,
+    gate: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="A gate before it; repeatable.")
+    ] = None,
+    concurrency_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Tasks of one key take turns.")
+    ] = None,
+    concurrency_limit: Annotated[
+        int | None, typer.Option(metavar="N", help="So many of its key at once; else one.")
+    ] = None,
     delay: Annotated[float | None, typer.Option(metavar="S", help="Not before so long.")] = None,
     key: Annotated[
         str | None, typer.Option(help="A second task with this key is the first one.")
@@ -72,6 +84,10 @@ def enqueue(
         "urgency": urgency,
         "tier": tier,
         "project": project,
+        "max_cost_usd": max_cost_usd,
+        "gates": gate or None,
+        "concurrency_key": concurrency_key,
+        "concurrency_limit": concurrency_limit,
         "delay": delay,
         "key": key,
         "dedupe": dedupe or None,

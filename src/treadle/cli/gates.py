@@ -14,15 +14,6 @@ if TYPE_CHECKING:
 
     from treadle.app import Treadle
 
-gates = common.group(
-    """See which gates are closed and how much of a rate limit is used; define, close, open them.
-
-    \b
-    Example:
-      treadle gates define anthropic --limit 50 --per 60
-    """
-)
-
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The gate; type:NAME is that of a type.")]
 
 
@@ -44,6 +35,26 @@ COLUMNS = [
 ]
 
 
+def _list(as_json: bool, database_url: str | None) -> None:
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).gates()
+
+    rows = common.call(work, database_url)
+    out.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
+
+
+gates = common.group(
+    """See which gates are closed and how much of a rate limit is used; define, close, open them.
+
+    \b
+    Examples:
+      treadle gates
+      treadle gates define anthropic --limit 50 --per 60
+    """,
+    alone=_list,
+)
+
+
 @gates.command("list")
 def list_gates(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
     """List the gates: open or closed, until when and why, and what of a limit is used.
@@ -52,12 +63,7 @@ def list_gates(as_json: common.JsonFlag = False, database_url: common.DatabaseUr
     Example:
       treadle gates list --json
     """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).gates()
-
-    rows = common.call(work, database_url)
-    out.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
+    _list(as_json, database_url)
 
 
 @gates.command()

@@ -75,6 +75,11 @@ class GatingViews(ABC):
     async def gates(self) -> list[dict[str, Any]]:
         return await self.rows("select * from treadle.gate_status order by key")
 
+    async def keys(self) -> list[dict[str, Any]]:
+        return await self.rows(
+            "select * from treadle.concurrency_status order by waiting desc, held desc, key"
+        )
+
     async def breakers(self) -> list[dict[str, Any]]:
         return await self.rows(
             "select * from treadle.breaker_status order by state = 'closed', failures desc, type"
