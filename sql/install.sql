@@ -444,6 +444,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('d8f74ba08c4a4005ebd42db042301ce6f6ba8c3eabd597d5e1ea1e4455f5d0f8');
+values ('91fb0b88eb711186f48be93faa5c3757fc3deb20b47478f318ae57db1394c564');
 
 commit;

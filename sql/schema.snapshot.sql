@@ -3399,8 +3399,8 @@ create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit
 create function treadle.pick_waiting(p_key text, p_limit integer)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e2da4fb33ad49e3c332204093f5b2404a941efbca69960d5ef84c2d986b8d5ea
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
+  as sha256 3b650b6b5afbd979470b2051794bab7321b11451dbff9c7b53ef05719a39b25c
   owner treadle_owner
   with a comment
 

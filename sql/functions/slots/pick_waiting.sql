@@ -17,6 +17,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 declare
   v_ms    bigint := treadle.rank_ms(treadle.clock());
@@ -24,15 +25,22 @@ declare
   v_ids   uuid[];
 begin
   with recursive found (lane_id) as (
-    select min(tasks.lane_id)
-    from treadle.tasks
-    where tasks.concurrency_key = p_key and tasks.slot = 'waiting'
+    -- Not min(): where few rows are believed to be there, all would be read for it.
+    (
+      select tasks.lane_id
+      from treadle.tasks
+      where tasks.concurrency_key = p_key and tasks.slot = 'waiting'
+      order by tasks.lane_id
+      limit 1
+    )
     union all
     select (
-      select min(tasks.lane_id)
+      select tasks.lane_id
       from treadle.tasks
       where
         tasks.concurrency_key = p_key and tasks.slot = 'waiting' and tasks.lane_id > found.lane_id
+      order by tasks.lane_id
+      limit 1
     )
     from found
     where found.lane_id is not null
@@ -60,7 +68,8 @@ begin
     select tasks.ctid
     from treadle.tasks
     inner join unnest(v_ids) with ordinality as best (id, at) on tasks.id = best.id
-    where tasks.slot = 'waiting'
+    -- Not to be found by an index: it would read all that wait.
+    where coalesce(tasks.slot, '') = 'waiting'
     order by best.at
     limit p_limit
     for update of tasks skip locked
