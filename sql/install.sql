@@ -444,6 +444,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('91fb0b88eb711186f48be93faa5c3757fc3deb20b47478f318ae57db1394c564');
+values ('c55dee549bb974896c3655349c62fee6ca0e75e1f9b5d73120a8cec7a9cfc8d6');
 
 commit;

@@ -1,14 +1,7 @@
 -- concurrency_status: which concurrency keys are full, and who waits for a slot.
 
 create view treadle.concurrency_status as
-select
-  coalesce(concurrency_keys.key, counted.key) as key,
-  coalesce(concurrency_keys.max, 1) as max,
-  coalesce(counted.held, 0) as held,
-  coalesce(counted.waiting, 0) as waiting,
-  counted.oldest_waiting_at
-from treadle.concurrency_keys
-full join (
+with counted as (
   select
     tasks.concurrency_key as key,
     count(*) filter (where tasks.slot = 'held') as held,
@@ -17,7 +10,16 @@ full join (
   from treadle.tasks
   where tasks.slot is not null
   group by tasks.concurrency_key
-) as counted on concurrency_keys.key = counted.key;
+)
+
+select
+  coalesce(concurrency_keys.key, counted.key) as key,
+  coalesce(concurrency_keys.max, 1) as max,
+  coalesce(counted.held, 0) as held,
+  coalesce(counted.waiting, 0) as waiting,
+  counted.oldest_waiting_at
+from treadle.concurrency_keys
+full join counted on concurrency_keys.key = counted.key;
 
 comment on view treadle.concurrency_status is
 'One row per concurrency key: its limit, slots held, tasks that wait for one.';
