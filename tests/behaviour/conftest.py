@@ -18,30 +18,14 @@ SEEDS = """
 create table public.queues as table treadle.queues;
 create table public.task_types as table treadle.task_types;
 """
-# Only what a test has filled: each truncated table costs new files for itself and its indexes.
 EMPTY = """
 do $$
-declare
-  v_table text;
-  v_full  text[] := '{}';
-  v_has   boolean;
 begin
-  for v_table in
-    select format('treadle.%I', tablename)
+  execute (
+    select 'truncate ' || string_agg(format('treadle.%I', tablename), ', ') || ' restart identity'
     from pg_tables
-    where
-      schemaname = 'treadle'
-      and tablename not in ('migrations', 'code', 'queues', 'task_types')
-  loop
-    execute 'select exists (select from ' || v_table || ')' into v_has;
-    v_full := v_full || case when v_has then v_table end;
-  end loop;
-  v_full := array_remove(v_full, null);
-  if v_full <> '{}' then
-    execute 'truncate ' || array_to_string(v_full, ', ') || ' restart identity';
-  end if;
-  delete from treadle.queues;
-  delete from treadle.task_types;
+    where schemaname = 'treadle' and tablename not in ('migrations', 'code')
+  );
   insert into treadle.queues table public.queues;
   insert into treadle.task_types table public.task_types;
   if to_regclass('public.test_clock') is not null then

@@ -9,7 +9,7 @@ from tests.behaviour.money import pay
 VIEWS = (
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "transitions", "dag_overview", "dag_tasks"),
-    *("gate_status", "breaker_status", "type_status", "concurrency_status"),
+    *("gate_status", "breaker_status", "type_status"),
     *("budget_status", "daily_spend"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
