@@ -38,7 +38,7 @@ values (6, 'durable', '4706c7e70668ea65ed47e2ae4e2d4492983b3ffb34234302c829e8df5
 
 \ir migrations/0007_gates.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'gates', 'ec216acca154decb0dd093369d0efaf76d2a50d641aab65881ca985108514ba1');
+values (7, 'gates', '2546105b21112c3e6bd1e416aee8532fcf1f2a68fecea706822f798f0d996e63');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
@@ -444,6 +444,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('c55dee549bb974896c3655349c62fee6ca0e75e1f9b5d73120a8cec7a9cfc8d6');
+values ('ea629667b1283057cf03adba66b605e48ef9c89b2645a0ea4cf1ad1efb24200d');
 
 commit;

@@ -151,7 +151,7 @@ create table treadle.attempts (
   error text,
   model text,
   cost_usd numeric(14,6) not null default 0,
-  constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text]))),
+  constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text, 'unavailable'::text]))),
   constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text, 'suspended'::text]))),
   constraint attempts_pkey PRIMARY KEY (task_id, claim_token),
 );
@@ -1925,7 +1925,7 @@ create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_ty
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 8e5d36bcd370cbdaa2fd8e3ef7a1eb990a458bad11903ba7b565dcedd131dbdb
+  as sha256 dfd3be3eed999046be083e2d5d2961860081761013cffa2e63fadaa20da26988
   owner treadle_owner
   with a comment
 
@@ -2425,10 +2425,10 @@ create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT 
 
 -- function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[])
 create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[], p_keys text[] DEFAULT NULL::text[])
-  returns TABLE(id uuid, verdict text, retry_at timestamp with time zone)
+  returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 44337eef7f0b581d17325249fd9a663111144be75a36064d6e22be64abe83f98
+  as sha256 89528964df1fd5a003e5dc29120c90ba5e382b8d214f1c82009f75c4fdc085e0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2446,7 +2446,7 @@ create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[
 create function treadle.failure_class_of(p_class text, p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 c7ed196a35b24874786525e13d90763f09d576e24522552857049ae6a0715d72
+  as sha256 9b6d371a5156035321a22b33f9905a7cdaeffbcbbe11665fd3f3202c2eccefe3
   owner treadle_owner
   with a comment
 
@@ -2770,7 +2770,7 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 1b7139e36ce5b64d6ed0cca8dbef082bb37d9c2d7942e7354a63e97c7ad8575b
+  as sha256 314da806f26fd0e63f568d1dc4e1d1978ffd2e3b9a827a60bbf7744ee6215ca4
   owner treadle_owner
   with a comment
 
@@ -3276,12 +3276,12 @@ create function treadle.parked_budgets()
   owner treadle_owner
   with a comment
 
--- function treadle.pass_gates(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
-create function treadle.pass_gates(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+-- function treadle.pass_gates(p_rows tid[], p_wait boolean)
+create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 78e8c47a3d5b45a5ea0938a401536f2a29e01fb6c8faf7a73a2f1f52722a2dd4
+  as sha256 1e8a51ce727f9fd82ea3fe83a38204b47accb405edc7b9b89d122f7cf304a527
   owner treadle_owner
   with a comment
 
@@ -4103,12 +4103,12 @@ create function treadle.set_agent_status(p_id text, p_status text)
   grant execute to treadle_operator
   grant execute to treadle_worker
 
--- function treadle.set_aside(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
-create function treadle.set_aside(p_rows tid[], p_now timestamp with time zone, p_wait boolean)
+-- function treadle.set_aside(p_rows tid[], p_wait boolean)
+create function treadle.set_aside(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2466559edf81d729e7bf6215fa93099b20196026eae2f623cd74fc9bcd8ce813
+  as sha256 e6b387aad943e5ef0ce70d7144360bd3605701f1d276af67a572cd7eb0f5b987
   owner treadle_owner
   with a comment
 

@@ -36,6 +36,7 @@ SHARED = {
     "max_connections": "200",
     "autovacuum_naptime": "10s",
 }
+MEMORY = "/dev/shm"
 
 _numbers = itertools.count(1)
 
@@ -139,7 +140,7 @@ def own_server(pg_bin: Path | None) -> Iterator[OwnServer]:
 
 @contextmanager
 def _server(bindir: Path | None, settings: dict[str, str]) -> Iterator[EmbeddedServer]:
-    folder = _new_folder()
+    folder = _new_folder(_in_memory())
     try:
         with EmbeddedServer(folder, bindir=bindir, settings=settings) as server:
             yield server
@@ -181,6 +182,15 @@ def _with_name(server_url: str, name: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
 
 
-def _new_folder() -> Path:
+def _new_folder(parent: str | None = None) -> Path:
     # Short, for the socket in it, and not below a folder that only this user may enter.
-    return Path(tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"
+    return Path(parent or tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"
+
+
+def _in_memory() -> str | None:
+    """A file system in memory with room to spare: there a copy of a database takes a tenth."""
+    try:
+        free = shutil.disk_usage(MEMORY).free
+    except OSError:
+        return None
+    return MEMORY if free > 4 * 2**30 and os.access(MEMORY, os.W_OK) else None

@@ -334,3 +334,14 @@ drop function if exists treadle.save_step(
 );
 drop function if exists treadle.take_rows(tid[], treadle.agents, uuid, boolean, timestamptz);
 drop function if exists treadle.settle_completed(uuid[], uuid[], uuid[], timestamptz);
+
+-- What ended with the database itself is nobody's failure.
+alter table treadle.attempts
+drop constraint attempts_class_check,
+add constraint attempts_class_check check (
+  class in (
+    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure', 'budget_exceeded',
+    'refused', 'unavailable'
+  )
+) not valid;
+alter table treadle.attempts validate constraint attempts_class_check;

@@ -104,6 +104,7 @@ class Failed:
     id: UUID
     verdict: str
     retry_at: datetime | None
+    failure_class: str | None
 
 
 @dataclass(frozen=True, slots=True)

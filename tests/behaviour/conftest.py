@@ -10,22 +10,38 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Connection, Driver
 from treadle import Treadle
 from treadle.db.testkit import temporary_database, with_database
 
+IDLE = psycopg.pq.TransactionStatus.IDLE
 SEEDS = """
 create table public.queues as table treadle.queues;
 create table public.task_types as table treadle.task_types;
 """
+# Only what was filled: each truncated table costs new files, and the plans that know it.
 EMPTY = """
 do $$
+declare
+  v_table text;
+  v_full  text[] := '{}';
+  v_has   boolean;
 begin
-  execute (
-    select 'truncate ' || string_agg(format('treadle.%I', tablename), ', ') || ' restart identity'
+  for v_table in
+    select format('treadle.%I', tablename)
     from pg_tables
-    where schemaname = 'treadle' and tablename not in ('migrations', 'code')
-  );
+    where schemaname = 'treadle' and tablename not in ('migrations', 'code', 'queues', 'task_types')
+  loop
+    execute 'select exists (select from ' || v_table || ')' into v_has;
+    if v_has then
+      v_full := v_full || v_table;
+    end if;
+  end loop;
+  if v_full <> '{}' then
+    execute 'truncate ' || array_to_string(v_full, ', ') || ' restart identity';
+  end if;
+  delete from treadle.queues;
+  delete from treadle.task_types;
   insert into treadle.queues table public.queues;
   insert into treadle.task_types table public.task_types;
   if to_regclass('public.test_clock') is not null then
@@ -34,6 +50,35 @@ begin
 end;
 $$
 """
+# What a session may have left behind.
+AS_NEW = (
+    "reset session authorization",
+    "reset all",
+    "unlisten *",
+    "discard temp",
+    "select pg_advisory_unlock_all()",
+)
+
+
+class Spare:
+    """One connection for many tests, as good as new for each."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._conn: Connection | None = None
+
+    def take(self) -> Connection:
+        if self._conn is not None and self._conn.info.transaction_status == IDLE:
+            for statement in AS_NEW:
+                self._conn.execute(statement.encode())
+            return self._conn
+        self.close()
+        self._conn = psycopg.connect(self._url, autocommit=True)
+        return self._conn
+
+    def close(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
 
 
 @pytest.fixture(scope="session")
@@ -46,13 +91,21 @@ def shared_url(server_url: str, template: str) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def spare(shared_url: str) -> Iterator[Spare]:
+    """A connection that tests hand on: a new one would have to learn all functions again."""
+    spare = Spare(shared_url)
+    yield spare
+    spare.close()
+
+
 @pytest.fixture
-def driver(shared_url: str) -> Iterator[Driver]:
+def driver(shared_url: str, spare: Spare) -> Iterator[Driver]:
     """A driver of an empty database with two agents, a and b."""
-    with psycopg.connect(shared_url) as conn:
-        conn.execute(EMPTY.encode())
+    conn = spare.take()
+    conn.execute(EMPTY.encode())
     with ExitStack() as stack:
-        yield _with_agents(Driver(shared_url, stack))
+        yield _with_agents(Driver(shared_url, stack, conn))
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 from treadle.models import Claim, Enqueued, Promoted, Reaped
 
 Record = dict[str, Any]
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 # Ahead of the real time, or standing still. Found by its key: functions that forbid sequential
 # scans would otherwise pay for one, and on PostgreSQL 15 have it compiled each time.
@@ -41,10 +42,10 @@ $$;
 class Driver:
     """One connection to a test database, with the calls of producers, agents and operators."""
 
-    def __init__(self, url: str, stack: ExitStack) -> None:
+    def __init__(self, url: str, stack: ExitStack, conn: Connection | None = None) -> None:
         self.url = url
         self._stack = stack
-        self.conn = stack.enter_context(psycopg.connect(url, autocommit=True))
+        self.conn = conn or stack.enter_context(psycopg.connect(url, autocommit=True))
 
     def another(self) -> Driver:
         """A second session on the same database."""

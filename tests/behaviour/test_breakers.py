@@ -69,6 +69,7 @@ def test_what_counts(driver: Driver, failure_class: str) -> None:
         {"failure_class": "refused"},
         {"failure_class": "invalid_output"},
         {"failure_class": "budget_exceeded"},
+        {"failure_class": "unavailable"},
         {"action": "cancel"},
     ],
     ids=lambda options: next(iter(options.values())),

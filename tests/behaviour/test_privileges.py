@@ -10,7 +10,7 @@ VIEWS = (
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "transitions", "dag_overview", "dag_tasks"),
     *("gate_status", "breaker_status", "type_status"),
-    *("budget_status", "daily_spend"),
+    *("budget_status", "daily_spend", "concurrency_status", "project_load"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 NOBODY = "00000000-0000-7000-8000-000000000000"
@@ -148,11 +148,12 @@ def test_no_role_reads_or_writes_a_table(driver: Driver, role: str) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
-    driver.enqueue(capabilities=["x"])
+    driver.enqueue(capabilities=["x"], concurrency_key="k", concurrency_limit=1)
     driver.enqueue(max_attempts=1, priority=1)
     driver.fail(driver.claim_one("a"))
     driver.rows(f"select treadle.create_dag('{A_DAG}')")
     driver.rows("select treadle.define_gate('llm')")
+    driver.rows("select treadle.define_project('site')")
     driver.rows("select treadle.set_budget('all', null, 1)")
     pay(driver, driver.claim_one("a"), "0.5")
     session = become(driver, "treadle_observer")

@@ -16,6 +16,7 @@ CLASSES = (
     "auth_failure",
     "budget_exceeded",
     "refused",
+    "unavailable",
 )
 FOR_GOOD = {"auth_failure", "budget_exceeded", "refused"}
 

@@ -34,7 +34,7 @@ async def test_every_line_of_a_process_is_json_with_time_level_and_event(
     (failed,) = children[0].events("task.attempt_failed")
     assert failed["task_id"] == str(handle.id)
     assert failed["type"] == "stumble"
-    assert failed["failure_class"] is None  # the database tells it from the text
+    assert failed["failure_class"] == "error"
     assert failed["error"] == "ValueError: not at first"
     own = children[0].events("task.stumbling")
     assert [(line["task_id"], line["attempt"]) for line in own] == [

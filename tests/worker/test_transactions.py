@@ -178,3 +178,24 @@ async def test_a_worker_holds_no_transaction_while_a_handler_runs(app: Treadle, 
         release.set()
 
     assert {tuple(rest) for _, *rest in backends} == {("idle", False, False)}
+
+
+async def test_a_transaction_that_ends_with_the_database_says_nothing_of_the_task(
+    app: Treadle, conn: Conn
+) -> None:
+    @app.task(max_attempts=2, retry={"strategy": "immediate"})
+    async def unlucky(ctx: Context) -> None:
+        async with ctx.transaction() as own:
+            if ctx.attempt == 1:
+                await own.execute("select pg_terminate_backend(pg_backend_pid())")
+
+    handle = await unlucky.enqueue()
+
+    await run_all(app)
+
+    assert await row(conn, "select status from treadle.tasks where id = %s", handle.id) == (
+        "completed",
+    )
+    assert await row(
+        conn, "select class, outcome from treadle.attempts where task_id = %s", handle.id
+    ) == ("unavailable", "failed")

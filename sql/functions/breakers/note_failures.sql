@@ -1,7 +1,7 @@
 -- note_failures: failed attempts count for the breakers of their types.
 --
--- Rate limits, refusals, outputs that were not accepted and money that ran out say nothing about
--- whether the type works.
+-- Rate limits, refusals, outputs that were not accepted, money that ran out and a database that was
+-- away say nothing about whether the type works.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  breakers by type, after tasks and dags.

@@ -29,6 +29,7 @@ declare
   v_open    record;
   v_rows    tid[];
   v_picked  integer;
+  v_at      timestamptz := p_now;
 begin
   for v_round in 1..10 loop
     exit when cardinality(v_taken) >= v_limit;
@@ -52,14 +53,16 @@ begin
       v_rows := treadle.afford_rows(v_rows, p_agent.id, p_now, v_round = 1);
     end if;
     if v_open.limited then
-      v_rows := treadle.pass_gates(v_rows, p_now, v_round = 1);
+      v_rows := treadle.pass_gates(v_rows, v_round = 1);
+      -- Gates were waited for: the claim begins, and is counted, after all that it has seen.
+      v_at := treadle.clock();
     end if;
-    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_open.budgeted, p_now);
+    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_open.budgeted, v_at);
     if v_open.budgeted then
       perform treadle.reserve_rows(v_rows, p_agent.id, p_now);
     end if;
     if v_open.limited then
-      perform treadle.charge_gates(v_rows, p_now);
+      perform treadle.charge_gates(v_rows, v_at);
     end if;
     v_taken := v_taken || v_rows;
     exit when cardinality(v_rows) = v_picked;

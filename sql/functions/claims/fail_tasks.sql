@@ -18,7 +18,7 @@ create or replace function treadle.fail_tasks(
   p_retry_after  double precision[] default null,
   p_keys         text[] default null
 )
-returns table (id uuid, verdict text, retry_at timestamptz)
+returns table (id uuid, verdict text, retry_at timestamptz, class text)
 language plpgsql
 volatile
 security definer
@@ -81,9 +81,12 @@ begin
       when verdicts.verdict = 'already' and verdicts.id = any (v_held.ids) then tasks.status
       else verdicts.verdict
     end,
-    case when verdicts.verdict = 'already' then tasks.retry_at end
-  from treadle.end_verdicts(p_ids, p_tokens, '{}', null) as verdicts
-  left join treadle.tasks on verdicts.id = tasks.id;
+    case when verdicts.verdict = 'already' then tasks.retry_at end,
+    case when verdicts.verdict = 'already' then tasks.failure_class end
+  from treadle.end_verdicts(p_ids, p_tokens, '{}', null)
+    with ordinality as verdicts (id, verdict, at)
+  left join treadle.tasks on verdicts.id = tasks.id
+  order by verdicts.at;
 end;
 $$;
 

@@ -13,7 +13,7 @@ as $$
   select case
     when p_class in (
       'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
-      'budget_exceeded', 'refused'
+      'budget_exceeded', 'refused', 'unavailable'
     ) then p_class
     when treadle.rate_limit_in(p_error) then 'rate_limit'
     else 'error'

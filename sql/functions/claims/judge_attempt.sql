@@ -2,7 +2,7 @@
 --
 -- A rate limit gives the attempt back, a bounded number of times; how long it waits is up to its
 -- gate, see slow_down. Three attempts that failed on two agents make a poison pill: the task is to
--- blame, not the agent.
+-- blame, not the agent. Those that failed with this database are nobody's fault.
 --
 -- Concurrency: the caller holds the row.
 -- Lock order:  none.
@@ -36,6 +36,7 @@ begin
       from treadle.attempts
       where
         attempts.task_id = p_task.id and attempts.outcome = 'failed'
+        and attempts.class <> 'unavailable'
         -- Since a person gave it a new round.
         and attempts.ended_at > all (
           select dead_letters.resolved_at
@@ -43,7 +44,7 @@ begin
           where dead_letters.task_id = p_task.id and dead_letters.resolution is not null
         )
       union all
-      select p_task.agent_id
+      select p_task.agent_id where p_class <> 'unavailable'
     ) as tried
   );
 

@@ -5,7 +5,7 @@
 -- Lock order:  lanes, gates by key.
 -- Raises:      nothing.
 
-create or replace function treadle.pass_gates(p_rows tid[], p_now timestamptz, p_wait boolean)
+create or replace function treadle.pass_gates(p_rows tid[], p_wait boolean)
 returns tid[]
 language plpgsql
 volatile
@@ -16,7 +16,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  v_rows   tid[] := treadle.set_aside(p_rows, p_now, p_wait);
+  v_rows   tid[] := treadle.set_aside(p_rows, p_wait);
   v_passed tid[] := '{}';
   v_keys   text[];
   v_left   numeric[];
@@ -24,6 +24,7 @@ declare
   v_short  numeric[];
   v_task   record;
   v_pass   boolean;
+  v_now    timestamptz;
 begin
   v_keys := treadle.lock_gates(
     array(
@@ -35,7 +36,9 @@ begin
     ),
     p_wait
   );
-  v_left := treadle.gate_room(v_keys, p_now);
+  -- Read when they are held: who waited must not count by a time before what others took.
+  v_now := treadle.clock();
+  v_left := treadle.gate_room(v_keys, v_now);
   v_used := array_fill(0::numeric, array[cardinality(v_keys)]);
   v_short := array_fill(null::numeric, array[cardinality(v_keys)]);
 
@@ -70,12 +73,12 @@ begin
     end loop;
     v_passed := v_passed || v_task.place;
   end loop;
-  perform treadle.close_full(v_keys, v_short, v_used, p_now);
+  perform treadle.close_full(v_keys, v_short, v_used, v_now);
   return v_passed;
 end;
 $$;
 
-comment on function treadle.pass_gates(tid[], timestamptz, boolean) is
+comment on function treadle.pass_gates(tid[], boolean) is
 'Internal: cuts what does not fit a limit by rate, and closes that gate until there is room.';
 
-revoke all on function treadle.pass_gates(tid[], timestamptz, boolean) from public;
+revoke all on function treadle.pass_gates(tid[], boolean) from public;

@@ -8,7 +8,7 @@
 -- Lock order:  lanes, gates.
 -- Raises:      nothing.
 
-create or replace function treadle.set_aside(p_rows tid[], p_now timestamptz, p_wait boolean)
+create or replace function treadle.set_aside(p_rows tid[], p_wait boolean)
 returns tid[]
 language plpgsql
 volatile
@@ -22,6 +22,7 @@ declare
   v_large tid[] := '{}';
   v_lane  integer;
   v_each  record;
+  v_now   timestamptz := treadle.clock();
 begin
   for v_each in
     select
@@ -46,7 +47,7 @@ begin
       continue when not p_wait;
       insert into treadle.gates (key, closed_until, closed_at, reason)
       values (
-        v_each.shut, p_now + interval '100 years', p_now,
+        v_each.shut, v_now + interval '100 years', v_now,
         format('needs more than the whole limit of %s', v_each.key)
       )
       on conflict (key) do nothing;
@@ -64,7 +65,7 @@ begin
 end;
 $$;
 
-comment on function treadle.set_aside(tid[], timestamptz, boolean) is
+comment on function treadle.set_aside(tid[], boolean) is
 'Internal: the tasks that fit their limits; the others wait in a lane of their own.';
 
-revoke all on function treadle.set_aside(tid[], timestamptz, boolean) from public;
+revoke all on function treadle.set_aside(tid[], boolean) from public;

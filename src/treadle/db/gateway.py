@@ -164,12 +164,13 @@ class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, Order
     ) -> AsyncIterator[Connection]:
         """A transaction for the caller's own writes that ends with the completion of a task."""
         theirs: BaseException | None = None
+        lost = False
         try:
             async with self._pool.connection() as conn, conn.transaction():
                 try:
                     yield conn
                 except BaseException as error:
-                    theirs = error
+                    theirs, lost = error, conn.broken
                     raise
                 with translated():
                     cursor = await conn.execute(
@@ -180,15 +181,15 @@ class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, Order
                     # The first commit went through and its answer was lost: this is a repeat.
                     raise Rollback
         except OperationalError as error:
-            # What the caller's own statements raise is the caller's.
-            if error is theirs:
+            # What the caller's own statements raise is the caller's, unless the connection is gone.
+            if error is theirs and not lost:
                 raise
             raise translate(error) from error
 
     async def fail_tasks(self, claims: Sequence[Pair], failures: Sequence[Failure]) -> list[Failed]:
         rows = await self._call(
             """
-            select id, verdict, retry_at
+            select id, verdict, retry_at, class
             from treadle.fail_tasks(%b, %b, %b::text[], %b, %b::text[], %b::float8[], %b::text[])
             """,
             *_columns(claims),

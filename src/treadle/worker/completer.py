@@ -114,13 +114,23 @@ class Completer:
         _report_stale(verdicts)
 
     async def _fail(self, batch: list[tuple[Claim, Failure]]) -> None:
-        for ended in await self._gateway.fail_tasks(
+        verdicts = await self._gateway.fail_tasks(
             [(claim.id, claim.token) for claim, _ in batch], [failure for _, failure in batch]
-        ):
+        )
+        for (claim, failure), ended in zip(batch, verdicts, strict=True):
+            if ended.verdict == "stale":
+                log.warning("task.stale_answer", task_id=str(ended.id))
+                continue
+            log.info(
+                "task.attempt_failed",
+                task_id=str(ended.id),
+                type=claim.type,
+                attempt=claim.attempt,
+                failure_class=ended.failure_class,
+                error=failure.error.partition("\n")[0][:500],
+            )
             if ended.verdict == "dead_lettered":
                 log.error("task.dead_lettered", task_id=str(ended.id))
-            elif ended.verdict == "stale":
-                log.warning("task.stale_answer", task_id=str(ended.id))
 
     async def _release(self, batch: list[Claim]) -> None:
         await self._gateway.release_tasks([(claim.id, claim.token) for claim in batch])

@@ -17,7 +17,14 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.db.gateway import Gateway
-from treadle.errors import BudgetExceeded, ClaimLost, InvalidArgument, StepConflict, WaitExpired
+from treadle.errors import (
+    BudgetExceeded,
+    ClaimLost,
+    InvalidArgument,
+    StepConflict,
+    Unavailable,
+    WaitExpired,
+)
 from treadle.jsontext import clean_text, encode_safely
 from treadle.models import Claim, Failure
 from treadle.outcomes import Outcome, Suspended
@@ -172,14 +179,6 @@ class Executor:
                 claim, answer, int((time.monotonic() - running.context.started) * 1000)
             )
         elif isinstance(answer, Failure):
-            log.info(
-                "task.attempt_failed",
-                task_id=str(claim.id),
-                type=claim.type,
-                attempt=claim.attempt,
-                failure_class=answer.failure_class,
-                error=answer.error.partition("\n")[0][:500],
-            )
             self._completer.fail(claim, answer)
         elif running.why == "drain":
             self._completer.release(claim)
@@ -226,6 +225,8 @@ def _kind(error: BaseException) -> tuple[str | None, str | None]:
             return "error", "fail"
         if isinstance(each, BudgetExceeded):
             return "budget_exceeded", "fail"
+        if isinstance(each, Unavailable):
+            return "unavailable", None
         if isinstance(each, WaitExpired):
             return "timeout", "fail"
         if isinstance(each, InvalidArgument) and "step" in each.detail:
