@@ -40,6 +40,10 @@ values (6, 'durable', '4706c7e70668ea65ed47e2ae4e2d4492983b3ffb34234302c829e8df5
 insert into treadle.migrations (version, name, checksum)
 values (7, 'gates', '2546105b21112c3e6bd1e416aee8532fcf1f2a68fecea706822f798f0d996e63');
 
+\ir migrations/0008_events.sql
+insert into treadle.migrations (version, name, checksum)
+values (8, 'events', '2b8cf47d25a03f14fbbed1cada4c98c8f28ea2748ab2af0b1a04aa25a16f3084');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -214,6 +218,7 @@ set local check_function_bodies = off;
 \ir functions/dags/tally_dags.sql
 \ir functions/dags/task_named.sql
 \ir functions/events/audit_tasks.sql
+\ir functions/events/next_events.sql
 \ir functions/gates/book_uses.sql
 \ir functions/gates/charge_gates.sql
 \ir functions/gates/charge_spend.sql
@@ -444,6 +449,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('ea629667b1283057cf03adba66b605e48ef9c89b2645a0ea4cf1ad1efb24200d');
+values ('dc18eced2b9639d7c60b3b88aed24dd903ff0cc819e159ebb551bcf49f80d8f6');
 
 commit;

@@ -306,6 +306,18 @@ comment on column treadle.dependencies.optional is 'The dependent goes on withou
 comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
 
+-- table treadle.event_readers
+create table treadle.event_readers (
+  name text not null,
+  xid xid8 not null,
+  id bigint not null,
+  read_at timestamp with time zone not null default clock_timestamp(),
+  constraint event_readers_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  constraint event_readers_pkey PRIMARY KEY (name),
+);
+alter table treadle.event_readers owner to treadle_owner;
+comment on table treadle.event_readers is 'How far each reader of the events has come.';
+
 -- table treadle.events
 create table treadle.events (
   id bigint not null generated always as identity,
@@ -318,14 +330,17 @@ create table treadle.events (
   dag_id uuid,
   key text,
   dedup_key text,
+  xid xid8 not null default pg_current_xact_id(),
   constraint events_pkey PRIMARY KEY (id),
 );
 alter table treadle.events owner to treadle_owner;
 comment on table treadle.events is 'Outbox of what matters; every transition too, for queues whose audit is full.';
 comment on column treadle.events.key is 'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
+comment on column treadle.events.xid is 'The transaction that wrote it: readers stay behind the oldest one that still runs.';
 CREATE INDEX events_dag_idx ON treadle.events USING btree (dag_id) WHERE (dag_id IS NOT NULL);
 CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
+CREATE INDEX events_order_idx ON treadle.events USING btree (xid, id);
 CREATE INDEX events_task_idx ON treadle.events USING btree (task_id) WHERE (task_id IS NOT NULL);
 
 -- table treadle.gate_uses
@@ -3135,6 +3150,15 @@ create function treadle.next_due_at()
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
+create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
+  returns SETOF treadle.events
+  language sql stable security invoker cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 55cee696e9e1e41b59b520fb661f7dbc303007b107ffaf8331a480de8f65d5d0
+  owner treadle_owner
+  with a comment
 
 -- function treadle.next_reap_at()
 create function treadle.next_reap_at()

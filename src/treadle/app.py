@@ -8,10 +8,10 @@ async def summarise(url: str) -> str: ...
 await summarise.enqueue(url="https://example.org")
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack, overload
+from typing import Any, Self, TypedDict, Unpack
 
 import anyio
 import structlog
@@ -19,22 +19,13 @@ import structlog
 from treadle.dags import DagMaker
 from treadle.db import migrate
 from treadle.db.gateway import Gateway
-from treadle.db.pool import Pool, is_sync, make_pool
-from treadle.db.producer import (
-    AnyConnection,
-    AsyncConn,
-    SyncConnection,
-    enqueue_here,
-    enqueue_there,
-)
+from treadle.db.pool import Pool, make_pool
 from treadle.db.reader import Reader
 from treadle.db.translate import translated
 from treadle.decisions import Decisions
 from treadle.errors import ConfigurationError
-from treadle.handles import Handle
-from treadle.jsontext import encode
-from treadle.models import Enqueued
-from treadle.options import EnqueueOptions, TypeSettings, make_options
+from treadle.options import TypeSettings
+from treadle.producing import Producing
 from treadle.results import Results
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
@@ -61,7 +52,7 @@ class WorkerSettings(TypedDict, total=False):
     signals: bool
 
 
-class Treadle(DagMaker, Decisions):
+class Treadle(Producing, DagMaker, Decisions):
     """Tasks, and the database they live in."""
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
@@ -111,70 +102,6 @@ class Treadle(DagMaker, Decisions):
             return Task(self, definition)
 
         return declare
-
-    @overload
-    def enqueue(
-        self,
-        type: str,
-        spec: Mapping[str, Any] | None = None,
-        *,
-        conn: SyncConnection,
-        **options: Unpack[EnqueueOptions],
-    ) -> Handle: ...
-
-    @overload
-    def enqueue(
-        self,
-        type: str,
-        spec: Mapping[str, Any] | None = None,
-        *,
-        conn: AsyncConn | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> Awaitable[Handle]: ...
-
-    def enqueue(
-        self,
-        type: str,
-        spec: Mapping[str, Any] | None = None,
-        *,
-        conn: AnyConnection | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> Handle | Awaitable[Handle]:
-        """Enqueue a task by the name of its type, without its handler."""
-        made = self.enqueue_specs(type, [spec or {}], conn=conn, options=options)
-        if isinstance(made, list):
-            return made[0]
-        return _first(made)
-
-    def enqueue_specs(
-        self,
-        type: str,
-        specs: Sequence[Mapping[str, Any]],
-        *,
-        conn: AnyConnection | None,
-        options: EnqueueOptions,
-        define: Mapping[str, Any] | None = None,
-    ) -> list[Handle] | Awaitable[list[Handle]]:
-        """Enqueue many of one type: at once on a plain connection, else to be awaited."""
-        queue, given, keys = make_options(options, len(specs), define)
-        call: dict[str, Any] = {
-            "specs": [encode(spec) for spec in specs],
-            "options": encode(given, name="options"),
-            "keys": keys,
-        }
-        if conn is not None and is_sync(conn):
-            return self._handles(enqueue_here(conn, queue, type, **call))
-        return self._enqueue_later(conn, queue, type, call)
-
-    async def _enqueue_later(
-        self, conn: Any, queue: str, type: str, call: dict[str, Any]
-    ) -> list[Handle]:
-        if conn is not None:
-            return self._handles(await enqueue_there(conn, queue, type, **call))
-        return self._handles(await (await self.gateway()).enqueue_batch(queue, type, **call))
-
-    def _handles(self, made: list[Enqueued]) -> list[Handle]:
-        return [Handle(self, each.id, created=each.created) for each in made]
 
     async def gateway(self) -> Gateway:
         """The SQL interface, opened on first use."""
@@ -284,10 +211,6 @@ async def _check_schema(gateway: Gateway) -> None:
         raise problem
     # Functions keep their signatures: old and new workers run side by side during an upgrade.
     log.warning("schema.other_functions", problem=str(problem), hint=problem.hint)
-
-
-async def _first(made: Awaitable[list[Handle]]) -> Handle:
-    return (await made)[0]
 
 
 def _first_line(handler: Handler) -> str | None:

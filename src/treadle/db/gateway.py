@@ -4,7 +4,7 @@ A method names the function, passes its arguments and turns rows into models. De
 SQL, where every client gets them.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -19,42 +19,28 @@ from treadle.db.limits import LimitCalls
 from treadle.db.money import MoneyCalls
 from treadle.db.ordering import OrderCalls
 from treadle.db.pool import Connection
+from treadle.db.tending import TendingCalls
 from treadle.db.translate import translate, translated
 from treadle.jsontext import encode
 from treadle.models import (
-    AgentProfile,
     Claim,
     Enqueued,
     Failed,
     Failure,
-    Promoted,
-    Reaped,
     TakenResult,
 )
 
 Pair = tuple[UUID, UUID]
 
 
-class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, OrderCalls):
+class Gateway(
+    DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, OrderCalls, TendingCalls
+):
     """The SQL interface of treadle as typed methods."""
 
     async def schema_version(self) -> tuple[int | None, str | None]:
         rows = await self._call("select version, code_checksum from treadle.schema_version()")
         return rows[0][0], rows[0][1]
-
-    async def declare_types(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:
-        await self._call(
-            "select treadle.declare_types(%b, %b)", RawJson(encode(types)), sorted(set(queues))
-        )
-
-    async def define_queue(self, name: str, settings: Mapping[str, Any]) -> None:
-        await self._call("select treadle.define_queue(%b, %b)", name, RawJson(encode(settings)))
-
-    async def pause_queue(self, name: str, reason: str | None, actor: str | None = None) -> None:
-        await self._call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
-
-    async def resume_queue(self, name: str, actor: str | None = None) -> None:
-        await self._call("select treadle.resume_queue(%b, %b)", name, actor)
 
     async def enqueue_batch(
         self,
@@ -67,34 +53,6 @@ class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, Order
     ) -> list[Enqueued]:
         rows = await self._call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
         return [Enqueued(*row) for row in rows]
-
-    async def register_agent(self, agent: AgentProfile) -> None:
-        await self._call(
-            """
-            select treadle.register_agent(
-              p_id => %b, p_type => %b, p_capabilities => %b, p_models => %b, p_queues => %b,
-              p_task_types => %b, p_max_concurrent_tasks => %b, p_heartbeat_s => %b,
-              p_claim_ttl_s => %b, p_meta => %b
-            )
-            """,
-            agent.id,
-            agent.type,
-            agent.capabilities,
-            agent.models,
-            agent.queues,
-            agent.task_types,
-            agent.max_concurrent_tasks,
-            agent.heartbeat_s,
-            agent.claim_ttl_s,
-            RawJson(encode(agent.meta)),
-        )
-
-    async def agent_heartbeat(self, agent: str) -> str:
-        rows = await self._call("select treadle.agent_heartbeat(%b)", agent)
-        return str(rows[0][0])
-
-    async def set_agent_status(self, agent: str, status: str) -> None:
-        await self._call("select treadle.set_agent_status(%b, %b)", agent, status)
 
     async def claim_tasks(
         self,
@@ -233,32 +191,6 @@ class Gateway(DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, Order
             note,
         )
         return str(rows[0][0])
-
-    async def reap_claims(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
-        rows = await self._call(
-            "select id, reason, status, problem from treadle.reap_claims(%b::integer, %b::uuid[])",
-            limit,
-            list(skip),
-        )
-        return [Reaped(*row) for row in rows]
-
-    async def mark_silent_agents(self) -> list[str]:
-        rows = await self._call("select * from treadle.mark_silent_agents() as gone (id)")
-        return [row[0] for row in rows]
-
-    async def next_reap_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_reap_at()")
-
-    async def promote_tasks(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:
-        rows = await self._call(
-            "select id, problem from treadle.promote_tasks(%b::integer, %b::uuid[])",
-            limit,
-            list(skip),
-        )
-        return [Promoted(*row) for row in rows]
-
-    async def next_due_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_due_at()")
 
     async def take_results(self, consumer: str, limit: int, token: UUID) -> list[TakenResult]:
         rows = await self._call(
