@@ -7,11 +7,11 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY pyproject.toml README.md LICENSE ./
 COPY sql sql
 COPY src src
-RUN /opt/treadle/bin/pip install '.[fast]'
+RUN /opt/treadle/bin/pip install '.[artifacts,cron,fast]'
 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin treadle \
-  && install -d -o treadle -g treadle /run/treadle
+  && install -d -o treadle -g treadle /run/treadle /var/lib/treadle
 COPY --from=build /opt/treadle /opt/treadle
 COPY examples /app/examples
 ENV PATH=/opt/treadle/bin:$PATH \

@@ -115,6 +115,15 @@ def dags(
     dags(sizes=(small, large), rounds=rounds, repeats=200 if quick else 1_000)
 
 
+@app.command()
+def retention(*, quick: Quick = False) -> None:
+    """A worker while a million finished tasks are pruned, against the same worker alone."""
+    from bench.retention import retention
+
+    million, moment_s, before = (30_000, 1.0, 2) if quick else (1_000_000, 3.0, 10)
+    retention(million=million, moment_s=moment_s, before=before)
+
+
 def numbers(words: str) -> tuple[int, int]:
     try:
         small, large = (int(word) for word in words.split(","))

@@ -93,19 +93,19 @@ class Engine:
         """Claim and complete n tasks inside the server, batch by batch; the seconds it took."""
         return self.timed("call public.bench_live(%s, %s)", n, LIFE_BATCH)
 
-    def claim(self, limit: int) -> tuple[float, list[UUID], UUID]:
+    def claim(self, limit: int, *, queue: str = "default") -> tuple[float, list[UUID], UUID]:
         """Claim in an open transaction, then commit; the seconds of the statement alone.
 
         The commit waits for the disk, which would hide the difference between two claims.
         """
         query = """
             select array_agg(claim.id)
-            from treadle.claim_tasks('bench', '{default}', null, %s, false, %s) as claim
+            from treadle.claim_tasks('bench', array[%s], null, %s, false, %s) as claim
         """
         token = uuid4()
         with self.conn.transaction():
             started = time.perf_counter()
-            row = self.conn.execute(query, (limit, token)).fetchone()
+            row = self.conn.execute(query, (queue, limit, token)).fetchone()
             elapsed = time.perf_counter() - started
         return elapsed, list((row and row[0]) or []), token
 

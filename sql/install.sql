@@ -44,11 +44,53 @@ values (7, 'gates', '2546105b21112c3e6bd1e416aee8532fcf1f2a68fecea706822f798f0d9
 insert into treadle.migrations (version, name, checksum)
 values (8, 'events', '2b8cf47d25a03f14fbbed1cada4c98c8f28ea2748ab2af0b1a04aa25a16f3084');
 
+\ir migrations/0009_validation.sql
+insert into treadle.migrations (version, name, checksum)
+values (9, 'validation', '925a7b70ffe800e05d8ad6ed351b8931b0ad571dcf6ddf2fd5a0c3c955fdeb21');
+
+\ir migrations/0010_review.sql
+insert into treadle.migrations (version, name, checksum)
+values (10, 'review', '6bcda11e3b57d3d6c7420efac7c429b50fef6fa9a1fb417e7cfb965afbc039e4');
+
+\ir migrations/0011_schedules.sql
+insert into treadle.migrations (version, name, checksum)
+values (11, 'schedules', '86689110b16096b5d6cd3787b0ea45dbf3273b77bef9e7d0abeb10aca7cc4d6e');
+
+\ir migrations/0012_triggers.sql
+insert into treadle.migrations (version, name, checksum)
+values (12, 'triggers', '40e92180527ebc869f39502e0e3be44be8a9de936c5478be640e26b0bbb97f13');
+
+\ir migrations/0013_webhooks.sql
+insert into treadle.migrations (version, name, checksum)
+values (13, 'webhooks', '0c4316247a3c455fbabbcf9afb5e43c1b658e16e702c9b56d1d86558089d2784');
+
+\ir migrations/0014_artifacts.sql
+insert into treadle.migrations (version, name, checksum)
+values (14, 'artifacts', '5efa742c0d60c9d529ceb619a61885bbbff0050c80e48a1b0cc3bee40382144d');
+
+\ir migrations/0015_retention.sql
+insert into treadle.migrations (version, name, checksum)
+values (15, 'retention', '8f89f696e7870ef78018ac9ee1b8f4ee410316131e9f0be839694644d5b46555');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
 \ir functions/agents/register_agent.sql
 \ir functions/agents/set_agent_status.sql
+\ir functions/artifacts/artifact_folder.sql
+\ir functions/artifacts/artifact_value.sql
+\ir functions/artifacts/check_artifact.sql
+\ir functions/artifacts/doomed_artifacts.sql
+\ir functions/artifacts/drop_artifact.sql
+\ir functions/artifacts/find_artifact.sql
+\ir functions/artifacts/forget_artifacts.sql
+\ir functions/artifacts/list_artifacts.sql
+\ir functions/artifacts/no_artifact.sql
+\ir functions/artifacts/read_artifact.sql
+\ir functions/artifacts/reserve_artifact.sql
+\ir functions/artifacts/store_artifact.sql
+\ir functions/artifacts/tg_tasks__doom.sql
+\ir functions/artifacts/unknown_artifacts.sql
 \ir functions/breakers/breaker_settings.sql
 \ir functions/breakers/check_breaker.sql
 \ir functions/breakers/close_breaker.sql
@@ -117,6 +159,7 @@ set local check_function_bodies = off;
 \ir functions/bulk/revivable_of.sql
 \ir functions/claims/agent_of.sql
 \ir functions/claims/attempt_cost.sql
+\ir functions/claims/check_failures.sql
 \ir functions/claims/check_outputs.sql
 \ir functions/claims/claim_rows.sql
 \ir functions/claims/claim_tasks.sql
@@ -218,7 +261,16 @@ set local check_function_bodies = off;
 \ir functions/dags/tally_dags.sql
 \ir functions/dags/task_named.sql
 \ir functions/events/audit_tasks.sql
+\ir functions/events/event_facts.sql
+\ir functions/events/event_numbered.sql
+\ir functions/events/listen_events.sql
 \ir functions/events/next_events.sql
+\ir functions/events/read_events.sql
+\ir functions/events/rebase_events.sql
+\ir functions/events/receive_webhook.sql
+\ir functions/events/tell_completed.sql
+\ir functions/events/tg_events__tell.sql
+\ir functions/events/wants_event.sql
 \ir functions/gates/book_uses.sql
 \ir functions/gates/charge_gates.sql
 \ir functions/gates/charge_spend.sql
@@ -276,6 +328,67 @@ set local check_function_bodies = off;
 \ir functions/queues/mark_idle.sql
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/resume_queue.sql
+\ir functions/retention/archive_tasks.sql
+\ir functions/retention/find_prunable.sql
+\ir functions/retention/hold_prunable.sql
+\ir functions/retention/kin_of.sql
+\ir functions/retention/old_before.sql
+\ir functions/retention/oldest_open_at.sql
+\ir functions/retention/pinned_tasks.sql
+\ir functions/retention/prune_agents.sql
+\ir functions/retention/prune_dags.sql
+\ir functions/retention/prune_events.sql
+\ir functions/retention/prune_keys.sql
+\ir functions/retention/prune_rest.sql
+\ir functions/retention/prune_rows.sql
+\ir functions/retention/prune_runs.sql
+\ir functions/retention/prune_tasks.sql
+\ir functions/retention/prune_uses.sql
+\ir functions/retention/read_by_all.sql
+\ir functions/retention/set_retention.sql
+\ir functions/retention/sum_spend.sql
+\ir functions/retention/unit_of.sql
+\ir functions/retention/unpinned.sql
+\ir functions/retention/wanted_inputs.sql
+\ir functions/reviews/cancel_letters.sql
+\ir functions/reviews/check_decision.sql
+\ir functions/reviews/check_letter_filter.sql
+\ir functions/reviews/decided_words.sql
+\ir functions/reviews/edit_spec.sql
+\ir functions/reviews/edited_arguments.sql
+\ir functions/reviews/error_about.sql
+\ir functions/reviews/error_fingerprint.sql
+\ir functions/reviews/error_line.sql
+\ir functions/reviews/escalate_letters.sql
+\ir functions/reviews/letter_facts.sql
+\ir functions/reviews/letters_of.sql
+\ir functions/reviews/matching_letters.sql
+\ir functions/reviews/resolve_dead_letters.sql
+\ir functions/reviews/resolve_dead_where.sql
+\ir functions/reviews/tg_dead_letter_decisions__keep.sql
+\ir functions/schedules/cancel_runs.sql
+\ir functions/schedules/change_schedule.sql
+\ir functions/schedules/check_timezone.sql
+\ir functions/schedules/declare_schedules.sql
+\ir functions/schedules/define_schedule.sql
+\ir functions/schedules/due_schedules.sql
+\ir functions/schedules/enqueue_template.sql
+\ir functions/schedules/filled_template.sql
+\ir functions/schedules/find_schedule.sql
+\ir functions/schedules/fire_schedule.sql
+\ir functions/schedules/live_runs.sql
+\ir functions/schedules/make_run.sql
+\ir functions/schedules/next_schedule_at.sql
+\ir functions/schedules/pause_schedule.sql
+\ir functions/schedules/record_run.sql
+\ir functions/schedules/reject_schedule.sql
+\ir functions/schedules/remove_schedule.sql
+\ir functions/schedules/resume_schedule.sql
+\ir functions/schedules/run_moment.sql
+\ir functions/schedules/run_plan.sql
+\ir functions/schedules/run_schedule.sql
+\ir functions/schedules/try_schedule.sql
+\ir functions/schedules/was_run.sql
 \ir functions/slots/admit_slots.sql
 \ir functions/slots/admit_tasks.sql
 \ir functions/slots/asked_keys.sql
@@ -344,10 +457,51 @@ set local check_function_bodies = off;
 \ir functions/tasks/urgency_of_priority.sql
 \ir functions/tasks/wake_promoter.sql
 \ir functions/tasks/wake_queues.sql
+\ir functions/triggers/begin_reading.sql
+\ir functions/triggers/check_failure_rates.sql
+\ir functions/triggers/check_template.sql
+\ir functions/triggers/check_trigger.sql
+\ir functions/triggers/common_errors.sql
+\ir functions/triggers/define_trigger.sql
+\ir functions/triggers/event_depth.sql
+\ir functions/triggers/failure_figures.sql
+\ir functions/triggers/fill_template.sql
+\ir functions/triggers/fire_bound.sql
+\ir functions/triggers/fire_events.sql
+\ir functions/triggers/fire_one.sql
+\ir functions/triggers/fire_trigger.sql
+\ir functions/triggers/fire_triggers.sql
+\ir functions/triggers/keep_fire.sql
+\ir functions/triggers/make_from.sql
+\ir functions/triggers/note_fires.sql
+\ir functions/triggers/pause_trigger.sql
+\ir functions/triggers/placeholder_problem.sql
+\ir functions/triggers/rate_problem.sql
+\ir functions/triggers/remove_trigger.sql
+\ir functions/triggers/resume_trigger.sql
+\ir functions/triggers/tend_triggers.sql
+\ir functions/triggers/test_trigger.sql
+\ir functions/triggers/trigger_from.sql
+\ir functions/triggers/trigger_named.sql
+\ir functions/triggers/try_fire.sql
+\ir functions/triggers/without_nulls.sql
+\ir functions/types/check_models.sql
 \ir functions/types/declare_types.sql
 \ir functions/types/define_type.sql
 \ir functions/types/pause_type.sql
 \ir functions/types/resume_type.sql
+\ir functions/validation/add_note.sql
+\ir functions/validation/attempt_model.sql
+\ir functions/validation/check_reports.sql
+\ir functions/validation/check_validation.sql
+\ir functions/validation/demanding_types.sql
+\ir functions/validation/has_terms.sql
+\ir functions/validation/keep_feedback.sql
+\ir functions/validation/lacks_report.sql
+\ir functions/validation/report_problem.sql
+\ir functions/validation/terms_of.sql
+\ir functions/validation/validate_tasks.sql
+\ir functions/validation/validator_problem.sql
 \ir functions/waits/answer_problem.sql
 \ir functions/waits/answer_wait.sql
 \ir functions/waits/await_waits.sql
@@ -386,6 +540,32 @@ set local check_function_bodies = off;
 \ir functions/waits/value_problem.sql
 \ir functions/waits/wait_answer.sql
 \ir functions/waits/waiting_for.sql
+\ir functions/webhooks/ack_webhook.sql
+\ir functions/webhooks/check_webhook.sql
+\ir functions/webhooks/define_webhook.sql
+\ir functions/webhooks/event_document.sql
+\ir functions/webhooks/fail_webhook.sql
+\ir functions/webhooks/has_news.sql
+\ir functions/webhooks/hold_webhook.sql
+\ir functions/webhooks/is_wanted.sql
+\ir functions/webhooks/listen_webhooks.sql
+\ir functions/webhooks/new_secret.sql
+\ir functions/webhooks/next_webhook_at.sql
+\ir functions/webhooks/note_delivery.sql
+\ir functions/webhooks/pause_webhook.sql
+\ir functions/webhooks/place_webhook.sql
+\ir functions/webhooks/read_webhook.sql
+\ir functions/webhooks/release_webhook.sql
+\ir functions/webhooks/remove_webhook.sql
+\ir functions/webhooks/resume_webhook.sql
+\ir functions/webhooks/rotate_webhook.sql
+\ir functions/webhooks/store_webhook.sql
+\ir functions/webhooks/take_webhooks.sql
+\ir functions/webhooks/target_of.sql
+\ir functions/webhooks/tell_webhook.sql
+\ir functions/webhooks/test_webhook.sql
+\ir functions/webhooks/webhook_delay.sql
+\ir functions/webhooks/webhook_named.sql
 \ir functions/why/are_turns.sql
 \ir functions/why/claim_order.sql
 \ir functions/why/count_ready.sql
@@ -428,27 +608,46 @@ set local check_function_bodies = off;
 \ir functions/why/why_turn.sql
 \ir functions/why/why_waiting.sql
 \ir views/agent_load.sql
+\ir views/archived_dags.sql
+\ir views/archived_tasks.sql
+\ir views/artifact_details.sql
 \ir views/breaker_status.sql
 \ir views/budget_status.sql
 \ir views/concurrency_status.sql
 \ir views/dag_overview.sql
 \ir views/dag_tasks.sql
 \ir views/daily_spend.sql
-\ir views/dead_letter_review.sql
+\ir views/dead_letter_groups.sql
+\ir views/dead_letter_history.sql
+\ir views/dead_letter_log.sql
+\ir views/delivery_log.sql
 \ir views/dispatch_log.sql
+\ir views/event_log.sql
 \ir views/gate_status.sql
 \ir views/project_load.sql
+\ir views/prunable_tasks.sql
 \ir views/queue_health.sql
+\ir views/retention_ages.sql
+\ir views/schedule_history.sql
+\ir views/schedule_status.sql
 \ir views/task_details.sql
+\ir views/task_parts.sql
 \ir views/task_steps.sql
 \ir views/transitions.sql
+\ir views/trigger_log.sql
+\ir views/trigger_status.sql
 \ir views/type_status.sql
 \ir views/wait_details.sql
+\ir views/webhook_status.sql
+\ir views/dead_letter_review.sql
 \ir views/stuck.sql
+\ir triggers/dead_letter_decisions_100_keep.sql
+\ir triggers/events_900_tell.sql
 \ir triggers/tasks_100_place.sql
 \ir triggers/tasks_900_wake.sql
+\ir triggers/tasks_910_doom.sql
 
 insert into treadle.code (checksum)
-values ('dc18eced2b9639d7c60b3b88aed24dd903ff0cc819e159ebb551bcf49f80d8f6');
+values ('ee11b4f48d18af8a20a14dcf3a995abfe700973896a4cf0ef5b1f17afbcebb09');
 
 commit;

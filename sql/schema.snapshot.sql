@@ -40,8 +40,40 @@ create type treadle.ended_attempt (
   delay_s double precision,
   poison_pill boolean,
   refunded boolean,
+  model text,
 );
 alter type treadle.ended_attempt owner to treadle_owner;
+
+-- type treadle.found_tasks
+create type treadle.found_tasks (
+  place tid,
+  ids uuid[],
+);
+alter type treadle.found_tasks owner to treadle_owner;
+
+-- type treadle.letter
+create type treadle.letter (
+  id uuid,
+  letter_id uuid,
+  task_id uuid,
+  queue text,
+  type text,
+  is_open boolean,
+);
+alter type treadle.letter owner to treadle_owner;
+
+-- type treadle.webhook_target
+create type treadle.webhook_target (
+  name text,
+  id uuid,
+  url text,
+  format text,
+  stream text,
+  max_length integer,
+  secrets text[],
+  allow_private boolean,
+);
+alter type treadle.webhook_target owner to treadle_owner;
 
 -- sequence treadle.admissions_id_seq
 create sequence treadle.admissions_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
@@ -51,6 +83,10 @@ alter sequence treadle.admissions_id_seq owner to treadle_owner;
 create sequence treadle.budgets_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 alter sequence treadle.budgets_id_seq owner to treadle_owner;
 
+-- sequence treadle.dead_letter_decisions_id_seq
+create sequence treadle.dead_letter_decisions_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.dead_letter_decisions_id_seq owner to treadle_owner;
+
 -- sequence treadle.events_id_seq
 create sequence treadle.events_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 alter sequence treadle.events_id_seq owner to treadle_owner;
@@ -58,6 +94,14 @@ alter sequence treadle.events_id_seq owner to treadle_owner;
 -- sequence treadle.lanes_id_seq
 create sequence treadle.lanes_id_seq as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 alter sequence treadle.lanes_id_seq owner to treadle_owner;
+
+-- sequence treadle.schedule_runs_id_seq
+create sequence treadle.schedule_runs_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.schedule_runs_id_seq owner to treadle_owner;
+
+-- sequence treadle.webhook_deliveries_id_seq
+create sequence treadle.webhook_deliveries_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.webhook_deliveries_id_seq owner to treadle_owner;
 
 -- table treadle.admissions
 create table treadle.admissions (
@@ -116,6 +160,16 @@ create table treadle.answers (
 alter table treadle.answers owner to treadle_owner;
 comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
 
+-- table treadle.artifact_store
+create table treadle.artifact_store (
+  only_one boolean not null default true,
+  id uuid not null default treadle.uuidv7(),
+  constraint artifact_store_only_one_check CHECK (only_one),
+  constraint artifact_store_pkey PRIMARY KEY (only_one),
+);
+alter table treadle.artifact_store owner to treadle_owner;
+comment on table treadle.artifact_store is 'The folder of this database in a store: others may keep their files beside it.';
+
 -- table treadle.artifacts
 create table treadle.artifacts (
   id uuid not null default treadle.uuidv7(),
@@ -127,14 +181,25 @@ create table treadle.artifacts (
   bytes bigint,
   sha256 text,
   created_at timestamp with time zone not null default clock_timestamp(),
+  status text not null default 'linked'::text,
+  key text,
+  attempt smallint,
+  agent_id text,
+  stored_at timestamp with time zone,
   constraint artifacts_bytes_check CHECK ((bytes >= 0)),
+  constraint artifacts_key_check CHECK (((status = 'linked'::text) = (key IS NULL))),
   constraint artifacts_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 1000))),
   constraint artifacts_pkey PRIMARY KEY (id),
+  constraint artifacts_status_check CHECK ((status = ANY (ARRAY['linked'::text, 'storing'::text, 'stored'::text, 'doomed'::text]))),
+  constraint artifacts_stored_check CHECK (((status <> 'stored'::text) OR (num_nonnulls(bytes, sha256, stored_at) = 3))),
   constraint artifacts_uri_check CHECK (((octet_length(uri) >= 1) AND (octet_length(uri) <= 4000))),
 );
 alter table treadle.artifacts owner to treadle_owner;
 comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
+comment on column treadle.artifacts.status is 'linked: the file lies elsewhere. storing: it is on its way. stored: it is there. doomed: it goes.';
+comment on column treadle.artifacts.key is 'Where the file is in the store; null when it lies elsewhere.';
 CREATE INDEX artifacts_task_idx ON treadle.artifacts USING btree (task_id);
+CREATE INDEX artifacts_unfinished_idx ON treadle.artifacts USING btree (id) WHERE (status = ANY (ARRAY['storing'::text, 'doomed'::text]));
 
 -- table treadle.attempts
 create table treadle.attempts (
@@ -151,6 +216,7 @@ create table treadle.attempts (
   error text,
   model text,
   cost_usd numeric(14,6) not null default 0,
+  feedback jsonb,
   constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text, 'unavailable'::text]))),
   constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text, 'suspended'::text]))),
   constraint attempts_pkey PRIMARY KEY (task_id, claim_token),
@@ -158,6 +224,7 @@ create table treadle.attempts (
 alter table treadle.attempts owner to treadle_owner;
 comment on table treadle.attempts is 'Append-only: one row per attempt that ended without completing its task.';
 comment on column treadle.attempts.reason is 'What ended it: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
+comment on column treadle.attempts.feedback is 'What validators had against its output, as a list of texts.';
 CREATE INDEX attempts_ended_idx ON treadle.attempts USING btree (ended_at);
 
 -- table treadle.breakers
@@ -233,6 +300,22 @@ alter table treadle.concurrency_keys owner to treadle_owner;
 comment on table treadle.concurrency_keys is 'How many tasks of a key may be under way at once; a key that is not here has one slot.';
 comment on column treadle.concurrency_keys.touched is 'Written by who gives slots away.';
 
+-- table treadle.dag_history
+create table treadle.dag_history (
+  id uuid not null,
+  name text not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  archived_at timestamp with time zone not null default clock_timestamp(),
+  dag jsonb not null,
+  budgets jsonb,
+  events jsonb,
+);
+alter table treadle.dag_history owner to treadle_owner;
+comment on table treadle.dag_history is 'Ended DAGs that were pruned; their tasks are in task_history.';
+CREATE INDEX dag_history_id_idx ON treadle.dag_history USING btree (id);
+
 -- table treadle.dags
 create table treadle.dags (
   id uuid not null default treadle.uuidv7(),
@@ -264,6 +347,32 @@ comment on column treadle.dags.status is 'open: being built; failed: a task gave
 comment on column treadle.dags.on_dead_letter is 'What becomes of the dependents of a task that gave up, unless the edge says otherwise.';
 CREATE UNIQUE INDEX dags_key_idx ON treadle.dags USING btree (idempotency_key) WHERE (idempotency_key IS NOT NULL);
 
+-- table treadle.dead_letter_decisions
+create table treadle.dead_letter_decisions (
+  id bigint not null generated always as identity,
+  at timestamp with time zone not null default clock_timestamp(),
+  letter_id uuid not null,
+  task_id uuid not null,
+  decision text not null,
+  actor text not null,
+  note text,
+  changes jsonb,
+  delay_s double precision,
+  escalated_to text,
+  queue text not null,
+  type text not null,
+  class text not null,
+  fingerprint text not null,
+  about text not null,
+  constraint dead_letter_decisions_decision_check CHECK ((decision = ANY (ARRAY['retry'::text, 'cancel'::text, 'modify_and_retry'::text, 'escalate'::text]))),
+  constraint dead_letter_decisions_pkey PRIMARY KEY (id),
+  constraint dead_letter_decisions_to_check CHECK (((escalated_to IS NOT NULL) = (decision = 'escalate'::text))),
+);
+alter table treadle.dead_letter_decisions owner to treadle_owner;
+comment on table treadle.dead_letter_decisions is 'Append-only: what people decided about dead letters, when and why; it outlives the tasks.';
+CREATE INDEX dead_letter_decisions_task_idx ON treadle.dead_letter_decisions USING btree (task_id);
+CREATE TRIGGER dead_letter_decisions_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.dead_letter_decisions FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_dead_letter_decisions__keep();
+
 -- table treadle.dead_letters
 create table treadle.dead_letters (
   id uuid not null default treadle.uuidv7(),
@@ -279,12 +388,20 @@ create table treadle.dead_letters (
   reviewer text,
   note text,
   changes jsonb,
+  about text not null,
+  fingerprint text not null,
+  escalated_at timestamp with time zone,
+  escalated_to text,
+  constraint dead_letters_escalation_check CHECK ((num_nonnulls(escalated_at, escalated_to) = ANY (ARRAY[0, 2]))),
   constraint dead_letters_pkey PRIMARY KEY (id),
   constraint dead_letters_resolution_check CHECK ((resolution = ANY (ARRAY['retry'::text, 'cancel'::text, 'modify_and_retry'::text]))),
   constraint dead_letters_review_check CHECK ((num_nonnulls(resolved_at, resolution, reviewer) = ANY (ARRAY[0, 3]))),
 );
 alter table treadle.dead_letters owner to treadle_owner;
 comment on table treadle.dead_letters is 'Tasks that gave up, and what a person decided; a task can come here more than once.';
+comment on column treadle.dead_letters.about is 'The error without what differs from case to case; see error_about.';
+comment on column treadle.dead_letters.fingerprint is 'The group: letters of one class with the same error.';
+CREATE INDEX dead_letters_group_idx ON treadle.dead_letters USING btree (fingerprint, dead_lettered_at) WHERE (resolution IS NULL);
 CREATE UNIQUE INDEX dead_letters_open_idx ON treadle.dead_letters USING btree (task_id) WHERE (resolution IS NULL);
 CREATE INDEX dead_letters_task_idx ON treadle.dead_letters USING btree (task_id);
 
@@ -305,6 +422,18 @@ comment on table treadle.dependencies is 'task_id waits for depends_on.';
 comment on column treadle.dependencies.optional is 'The dependent goes on without it when it is cancelled.';
 comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
+
+-- table treadle.event_listeners
+create table treadle.event_listeners (
+  name text not null,
+  listening_until timestamp with time zone not null,
+  kinds text[],
+  constraint event_listeners_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  constraint event_listeners_pkey PRIMARY KEY (name),
+) with (fillfactor=50);
+alter table treadle.event_listeners owner to treadle_owner;
+comment on table treadle.event_listeners is 'Who is told of new events, and until when.';
+comment on column treadle.event_listeners.kinds is 'Only of these; empty means of all.';
 
 -- table treadle.event_readers
 create table treadle.event_readers (
@@ -342,6 +471,7 @@ CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
 CREATE INDEX events_order_idx ON treadle.events USING btree (xid, id);
 CREATE INDEX events_task_idx ON treadle.events USING btree (task_id) WHERE (task_id IS NOT NULL);
+CREATE TRIGGER events_900_tell AFTER INSERT ON treadle.events REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_events__tell();
 
 -- table treadle.gate_uses
 create table treadle.gate_uses (
@@ -469,13 +599,19 @@ create table treadle.queues (
   created_at timestamp with time zone not null default clock_timestamp(),
   max_depth integer,
   fair boolean not null default false,
+  keep_completed_s double precision,
+  keep_cancelled_s double precision,
+  keep_dead_s double precision,
+  prune_mode text not null default 'archive'::text,
   constraint queues_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint queues_audit_check CHECK ((audit = ANY (ARRAY['compact'::text, 'full'::text]))),
   constraint queues_depth_check CHECK ((max_depth >= 1)),
+  constraint queues_keep_check CHECK (((LEAST(keep_completed_s, keep_cancelled_s, keep_dead_s) >= (0)::double precision) AND (GREATEST(keep_completed_s, keep_cancelled_s, keep_dead_s) <= ('3153600000'::bigint)::double precision))),
   constraint queues_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
   constraint queues_name_check CHECK ((name ~ '^[a-z0-9_.-]{1,48}$'::text)),
   constraint queues_pkey PRIMARY KEY (name),
   constraint queues_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
+  constraint queues_prune_check CHECK ((prune_mode = ANY (ARRAY['archive'::text, 'drop'::text]))),
   constraint queues_spec_bytes_check CHECK (((max_spec_bytes >= 1) AND (max_spec_bytes <= 268435456))),
   constraint queues_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
 );
@@ -486,6 +622,10 @@ comment on column treadle.queues.retry is 'Retry policy below the type''s and th
 comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
 comment on column treadle.queues.max_depth is 'So many tasks may wait here; one more is refused. Empty: any number.';
 comment on column treadle.queues.fair is 'Projects take turns, by their shares.';
+comment on column treadle.queues.keep_completed_s is 'Completed tasks go so many seconds after their end; empty: never.';
+comment on column treadle.queues.keep_cancelled_s is 'Cancelled tasks go so many seconds after their end; empty: never.';
+comment on column treadle.queues.keep_dead_s is 'Dead letters that nobody decided about go after so many seconds; empty: never.';
+comment on column treadle.queues.prune_mode is 'archive: what goes is kept in task_history; drop: it is not.';
 
 -- table treadle.reservations
 create table treadle.reservations (
@@ -497,6 +637,88 @@ create table treadle.reservations (
 ) with (fillfactor=50);
 alter table treadle.reservations owner to treadle_owner;
 comment on table treadle.reservations is 'What a claimed task may still spend of a budget.';
+
+-- table treadle.retention
+create table treadle.retention (
+  kind text not null,
+  keep_s double precision not null,
+  constraint retention_keep_check CHECK (((keep_s >= (0)::double precision) AND (keep_s <= ('3153600000'::bigint)::double precision))),
+  constraint retention_kind_check CHECK ((kind = ANY (ARRAY['events'::text, 'agents'::text, 'runs'::text]))),
+  constraint retention_pkey PRIMARY KEY (kind),
+);
+alter table treadle.retention owner to treadle_owner;
+comment on table treadle.retention is 'How long other things than tasks are kept; what is not here is kept for ever.';
+
+-- table treadle.schedule_runs
+create table treadle.schedule_runs (
+  id bigint not null generated always as identity,
+  schedule_id uuid not null,
+  schedule text not null,
+  nominal_at timestamp with time zone,
+  missed_until timestamp with time zone,
+  fired_at timestamp with time zone not null,
+  status text not null,
+  task_id uuid,
+  dag_id uuid,
+  error text,
+  actor text,
+  constraint schedule_runs_made_check CHECK (((status = 'queued'::text) = (num_nonnulls(task_id, dag_id) = 1))),
+  constraint schedule_runs_nominal_key UNIQUE (schedule_id, nominal_at),
+  constraint schedule_runs_pkey PRIMARY KEY (id),
+  constraint schedule_runs_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'skipped_queue_full'::text, 'skipped_overlap'::text, 'skipped_missed'::text, 'skipped_duplicate'::text, 'failed'::text]))),
+);
+alter table treadle.schedule_runs owner to treadle_owner;
+comment on table treadle.schedule_runs is 'What became of each nominal time of a schedule, and of runs that a person asked for.';
+comment on column treadle.schedule_runs.missed_until is 'Nominal times from nominal_at to this one went by and are not made up for one by one.';
+CREATE INDEX schedule_runs_made_idx ON treadle.schedule_runs USING btree (schedule_id, id) WHERE (status = 'queued'::text);
+
+-- table treadle.schedules
+create table treadle.schedules (
+  id uuid not null default treadle.uuidv7(),
+  name text collate "C" not null,
+  cron text not null,
+  timezone text not null default 'UTC'::text,
+  template jsonb not null,
+  jitter_s integer not null default 0,
+  catch_up text not null default 'one'::text,
+  overlap text not null default 'allow'::text,
+  grace_s integer not null default 60,
+  revision bigint not null default 1,
+  from_at timestamp with time zone not null default clock_timestamp(),
+  next_at timestamp with time zone,
+  last_at timestamp with time zone,
+  last_status text,
+  last_error text,
+  last_task uuid,
+  last_dag uuid,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  declared jsonb,
+  created_by text not null default SESSION_USER,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint schedules_catch_up_check CHECK ((catch_up = ANY (ARRAY['skip'::text, 'one'::text, 'all'::text]))),
+  constraint schedules_cron_check CHECK (((octet_length(cron) <= 200) AND (cron ~ '^(@[a-z]+|[0-9A-Za-z*/,#-]+( [0-9A-Za-z*/,#-]+){4})$'::text))),
+  constraint schedules_grace_check CHECK (((grace_s >= 1) AND (grace_s <= 86400))),
+  constraint schedules_jitter_check CHECK (((jitter_s >= 0) AND (jitter_s <= 86400))),
+  constraint schedules_name_check CHECK ((name ~ '^[A-Za-z0-9_.:/-]{1,150}$'::text)),
+  constraint schedules_name_key UNIQUE (name),
+  constraint schedules_overlap_check CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text, 'cancel_previous'::text]))),
+  constraint schedules_pkey PRIMARY KEY (id),
+  constraint schedules_template_check CHECK (((jsonb_typeof(template) = 'object'::text) AND ((template ? 'task'::text) <> (template ? 'dag'::text)))),
+  constraint schedules_timezone_check CHECK ((timezone ~ '^[A-Za-z0-9_+/-]{1,64}$'::text)),
+) with (fillfactor=50);
+alter table treadle.schedules owner to treadle_owner;
+comment on table treadle.schedules is 'Work that starts by the calendar: a cron line in a time zone, and the task or DAG it makes.';
+comment on column treadle.schedules.template is '{"task": …} as a task of a DAG, or {"dag": …} as create_dag takes it.';
+comment on column treadle.schedules.catch_up is 'What becomes of times that no scheduler came to within grace_s: none, one for all, each.';
+comment on column treadle.schedules.overlap is 'What happens at a time when the work of an earlier one has not ended.';
+comment on column treadle.schedules.revision is 'Another after each change: what a scheduler worked out before it counts for nothing.';
+comment on column treadle.schedules.next_at is 'The next nominal time; empty: the first after from_at, a scheduler works it out; infinity: there is none, last_error says why.';
+comment on column treadle.schedules.last_at is 'The last nominal time that was dealt with.';
+comment on column treadle.schedules.declared is 'What code said of it last; the same again changes nothing that an operator has set since.';
+CREATE INDEX schedules_next_idx ON treadle.schedules USING btree (next_at) WHERE (paused_at IS NULL);
 
 -- table treadle.spend
 create table treadle.spend (
@@ -521,6 +743,22 @@ create table treadle.spend (
 alter table treadle.spend owner to treadle_owner;
 comment on table treadle.spend is 'Ledger: one row per paid call, counted once by its id.';
 CREATE INDEX spend_at_idx ON treadle.spend USING brin (at) WITH (autosummarize='on');
+
+-- table treadle.spend_hours
+create table treadle.spend_hours (
+  hour timestamp with time zone not null,
+  agent_id text,
+  model text,
+  type text not null,
+  project_id uuid,
+  calls bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  usd numeric(20,6) not null,
+  constraint spend_hours_key UNIQUE NULLS NOT DISTINCT (hour, agent_id, model, type, project_id),
+) with (fillfactor=90);
+alter table treadle.spend_hours owner to treadle_owner;
+comment on table treadle.spend_hours is 'What pruned tasks have cost, summed up by hour: the ledger without its single calls.';
 
 -- table treadle.steps
 create table treadle.steps (
@@ -549,6 +787,38 @@ comment on column treadle.steps.input_hash is 'Of what it was called with; anoth
 comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
 CREATE UNIQUE INDEX steps_seq_idx ON treadle.steps USING btree (task_id, seq);
 
+-- table treadle.task_history
+create table treadle.task_history (
+  id uuid not null,
+  queue text not null,
+  type text not null,
+  status text not null,
+  dag_id uuid,
+  parent_id uuid,
+  created_at timestamp with time zone not null,
+  completed_at timestamp with time zone not null,
+  archived_at timestamp with time zone not null default clock_timestamp(),
+  cost_usd numeric(14,6) not null default 0,
+  depends_on uuid[],
+  task json not null,
+  spec jsonb not null,
+  output jsonb,
+  documents jsonb,
+  attempts jsonb,
+  steps jsonb,
+  waits jsonb,
+  dead_letters jsonb,
+  spend jsonb,
+  artifacts jsonb,
+  events jsonb,
+) with (autovacuum_vacuum_insert_scale_factor=0.1);
+alter table treadle.task_history owner to treadle_owner;
+comment on table treadle.task_history is 'Finished tasks that were pruned, with all that belonged to them.';
+comment on column treadle.task_history.task is 'The row of the task without its documents; the view archived_tasks has all of it.';
+comment on column treadle.task_history.documents is 'What else in the row is json, by column.';
+CREATE INDEX task_history_completed_idx ON treadle.task_history USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
+CREATE INDEX task_history_id_idx ON treadle.task_history USING btree (id);
+
 -- table treadle.task_types
 create table treadle.task_types (
   name text not null,
@@ -567,6 +837,10 @@ create table treadle.task_types (
   paused_at timestamp with time zone,
   paused_by text,
   paused_reason text,
+  validation jsonb,
+  report text,
+  models text[],
+  fallback_models text[],
   constraint task_types_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint task_types_budget_check CHECK ((on_budget = ANY (ARRAY['ask'::text, 'fail'::text]))),
   constraint task_types_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -574,12 +848,17 @@ create table treadle.task_types (
   constraint task_types_name_check CHECK ((name ~ '^[A-Za-z0-9_.:/-]{1,100}$'::text)),
   constraint task_types_pkey PRIMARY KEY (name),
   constraint task_types_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
+  constraint task_types_report_check CHECK ((report = ANY (ARRAY['required'::text, 'optional'::text]))),
   constraint task_types_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
 );
 alter table treadle.task_types owner to treadle_owner;
 comment on table treadle.task_types is 'What kinds of work exist; a task of another type is refused.';
 comment on column treadle.task_types.gates is 'Keys that must be open for its tasks to start.';
 comment on column treadle.task_types.breaker is 'Overrides of its breaker: threshold, first_probe_s, cooldown_s; threshold 0 is none.';
+comment on column treadle.task_types.validation is 'The validators that an output has to pass, in order; a task may name others.';
+comment on column treadle.task_types.report is 'required: a task is not completed without a decision report.';
+comment on column treadle.task_types.models is 'Models to use, the best first.';
+comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
 
 -- table treadle.tasks
 create table treadle.tasks (
@@ -654,6 +933,10 @@ create table treadle.tasks (
   slot text,
   concurrency_key text collate "C",
   gates text[],
+  report text,
+  models text[],
+  fallback_models text[],
+  attempt_notes jsonb,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
   constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
@@ -687,6 +970,8 @@ comment on column treadle.tasks.attempt is 'Claims so far that count; never goes
 comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
 comment on column treadle.tasks.outcome is 'How it ended, in a word.';
 comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
+comment on column treadle.tasks.validation is 'Validators of its own; empty: those of its type.';
+comment on column treadle.tasks.decision_report is 'What was decided and why, as the agent that completed it tells.';
 comment on column treadle.tasks.name is 'Its name in its DAG.';
 comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
 comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
@@ -698,6 +983,8 @@ comment on column treadle.tasks.budgeted is 'A budget counted its last claim.';
 comment on column treadle.tasks.capped is 'It counts in the depth of its queue while it waits.';
 comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held.';
 comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
+comment on column treadle.tasks.report is 'required or optional; empty: as its type says.';
+comment on column treadle.tasks.attempt_notes is 'What attempts have left for later ones: [{"token", "attempt", "at", "note"}].';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
@@ -706,6 +993,7 @@ CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key,
 CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX tasks_parked_idx ON treadle.tasks USING btree (budget_id, rank) WHERE (budget_id IS NOT NULL);
 CREATE INDEX tasks_ready_idx ON treadle.tasks USING btree (lane_id, rank, id) WHERE (status = 'ready'::text);
+CREATE INDEX tasks_references_idx ON treadle.tasks USING btree (id) WHERE ((inputs IS NOT NULL) AND (status <> ALL (ARRAY['completed'::text, 'cancelled'::text])) AND ((forked_from IS NOT NULL) OR ((inputs)::text ~~ '%artifact:%'::text)));
 CREATE INDEX tasks_rerank_idx ON treadle.tasks USING btree (rerank_at) WHERE ((rerank_at IS NOT NULL) AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
 CREATE INDEX tasks_results_idx ON treadle.tasks USING btree (consumer, consumed_token, completed_at) WHERE ((consumer IS NOT NULL) AND (status = 'completed'::text));
 CREATE INDEX tasks_retry_idx ON treadle.tasks USING btree (retry_at) WHERE (status = 'retrying'::text);
@@ -713,6 +1001,7 @@ CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((stat
 CREATE INDEX tasks_slot_idx ON treadle.tasks USING btree (concurrency_key, slot, lane_id, rank, id) WHERE (slot IS NOT NULL);
 CREATE TRIGGER tasks_100_place BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__place();
 CREATE TRIGGER tasks_900_wake AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__wake();
+CREATE TRIGGER tasks_910_doom AFTER DELETE ON treadle.tasks REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__doom();
 
 -- table treadle.topics
 create table treadle.topics (
@@ -723,6 +1012,75 @@ create table treadle.topics (
 );
 alter table treadle.topics owner to treadle_owner;
 comment on table treadle.topics is 'Events by name and key, and the latest of each.';
+
+-- table treadle.trigger_fires
+create table treadle.trigger_fires (
+  trigger_id uuid not null,
+  event_id bigint not null,
+  fired_at timestamp with time zone not null default clock_timestamp(),
+  verdict text not null,
+  task_id uuid,
+  dag_id uuid,
+  depth smallint not null,
+  problem text,
+  constraint trigger_fires_made_check CHECK (((num_nonnulls(task_id, dag_id, problem) = 1) AND ((verdict = 'fired'::text) = (problem IS NULL)))),
+  constraint trigger_fires_pkey PRIMARY KEY (trigger_id, event_id),
+  constraint trigger_fires_verdict_check CHECK ((verdict = ANY (ARRAY['fired'::text, 'refused'::text, 'failed'::text]))),
+);
+alter table treadle.trigger_fires owner to treadle_owner;
+comment on table treadle.trigger_fires is 'What each trigger made of an event, or why it could not: at most once for each event.';
+comment on column treadle.trigger_fires.depth is 'How many triggers led to it.';
+CREATE INDEX trigger_fires_made_idx ON treadle.trigger_fires USING btree (COALESCE(task_id, dag_id)) WHERE (verdict = 'fired'::text);
+CREATE INDEX trigger_fires_time_idx ON treadle.trigger_fires USING btree (trigger_id, fired_at);
+
+-- table treadle.triggers
+create table treadle.triggers (
+  id uuid not null default treadle.uuidv7(),
+  name text not null,
+  description text,
+  on_event text not null,
+  filter jsonb not null default '{}'::jsonb,
+  template jsonb not null,
+  failure_rate jsonb,
+  max_depth smallint not null default 5,
+  max_per_hour integer default 1000,
+  created_by text not null default SESSION_USER,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  active_at timestamp with time zone not null default clock_timestamp(),
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  fired bigint not null default 0,
+  refused bigint not null default 0,
+  failed bigint not null default 0,
+  fired_at timestamp with time zone,
+  refused_at timestamp with time zone,
+  last_task uuid,
+  last_dag uuid,
+  last_error text,
+  error_at timestamp with time zone,
+  checked_at timestamp with time zone,
+  passed_at timestamp with time zone,
+  constraint triggers_depth_check CHECK (((max_depth >= 1) AND (max_depth <= 100))),
+  constraint triggers_event_check CHECK (((octet_length(on_event) >= 1) AND (octet_length(on_event) <= 200))),
+  constraint triggers_filter_check CHECK ((jsonb_typeof(filter) = 'object'::text)),
+  constraint triggers_hourly_check CHECK (((max_per_hour >= 1) AND (max_per_hour <= 1000000))),
+  constraint triggers_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
+  constraint triggers_name_key UNIQUE (name),
+  constraint triggers_pkey PRIMARY KEY (id),
+  constraint triggers_template_check CHECK (((jsonb_typeof(template) = 'object'::text) AND ((template ? 'task'::text) <> (template ? 'dag'::text)))),
+);
+alter table treadle.triggers owner to treadle_owner;
+comment on table treadle.triggers is 'When an event, then a task or a DAG from a template.';
+comment on column treadle.triggers.filter is 'What the event must contain.';
+comment on column treadle.triggers.failure_rate is 'For type.failing: of which type, over what window, above what share of attempts.';
+comment on column treadle.triggers.max_depth is 'So many triggers may have led to one another, this one included: what bounds a loop.';
+comment on column treadle.triggers.active_at is 'What happened before does not count.';
+comment on column treadle.triggers.refused_at is 'When it was last told that it may not fire.';
+comment on column treadle.triggers.checked_at is 'When its failure rate was last looked at.';
+comment on column treadle.triggers.passed_at is 'When its failure rate last passed the limit.';
+CREATE INDEX triggers_event_idx ON treadle.triggers USING btree (on_event) WHERE (paused_at IS NULL);
 
 -- table treadle.waits
 create table treadle.waits (
@@ -771,6 +1129,63 @@ CREATE INDEX waits_event_idx ON treadle.waits USING btree (event, event_key) WHE
 CREATE INDEX waits_expiry_idx ON treadle.waits USING btree (expires_at) WHERE ((status = 'open'::text) AND (expires_at IS NOT NULL));
 CREATE INDEX waits_open_idx ON treadle.waits USING btree (opened_at) WHERE (status = 'open'::text);
 
+-- table treadle.webhook_deliveries
+create table treadle.webhook_deliveries (
+  id bigint not null generated always as identity,
+  webhook text not null,
+  event_id bigint not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  status integer,
+  error text,
+  ms integer not null default 0,
+  constraint webhook_deliveries_pkey PRIMARY KEY (id),
+);
+alter table treadle.webhook_deliveries owner to treadle_owner;
+comment on table treadle.webhook_deliveries is 'The last tries of each webhook; older ones go.';
+CREATE INDEX webhook_deliveries_idx ON treadle.webhook_deliveries USING btree (webhook, id);
+
+-- table treadle.webhooks
+create table treadle.webhooks (
+  name text not null,
+  id uuid not null default treadle.uuidv7(),
+  url text not null,
+  format text not null default 'standard'::text,
+  stream text,
+  max_length integer not null default 100000,
+  kinds text[] not null default '{*}'::text[],
+  filter jsonb not null default '{}'::jsonb,
+  secret text,
+  previous_secret text,
+  previous_until timestamp with time zone,
+  allow_private boolean not null default false,
+  status text not null default 'active'::text,
+  reason text,
+  failures integer not null default 0,
+  failed_since_at timestamp with time zone,
+  next_try_at timestamp with time zone not null default clock_timestamp(),
+  last_status integer,
+  last_error text,
+  last_try_at timestamp with time zone,
+  delivered bigint not null default 0,
+  delivered_at timestamp with time zone,
+  token uuid,
+  lease_until timestamp with time zone,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  created_by text not null default SESSION_USER,
+  constraint webhooks_format_check CHECK ((format = ANY (ARRAY['standard'::text, 'slack'::text, 'redis'::text]))),
+  constraint webhooks_lease_check CHECK (((token IS NULL) = (lease_until IS NULL))),
+  constraint webhooks_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
+  constraint webhooks_pkey PRIMARY KEY (name),
+  constraint webhooks_secret_check CHECK (((secret IS NOT NULL) = (format <> 'redis'::text))),
+  constraint webhooks_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'failing'::text]))),
+  constraint webhooks_stream_check CHECK (((stream IS NOT NULL) = (format = 'redis'::text))),
+);
+alter table treadle.webhooks owner to treadle_owner;
+comment on table treadle.webhooks is 'Endpoints that events are sent to, each in order; its place is in event_readers.';
+comment on column treadle.webhooks.secret is 'Signs the messages. No view shows it; functions of the operator give it to the notifier.';
+comment on column treadle.webhooks.previous_secret is 'Signs them too until previous_until, so that a receiver can change over.';
+comment on column treadle.webhooks.token is 'Who delivers now: fresh and random each time, void after lease_until.';
+
 -- view treadle.agent_load
 create view treadle.agent_load (
   agent_id text,
@@ -799,6 +1214,81 @@ alter view treadle.agent_load owner to treadle_owner;
 comment on view treadle.agent_load is 'One row per agent: status, sign of life, tasks in hand, failures of the last hour.';
 grant select on table treadle.agent_load to treadle_observer;
 grant select on table treadle.agent_load to treadle_operator;
+
+-- view treadle.archived_dags
+create view treadle.archived_dags (
+  id uuid,
+  name text,
+  status text,
+  created_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  archived_at timestamp with time zone,
+  dag jsonb,
+  budgets jsonb,
+  events jsonb,
+);
+alter view treadle.archived_dags owner to treadle_owner;
+comment on view treadle.archived_dags is 'Pruned DAGs: the whole row in dag.';
+grant select on table treadle.archived_dags to treadle_observer;
+grant select on table treadle.archived_dags to treadle_operator;
+
+-- view treadle.archived_tasks
+create view treadle.archived_tasks (
+  id uuid,
+  queue text,
+  type text,
+  title text,
+  status text,
+  dag_id uuid,
+  parent_id uuid,
+  created_at timestamp with time zone,
+  completed_at timestamp with time zone,
+  archived_at timestamp with time zone,
+  attempt smallint,
+  completed_by text,
+  failure_class text,
+  failure_reason text,
+  cost_usd numeric(14,6),
+  depends_on uuid[],
+  task jsonb,
+  attempts jsonb,
+  steps jsonb,
+  waits jsonb,
+  dead_letters jsonb,
+  spend jsonb,
+  artifacts jsonb,
+  events jsonb,
+);
+alter view treadle.archived_tasks owner to treadle_owner;
+comment on view treadle.archived_tasks is 'Pruned tasks: the whole row in task, and attempts, steps, waits and the rest as json.';
+comment on column treadle.archived_tasks.task is 'The row of the task: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
+grant select on table treadle.archived_tasks to treadle_observer;
+grant select on table treadle.archived_tasks to treadle_operator;
+
+-- view treadle.artifact_details
+create view treadle.artifact_details (
+  id uuid,
+  task_id uuid,
+  name text,
+  status text,
+  media_type text,
+  bytes bigint,
+  sha256 text,
+  uri text,
+  key text,
+  attempt smallint,
+  agent_id text,
+  queue text,
+  type text,
+  title text,
+  task_status text,
+  created_at timestamp with time zone,
+  stored_at timestamp with time zone,
+);
+alter view treadle.artifact_details owner to treadle_owner;
+comment on view treadle.artifact_details is 'One row per artifact of a task; only stored and linked ones can be used.';
+grant select on table treadle.artifact_details to treadle_observer;
+grant select on table treadle.artifact_details to treadle_operator;
 
 -- view treadle.breaker_status
 create view treadle.breaker_status (
@@ -942,6 +1432,74 @@ comment on view treadle.daily_spend is 'One row per day, agent, model, type and 
 grant select on table treadle.daily_spend to treadle_observer;
 grant select on table treadle.daily_spend to treadle_operator;
 
+-- view treadle.dead_letter_groups
+create view treadle.dead_letter_groups (
+  fingerprint text,
+  class text,
+  about text,
+  letters bigint,
+  poison_pills bigint,
+  escalated bigint,
+  queues text[],
+  types text[],
+  agents text[],
+  attempts bigint,
+  total_cost_usd numeric,
+  first_at timestamp with time zone,
+  last_at timestamp with time zone,
+  sample_task uuid,
+  sample_reason text,
+);
+alter view treadle.dead_letter_groups owner to treadle_owner;
+comment on view treadle.dead_letter_groups is 'One row per fingerprint of open dead letters: how many, whose, since when, at what cost.';
+grant select on table treadle.dead_letter_groups to treadle_observer;
+grant select on table treadle.dead_letter_groups to treadle_operator;
+
+-- view treadle.dead_letter_history
+create view treadle.dead_letter_history (
+  letter_id uuid,
+  task_id uuid,
+  attempt smallint,
+  agent_id text,
+  claimed_at timestamp with time zone,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  duration_s numeric,
+  cost_usd numeric(14,6),
+  model text,
+  outcome text,
+  class text,
+  reason text,
+  error text,
+);
+alter view treadle.dead_letter_history owner to treadle_owner;
+comment on view treadle.dead_letter_history is 'The attempts of a dead letter up to its end, those of earlier rounds included.';
+grant select on table treadle.dead_letter_history to treadle_observer;
+grant select on table treadle.dead_letter_history to treadle_operator;
+
+-- view treadle.dead_letter_log
+create view treadle.dead_letter_log (
+  id bigint,
+  at timestamp with time zone,
+  decision text,
+  actor text,
+  note text,
+  changes jsonb,
+  delay_s double precision,
+  escalated_to text,
+  letter_id uuid,
+  task_id uuid,
+  queue text,
+  type text,
+  class text,
+  fingerprint text,
+  about text,
+);
+alter view treadle.dead_letter_log owner to treadle_owner;
+comment on view treadle.dead_letter_log is 'Who decided what about which dead letter, when and why; nothing is ever removed.';
+grant select on table treadle.dead_letter_log to treadle_observer;
+grant select on table treadle.dead_letter_log to treadle_operator;
+
 -- view treadle.dead_letter_review
 create view treadle.dead_letter_review (
   id uuid,
@@ -963,11 +1521,31 @@ create view treadle.dead_letter_review (
   note text,
   spec jsonb,
   history jsonb,
+  fingerprint text,
+  about text,
+  escalated_at timestamp with time zone,
+  escalated_to text,
 );
 alter view treadle.dead_letter_review owner to treadle_owner;
 comment on view treadle.dead_letter_review is 'Dead letters with failure history, total cost and what was decided; open ones are not reviewed.';
 grant select on table treadle.dead_letter_review to treadle_observer;
 grant select on table treadle.dead_letter_review to treadle_operator;
+
+-- view treadle.delivery_log
+create view treadle.delivery_log (
+  webhook text,
+  id bigint,
+  at timestamp with time zone,
+  event_id bigint,
+  kind text,
+  status integer,
+  error text,
+  ms integer,
+);
+alter view treadle.delivery_log owner to treadle_owner;
+comment on view treadle.delivery_log is 'Tries to deliver events, the last hundred of each webhook; an error says what went wrong.';
+grant select on table treadle.delivery_log to treadle_observer;
+grant select on table treadle.delivery_log to treadle_operator;
 
 -- view treadle.dispatch_log
 create view treadle.dispatch_log (
@@ -982,11 +1560,30 @@ create view treadle.dispatch_log (
   reason text,
   error text,
   cost_usd numeric,
+  model text,
+  feedback jsonb,
 );
 alter view treadle.dispatch_log owner to treadle_owner;
 comment on view treadle.dispatch_log is 'One row per attempt, the live and the completing ones included; filter by task_id.';
 grant select on table treadle.dispatch_log to treadle_observer;
 grant select on table treadle.dispatch_log to treadle_operator;
+
+-- view treadle.event_log
+create view treadle.event_log (
+  id bigint,
+  at timestamp with time zone,
+  kind text,
+  task_id uuid,
+  dag_id uuid,
+  queue text,
+  actor text,
+  key text,
+  data jsonb,
+);
+alter view treadle.event_log owner to treadle_owner;
+comment on view treadle.event_log is 'What happened: kind, what it is about, who did it.';
+grant select on table treadle.event_log to treadle_observer;
+grant select on table treadle.event_log to treadle_operator;
 
 -- view treadle.gate_status
 create view treadle.gate_status (
@@ -1023,6 +1620,22 @@ comment on view treadle.project_load is 'Projects with their share and their loa
 grant select on table treadle.project_load to treadle_observer;
 grant select on table treadle.project_load to treadle_operator;
 
+-- view treadle.prunable_tasks
+create view treadle.prunable_tasks (
+  place tid,
+  id uuid,
+  queue text,
+  type text,
+  status text,
+  completed_at timestamp with time zone,
+  dag_id uuid,
+  parent_id uuid,
+);
+alter view treadle.prunable_tasks owner to treadle_owner;
+comment on view treadle.prunable_tasks is 'Finished tasks whose time is over: the pruner takes them unless something else needs them.';
+grant select on table treadle.prunable_tasks to treadle_observer;
+grant select on table treadle.prunable_tasks to treadle_operator;
+
 -- view treadle.queue_health
 create view treadle.queue_health (
   queue text,
@@ -1047,6 +1660,71 @@ alter view treadle.queue_health owner to treadle_owner;
 comment on view treadle.queue_health is 'One row per queue: depth by state, the oldest ready task, rates over the last five minutes.';
 grant select on table treadle.queue_health to treadle_observer;
 grant select on table treadle.queue_health to treadle_operator;
+
+-- view treadle.retention_ages
+create view treadle.retention_ages (
+  what text,
+  queue text,
+  keep_s double precision,
+  mode text,
+);
+alter view treadle.retention_ages owner to treadle_owner;
+comment on view treadle.retention_ages is 'How long finished tasks of each queue, events, agents and runs are kept; empty is for ever.';
+grant select on table treadle.retention_ages to treadle_observer;
+grant select on table treadle.retention_ages to treadle_operator;
+
+-- view treadle.schedule_history
+create view treadle.schedule_history (
+  schedule text,
+  nominal_at timestamp with time zone,
+  missed_until timestamp with time zone,
+  fired_at timestamp with time zone,
+  status text,
+  now text,
+  task_id uuid,
+  dag_id uuid,
+  actor text,
+  error text,
+  id bigint,
+);
+alter view treadle.schedule_history owner to treadle_owner;
+comment on view treadle.schedule_history is 'Runs of schedules: the nominal time, the status, the task or DAG and how it stands.';
+grant select on table treadle.schedule_history to treadle_observer;
+grant select on table treadle.schedule_history to treadle_operator;
+
+-- view treadle.schedule_status
+create view treadle.schedule_status (
+  name text collate "C",
+  state text,
+  cron text,
+  timezone text,
+  next_at timestamp with time zone,
+  last_at timestamp with time zone,
+  last_status text,
+  last_error text,
+  last_task uuid,
+  last_dag uuid,
+  makes text,
+  what text collate "C",
+  queue text,
+  jitter_s integer,
+  catch_up text,
+  overlap text,
+  grace_s integer,
+  template jsonb,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  in_code boolean,
+  created_by text,
+  created_at timestamp with time zone,
+  updated_at timestamp with time zone,
+  id uuid,
+);
+alter view treadle.schedule_status owner to treadle_owner;
+comment on view treadle.schedule_status is 'Schedules: active, paused or stopped, the next time, the last status, error, task and DAG.';
+grant select on table treadle.schedule_status to treadle_observer;
+grant select on table treadle.schedule_status to treadle_operator;
 
 -- view treadle.stuck
 create view treadle.stuck (
@@ -1082,10 +1760,15 @@ create view treadle.task_details (
   output_ref text,
   artifacts jsonb,
   validation jsonb,
+  report text,
   decision_report jsonb,
   outcome text,
   failure_class text,
   failure_reason text,
+  poison_pill boolean,
+  models text[],
+  fallback_models text[],
+  attempt_notes jsonb,
   attempt smallint,
   max_attempts smallint,
   rate_limits smallint,
@@ -1136,6 +1819,23 @@ comment on view treadle.task_details is 'One row per task with all its fields.';
 grant select on table treadle.task_details to treadle_observer;
 grant select on table treadle.task_details to treadle_operator;
 
+-- view treadle.task_parts
+create view treadle.task_parts (
+  id uuid,
+  depends_on uuid[],
+  attempts jsonb,
+  steps jsonb,
+  waits jsonb,
+  dead_letters jsonb,
+  spend jsonb,
+  artifacts jsonb,
+  events jsonb,
+);
+alter view treadle.task_parts owner to treadle_owner;
+comment on view treadle.task_parts is 'Attempts, steps, waits, dead letters, spend, artifacts and events of a task; filter by id.';
+grant select on table treadle.task_parts to treadle_observer;
+grant select on table treadle.task_parts to treadle_operator;
+
 -- view treadle.task_steps
 create view treadle.task_steps (
   task_id uuid,
@@ -1174,6 +1874,56 @@ grant select on table treadle.transitions to treadle_observer;
 grant select on table treadle.transitions to treadle_operator;
 grant select on table treadle.transitions to treadle_producer;
 grant select on table treadle.transitions to treadle_worker;
+
+-- view treadle.trigger_log
+create view treadle.trigger_log (
+  trigger text,
+  event_id bigint,
+  kind text,
+  fired_at timestamp with time zone,
+  verdict text,
+  task_id uuid,
+  dag_id uuid,
+  depth smallint,
+  problem text,
+);
+alter view treadle.trigger_log owner to treadle_owner;
+comment on view treadle.trigger_log is 'Each time a trigger fired, was kept from it, or failed: the event and what was made.';
+grant select on table treadle.trigger_log to treadle_observer;
+grant select on table treadle.trigger_log to treadle_operator;
+
+-- view treadle.trigger_status
+create view treadle.trigger_status (
+  name text,
+  state text,
+  on_event text,
+  filter jsonb,
+  template jsonb,
+  failure_rate jsonb,
+  description text,
+  max_depth smallint,
+  max_per_hour integer,
+  fired bigint,
+  refused bigint,
+  failed bigint,
+  fired_at timestamp with time zone,
+  last_task uuid,
+  last_dag uuid,
+  last_error text,
+  error_at timestamp with time zone,
+  passed_at timestamp with time zone,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  created_by text,
+  created_at timestamp with time zone,
+  updated_at timestamp with time zone,
+  id uuid,
+);
+alter view treadle.trigger_status owner to treadle_owner;
+comment on view treadle.trigger_status is 'Triggers: on which event they make what, how often they fired, and what went wrong.';
+grant select on table treadle.trigger_status to treadle_observer;
+grant select on table treadle.trigger_status to treadle_operator;
 
 -- view treadle.type_status
 create view treadle.type_status (
@@ -1239,6 +1989,46 @@ comment on view treadle.wait_details is 'Questions, approvals and events that ta
 grant select on table treadle.wait_details to treadle_observer;
 grant select on table treadle.wait_details to treadle_operator;
 
+-- view treadle.webhook_status
+create view treadle.webhook_status (
+  name text,
+  format text,
+  address text,
+  stream text,
+  kinds text[],
+  filter jsonb,
+  allow_private boolean,
+  status text,
+  reason text,
+  failures integer,
+  failed_since_at timestamp with time zone,
+  next_try_at timestamp with time zone,
+  last_status integer,
+  last_error text,
+  last_try_at timestamp with time zone,
+  delivered bigint,
+  delivered_at timestamp with time zone,
+  unread bigint,
+  delivering boolean,
+  rotated_until timestamp with time zone,
+  created_at timestamp with time zone,
+  created_by text,
+);
+alter view treadle.webhook_status owner to treadle_owner;
+comment on view treadle.webhook_status is 'Webhooks: failures, the next try, what was delivered, and up to 1000 events not looked at.';
+grant select on table treadle.webhook_status to treadle_observer;
+grant select on table treadle.webhook_status to treadle_operator;
+
+-- function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id bigint, p_status integer, p_ms integer)
+create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id bigint, p_status integer DEFAULT NULL::integer, p_ms integer DEFAULT NULL::integer)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 d9ea110e2a167262799ac94d3ca35168a633dd8dc50cafd35ab4093ef003011b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean)
 create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean DEFAULT false)
   returns boolean
@@ -1249,6 +2039,16 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.add_note(p_id uuid, p_token uuid, p_note text)
+create function treadle.add_note(p_id uuid, p_token uuid, p_note text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 ced1a2c08cc5cf517a0d94b58ba339700ef6e7946522cbb92455a021dc04e0fa
+  owner treadle_owner
+  with a comment
   grant execute to treadle_worker
 
 -- function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
@@ -1404,6 +2204,15 @@ create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
   owner treadle_owner
   with a comment
 
+-- function treadle.archive_tasks(p_ids uuid[])
+create function treadle.archive_tasks(p_ids uuid[])
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 906040e3ac6aff157fe32f175a393deefdb4ac3a24ff50ea3abbbf40535b6765
+  owner treadle_owner
+  with a comment
+
 -- function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_names(p_queue text, p_type text)
   returns boolean
@@ -1419,6 +2228,25 @@ create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair b
   language sql stable security invoker cost 100
   set search_path=""
   as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
+  owner treadle_owner
+  with a comment
+
+-- function treadle.artifact_folder()
+create function treadle.artifact_folder()
+  returns text
+  language sql stable security definer cost 100
+  set search_path=""
+  as sha256 4789e86f275c31dd5922cb764475258e0169b329cffe6808cd332c9cf02e08d7
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.artifact_value(p_row treadle.artifacts)
+create function treadle.artifact_value(p_row treadle.artifacts)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 d4bc185dc380bd6f8fcd2345ddc7d15306074b7ed170c3258da5c7948e5e170e
   owner treadle_owner
   with a comment
 
@@ -1449,6 +2277,15 @@ create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
   owner treadle_owner
   with a comment
 
+-- function treadle.attempt_model(p_task treadle.tasks)
+create function treadle.attempt_model(p_task treadle.tasks)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 df8f99d2ae743026ef4d632e88adb3ab14e2050195e074b88cea48baeaa82911
+  owner treadle_owner
+  with a comment
+
 -- function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   returns void
@@ -1464,6 +2301,15 @@ create function treadle.await_waits(p_task uuid, p_waits uuid[])
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 a11abb5e2fe33632aa13a38ed0bafaeb8c2565712209d6e6d10645ee8e5709e7
+  owner treadle_owner
+  with a comment
+
+-- function treadle.begin_reading()
+create function treadle.begin_reading()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 f287395b9a941810028e140d20b3fd03154c88bf559abb8ac1b11d6de042032c
   owner treadle_owner
   with a comment
 
@@ -1571,7 +2417,7 @@ create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text,
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 6a5dc8c8f4bba36069a7b40239fc9fd44194da087f7672a33b7c8f357ed62ca5
+  as sha256 4419198b669f0cbd3db639fbba7984a3a6bd46cc16d6d23c30f9a4c7f6248e3c
   owner treadle_owner
   with a comment
 
@@ -1586,12 +2432,30 @@ create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text,
   grant execute to treadle_operator
   grant execute to treadle_producer
 
+-- function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text, p_note text)
+create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text, p_note text)
+  returns treadle.bulk_task[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 675b3be698e1ebc2d490e0cf0e17d6b4bbe4fe4a07fcadfcd421f59b0c7dee08
+  owner treadle_owner
+  with a comment
+
 -- function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
 create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 32d1c7b9531487b96f47b9006298cc5498bef727cfa4621ec2bcb3e3f6e766e3
+  as sha256 52a1101b9b0ada64c3d58939bdab1b3bf19cdf0d4fb72fd101b24c3819486ee9
+  owner treadle_owner
+  with a comment
+
+-- function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 cccd40344bbdf6f32b9d870b3ceeab3c4f60ee3243757c94feb5645e40adf47e
   owner treadle_owner
   with a comment
 
@@ -1654,6 +2518,15 @@ create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric,
   owner treadle_owner
   with a comment
 
+-- function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb)
+create function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 c9203d064e24746502d53d71f8e56b259f8f9d23b9b89156fe6a5eaff84d4df5
+  owner treadle_owner
+  with a comment
+
 -- function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
 create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
   returns void
@@ -1690,6 +2563,15 @@ create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name
   owner treadle_owner
   with a comment
 
+-- function treadle.check_artifact(p_artifact uuid, p_name text, p_url text, p_media_type text)
+create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text, p_media_type text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 1be5fb08e4fe72f72c8a54bbe0c589c53020a9a9ad4799ffbc7f4652bfdd2b25
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_breaker(p_breaker jsonb)
 create function treadle.check_breaker(p_breaker jsonb)
   returns void
@@ -1717,6 +2599,15 @@ create function treadle.check_circle(p_task uuid, p_on uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.check_decision(p_decision text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text)
+create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 1eefc6b5b513276b5f015afa0a03d429d29b0b322ef9327920d743aa0a1ef866
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_depth(p_queue text, p_added bigint)
 create function treadle.check_depth(p_queue text, p_added bigint)
   returns void
@@ -1732,6 +2623,25 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_failure_rates()
+create function treadle.check_failure_rates()
+  returns TABLE(id uuid, name text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 a64df6fba865f347814b69b7c900629117693d54f30e116a67406213856f6633
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names text[], VARIADIC p_lengths integer[])
+create function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names text[], VARIADIC p_lengths integer[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 b5e2f29ffdf25ab21e6d788dfd0c4954152105ab78229468fd79e5610d409ac3
   owner treadle_owner
   with a comment
 
@@ -1762,12 +2672,30 @@ create function treadle.check_key(p_key text, p_max integer, p_least integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_letter_filter(p_filter jsonb)
+create function treadle.check_letter_filter(p_filter jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 9acc064ea7f419526b36615741b5f9f9f74241a9a92b08bc8a7ba0c12539dc83
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
 create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 77585b2ef3cb53525e12997c9e65408b94078785ad0ef0f5b55b568365706b40
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_models(p_models text[])
+create function treadle.check_models(p_models text[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 9e567535fd5548cc6b5c2a1328dc860c16a7f24884f4df33feeb6708f3e34a5f
   owner treadle_owner
   with a comment
 
@@ -1813,6 +2741,15 @@ create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text D
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 37d61af4a250c92366d34d5d4db771a5c6dfe999a7b8abc0681928b44472436e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
+create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 db26f918681fac67e1b3d99370e362b2922d11e4a22f6c3ee7dd6b6b72cd7881
   owner treadle_owner
   with a comment
 
@@ -1893,7 +2830,25 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 8baad35b58835813cb24f1db380ed8dc62254a7cfaa38e83df17c0c2dcf4fd9a
+  as sha256 725fb48b664f695ff86f060004987ef31a1ea89b5972d9105f0819355f306ea8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_template(p_trigger treadle.triggers)
+create function treadle.check_template(p_trigger treadle.triggers)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 201f5dca7ab62e8493e08fe5b6a3b5403c3713cf6e4abc929139455356401541
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_timezone(p_timezone text)
+create function treadle.check_timezone(p_timezone text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 345692883792272833fe921d49fb0b3cb0e14e5e89bdead5f1600b9b8018c587
   owner treadle_owner
   with a comment
 
@@ -1902,7 +2857,25 @@ create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 e9b8252786e693571b7459918a15488065bd9c26e2e995dba287dfdcd05af3b0
+  as sha256 4afa0551d92522d9e68297a8a92272663fcbb378dd6d75b80eb9cb8389a76d2c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_trigger(p_trigger treadle.triggers)
+create function treadle.check_trigger(p_trigger treadle.triggers)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 2cc0ca42f945cd1e36a63a446a0740e554e1d636fd2190d81e66e992e0352194
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_validation(p_validation jsonb)
+create function treadle.check_validation(p_validation jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 e1164894c441cd79bdb4d8262c255108222b22e4a3e432feaefc156a1bcded3d
   owner treadle_owner
   with a comment
 
@@ -1921,6 +2894,15 @@ create function treadle.check_wait_types(p_given jsonb)
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 e1c07dfb3abb09dfbafbc24e0d322dcabd47270d6ce00e53873d1bb41f471e57
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_webhook(p_hook treadle.webhooks)
+create function treadle.check_webhook(p_hook treadle.webhooks)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 01c8beebf37a67e972a01904311e0f44aad94a9e2c251b4158e02b5811bb83b4
   owner treadle_owner
   with a comment
 
@@ -1946,10 +2928,10 @@ create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_ty
 
 -- function treadle.claim_tasks(p_agent text, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_idle boolean)
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
-  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[])
+  returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1ecf95cca32eff74548a3ae2b5330b0bc37a84555fead036034ecb6602470c99
+  as sha256 d41fa41c0d53e3ac0064d2ecc5d3bd12bbda3590d68f578fb4415b3a896194b1
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2030,22 +3012,31 @@ create function treadle.close_waits(p_tasks uuid[])
   owner treadle_owner
   with a comment
 
--- function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb)
-create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DEFAULT NULL::jsonb)
+-- function treadle.common_errors(p_type text, p_since timestamp with time zone, p_now timestamp with time zone)
+create function treadle.common_errors(p_type text, p_since timestamp with time zone, p_now timestamp with time zone)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 0eade0dbe08de99c55fa6b4add9c7dc0fd253779e3fa7a5611cf06c1b1ab1803
+  owner treadle_owner
+  with a comment
+
+-- function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb, p_report jsonb)
+create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DEFAULT NULL::jsonb, p_report jsonb DEFAULT NULL::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 72bccef96c870b53a46ceb8d5d7567dadba458fefdc150011fbb7a588f3e21fa
+  as sha256 b6b5b4f8a0ae720b6a755eb956ac8ae64615da4c82d5f745408daa1fad5c3099
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[], p_run_ms integer[])
-create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[] DEFAULT NULL::jsonb[], p_run_ms integer[] DEFAULT NULL::integer[])
+-- function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[], p_run_ms integer[], p_reports jsonb[])
+create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[] DEFAULT NULL::jsonb[], p_run_ms integer[] DEFAULT NULL::integer[], p_reports jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 161668fbb6b138c27974304b7b8354af7bedf985aad6f6cebeaa2dc38cef5db8
+  as sha256 2d64b8092f77db886e7645efc7220fd290ff8bf1885e1264d0fd111bde651408
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2152,6 +3143,26 @@ create function treadle.deadline_step(p_deadline timestamp with time zone, p_now
   owner treadle_owner
   with a comment
 
+-- function treadle.decided_words(p_letter uuid)
+create function treadle.decided_words(p_letter uuid)
+  returns text
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 de863abcb32129595ea1859ca6d3e84b016e3b9c15042e7d65e6a037466437d9
+  owner treadle_owner
+  with a comment
+
+-- function treadle.declare_schedules(p_schedules jsonb, p_actor text)
+create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAULT NULL::text)
+  returns TABLE(name text, verdict text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 4a361b6db39c9b819c2175895c6f9c74adbf9bdc8a3f79f1fa8958b60e09a7bd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.declare_types(p_types jsonb, p_queues text[])
 create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[])
   returns void
@@ -2188,7 +3199,27 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 7f2a6f1340db8dcfb16edbe8f9f6337f29eafe6d393e98f10ec126d856677afa
+  as sha256 adc5e277341717568c7ba74959d4a8286fe6ded69cc0a744673f59b5702057f2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.define_schedule(p_name text, p_settings jsonb, p_actor text)
+create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 238d4e97fe74a9d3d4d12eb4d744073b5b84d6c4c85dea7b53b914ae82e9efa0
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text)
+create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 5351e819e19e09c19e735c5056f70d94efa428267eb6ae96706fb2f0e7356f0e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2198,7 +3229,17 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 49df84b2fe122914e1e06f8b2f0207f6ab2513006ceaf252cdfb6a2249178b6f
+  as sha256 6f517480e342f27fc77cdb49d5e3ee2bf5a6ee19af6d005abeddcabb0ba6f2f2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.define_webhook(p_name text, p_settings jsonb, p_actor text)
+create function treadle.define_webhook(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 f72fbf0164b6ef57c14d8f73aec0e6ea118aa5c1cf051ef0278e428c9434cb69
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2218,6 +3259,15 @@ create function treadle.demand_claim(p_id uuid, p_verdict text)
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
+  owner treadle_owner
+  with a comment
+
+-- function treadle.demanding_types()
+create function treadle.demanding_types()
+  returns text[]
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 51deef29bd14af788bf8fcb1c653c5ad31310504f0e3ab757a31cced96664809
   owner treadle_owner
   with a comment
 
@@ -2248,6 +3298,16 @@ create function treadle.dollars(p_usd numeric)
   owner treadle_owner
   with a comment
 
+-- function treadle.doomed_artifacts(p_limit integer, p_grace_s double precision, p_after uuid, p_dry_run boolean)
+create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
+  returns TABLE(id uuid, key text, name text, task_id uuid, reason text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 df166f034bad32139bdf0900a6cc6a5486b54d3ba785e398cbc0ca008284af2e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.downstream_of(p_ids uuid[])
 create function treadle.downstream_of(p_ids uuid[])
   returns uuid[]
@@ -2256,6 +3316,26 @@ create function treadle.downstream_of(p_ids uuid[])
   as sha256 7d9b2909e6c3dab6503acb670d0f5325f367de0922d229eb159a43d412c3d944
   owner treadle_owner
   with a comment
+
+-- function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
+create function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 51e0ad4ea97536984ad412561e23b2f5f36582c535461f41d5e4c9b400c8afc3
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.due_schedules(p_limit integer, p_skip uuid[])
+create function treadle.due_schedules(p_limit integer DEFAULT 500, p_skip uuid[] DEFAULT '{}'::uuid[])
+  returns TABLE(id uuid, name text, cron text, timezone text, catch_up text, grace_s integer, revision bigint, from_at timestamp with time zone, next_at timestamp with time zone, now timestamp with time zone)
+  language sql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 b8dd83ed05e156747c80f1a757818192fbde23d3df3d328613e21db8669eaf81
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.edge_policy(p_policy text, p_optional boolean)
 create function treadle.edge_policy(p_policy text, p_optional boolean)
@@ -2273,6 +3353,24 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
   owner treadle_owner
   with a comment
 
+-- function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
+create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
+  returns jsonb
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 4899d0d7ca8a4281da65fc131e0d3238ee33039464cd1fdc3f847376f493318d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.edited_arguments(p_changes jsonb)
+create function treadle.edited_arguments(p_changes jsonb)
+  returns text[]
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 46c2af9ce54248b16f82864bffcba841003df1f97b75b69e2c1a46ff80cd21ac
+  owner treadle_owner
+  with a comment
+
 -- function treadle.effective_priority(p_id uuid)
 create function treadle.effective_priority(p_id uuid)
   returns numeric
@@ -2285,12 +3383,12 @@ create function treadle.effective_priority(p_id uuid)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.emit_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text)
-create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::jsonb, p_key text DEFAULT ''::text, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+-- function treadle.emit_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_task uuid)
+create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::jsonb, p_key text DEFAULT ''::text, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 afa8f92fd3e78b1660e935f97743910f072b25e7f56ae63386857580c4420f9a
+  as sha256 112c456334801f4edfe413f60b465b47ba3418a2897f309998702d75bafb5dc3
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2311,7 +3409,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1bdecc58ae08502c1df858ca3bec7ee4efcbaa18e6f9963ccb9502e1662be824
+  as sha256 f715cfe01aa649a1b3e2d57196f46855a38e1e209e077e0bc6fac4c9362977a2
   owner treadle_owner
   with a comment
 
@@ -2375,6 +3473,15 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal timestamp with time zone, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
+create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal timestamp with time zone, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 385d80b9fcc16b78d991717c434603d309185f0d7888ece03dabac97e64fccd3
+  owner treadle_owner
+  with a comment
+
 -- function treadle.entry_slot(p_key text, p_slot text)
 create function treadle.entry_slot(p_key text, p_slot text)
   returns text
@@ -2388,6 +3495,78 @@ create function treadle.entry_status(p_key text, p_slot text)
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 fc18731993f88e4530d19e1ea055aeaf4d57c415026f946aeee0fd106551f323
+  owner treadle_owner
+  with a comment
+
+-- function treadle.error_about(p_error text)
+create function treadle.error_about(p_error text)
+  returns text
+  language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 5b0fa841deea518d31c16bf6d5f888799a9309fcfb3db5b80ade945630d2b99c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.error_fingerprint(p_class text, p_about text)
+create function treadle.error_fingerprint(p_class text, p_about text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 c8064ecd578bd9685f13986d38da1297ceef6194a11c913de31705f52bd5539f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.error_line(p_error text)
+create function treadle.error_line(p_error text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 2384890e2f1a5173e5fcdf570aee7ab0ed1edbc70d9d3c21d115a62e63ad1d38
+  owner treadle_owner
+  with a comment
+
+-- function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor text, p_note text, p_to text)
+create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor text, p_note text, p_to text)
+  returns treadle.bulk_task[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 aa463175c32ddd1fd912c418c73ef9f5f1f01648c211a02173dab128be5424c5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.event_depth(p_event treadle.events)
+create function treadle.event_depth(p_event treadle.events)
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 a199de25b22e5157964c95e23cbc25c1d0d062ffa52821c022740580e5b1adb9
+  owner treadle_owner
+  with a comment
+
+-- function treadle.event_document(p_event treadle.events)
+create function treadle.event_document(p_event treadle.events)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 c5b9dce6b50ad70866ad4d919010647db830c91c2e0e8d3db4f1f71f7d2a56bd
+  owner treadle_owner
+  with a comment
+
+-- function treadle.event_facts(p_event treadle.events)
+create function treadle.event_facts(p_event treadle.events)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 5279c4bd2f5440d96721d2a2ab8f3349ebe8e41568e841685cffac23cb31d1a1
+  owner treadle_owner
+  with a comment
+
+-- function treadle.event_numbered(p_id bigint)
+create function treadle.event_numbered(p_id bigint)
+  returns treadle.events
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 8b946212017817fa59a10f0ac429cb933cfbe230b5ac35becc30748157e5d316
   owner treadle_owner
   with a comment
 
@@ -2428,22 +3607,22 @@ create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone
   owner treadle_owner
   with a comment
 
--- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision, p_key text)
-create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT NULL::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision, p_key text DEFAULT NULL::text)
+-- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision, p_key text, p_feedback jsonb)
+create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT NULL::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision, p_key text DEFAULT NULL::text, p_feedback jsonb DEFAULT NULL::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 3ea101296d6b7845e564ed6519d5ef5fbd8e30df27df94de05742597fa2a7759
+  as sha256 ccf01a86964d54d393561ad6eb71c722ac53e1fbb795f78e2eb483dfb625d999
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[])
-create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[], p_keys text[] DEFAULT NULL::text[])
+-- function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[], p_feedback jsonb[])
+create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[], p_keys text[] DEFAULT NULL::text[], p_feedback jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 89528964df1fd5a003e5dc29120c90ba5e382b8d214f1c82009f75c4fdc085e0
+  as sha256 92e040e7286b0f6869ef107b3e996a840dc1ace6d14af6478da795ea6f1f1b15
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2457,11 +3636,30 @@ create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[
   owner treadle_owner
   with a comment
 
+-- function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision, p_ms integer)
+create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision DEFAULT NULL::double precision, p_ms integer DEFAULT NULL::integer)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 d4d435e5f96f198dcd87143d9f90667e69f22cd457e588ac6f0a2b0729685e7b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.failure_class_of(p_class text, p_error text)
 create function treadle.failure_class_of(p_class text, p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 9b6d371a5156035321a22b33f9905a7cdaeffbcbbe11665fd3f3202c2eccefe3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
+create function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
+  returns jsonb
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 87eb4be4efee16d2ec37c328b8d205a408aac8c2fcc89cdebbc644b322fad797
   owner treadle_owner
   with a comment
 
@@ -2471,6 +3669,33 @@ create function treadle.family_of(p_ids uuid[])
   language plpgsql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fill_template(p_value jsonb, p_facts jsonb)
+create function treadle.fill_template(p_value jsonb, p_facts jsonb)
+  returns jsonb
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 59049176720c6ea040bda0b1398ff6df000b41b29fd189cd70a4bdeeb994607c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+create function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
+  owner treadle_owner
+  with a comment
+
+-- function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
+create function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
+  returns treadle.artifacts
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 e2fe5338cb1799962d18eb04dc003e0111527e9d7bb2ef93feab37620f122409
   owner treadle_owner
   with a comment
 
@@ -2492,6 +3717,24 @@ create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT t
   owner treadle_owner
   with a comment
 
+-- function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
+create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
+  returns treadle.found_tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 261ed5f0ca5c32e7c3425514f3487d3ae1178f151cc5ed460c2615f4d4d3af31
+  owner treadle_owner
+  with a comment
+
+-- function treadle.find_schedule(p_name text)
+create function treadle.find_schedule(p_name text)
+  returns treadle.schedules
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 98c97dd8304466c77db3377a3fd89daf9fa09ea8fd290283a86a5bcba634a7a6
+  owner treadle_owner
+  with a comment
+
 -- function treadle.find_step(p_task uuid, p_name text)
 create function treadle.find_step(p_task uuid, p_name text)
   returns integer
@@ -2509,6 +3752,73 @@ create function treadle.find_wait(p_wait uuid)
   as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
   owner treadle_owner
   with a comment
+
+-- function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
+create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 13aecc2e2828f297d9d4feef0399bfa0b20f610168a272afcf6de930b0efc44f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
+create function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
+  returns treadle.trigger_fires[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 025810d492e636fe685472ee54b6ee5b8ac3f707cd9e78197a04ed12fe0ab84b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
+create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
+  returns treadle.trigger_fires
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 0ecf1a2b22b6f750a2143aa14882ecbbadc59b8d2f0d735076a3416446c2f040
+  owner treadle_owner
+  with a comment
+
+-- function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
+create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
+  returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 803befeab8cbf3f20633527ef64db9ad13dbc7e92a8223a306abde493b6b406c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.fire_trigger(p_name text, p_event bigint, p_actor text)
+create function treadle.fire_trigger(p_name text, p_event bigint, p_actor text DEFAULT NULL::text)
+  returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 dd27ec5f087857f0af3147e93bee46aac66d0ffed8591e8e433028ce9367d564
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.fire_triggers(p_limit integer)
+create function treadle.fire_triggers(p_limit integer DEFAULT 500)
+  returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 839f8f1f4472e84b2f8534034b0da300fde2bb97adf90ca11e94eb1b385ec656
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.forget_artifacts(p_ids uuid[])
+create function treadle.forget_artifacts(p_ids uuid[])
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 6d5625734c6e2cf6fd296d70aa81099c7b0da110eaed4bd628c0454c98f94a4b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.forget_expired(p_task uuid)
 create function treadle.forget_expired(p_task uuid)
@@ -2542,7 +3852,7 @@ create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAUL
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 8c9e2376b09388840f5a3a7230e9af42f3a0421241a5fea49e155009ed032884
+  as sha256 c75084fd6229e8a8924a9c274cefa9ffa5d9308256b524761bc17b2ae2093409
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2636,11 +3946,28 @@ create function treadle.has_fallout(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.has_news(p_name text)
+create function treadle.has_news(p_name text)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 00b2f6378d7532ec88f3bec4a96dd0a2645c186bb5bc66ba7d0ddf10138dcede
+  owner treadle_owner
+  with a comment
+
 -- function treadle.has_room(p_usd numeric, p_need numeric)
 create function treadle.has_room(p_usd numeric, p_need numeric)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   as sha256 6b47eb67d452993458de34b03179ff945fc42bc4591f0464d5f150dc1cad7744
+  owner treadle_owner
+  with a comment
+
+-- function treadle.has_terms(p_task treadle.tasks, p_types text[])
+create function treadle.has_terms(p_task treadle.tasks, p_types text[])
+  returns boolean
+  language sql stable security invoker cost 100
+  as sha256 f15c370549a13eb76843295567309056e20dd3c7ce908da77502f0319abf75f0
   owner treadle_owner
   with a comment
 
@@ -2690,12 +4017,30 @@ create function treadle.hold_key(p_key text)
   owner treadle_owner
   with a comment
 
+-- function treadle.hold_prunable(p_ids uuid[])
+create function treadle.hold_prunable(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 bf2c27c6c4ddda81415c49b73eb763492694f8a12018b6681d5b13cf10509fa7
+  owner treadle_owner
+  with a comment
+
 -- function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
 create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 0efdb240aebf0584090bd200ac86d283a2b8682a5bc371b7ed8c1641675bc907
+  owner treadle_owner
+  with a comment
+
+-- function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision)
+create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision DEFAULT 60)
+  returns treadle.webhooks
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 6fd21c413dcae3f8fbabab3547e03a5811849f98ddf286cacbd89041e1e5b70d
   owner treadle_owner
   with a comment
 
@@ -2722,7 +4067,7 @@ create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_ke
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 40eaf0ccddb8b7be161fbc3df76bea5b28aba1efa3e67290ef2dc5d6cdb4f849
+  as sha256 647fd92f83b58733327ad8189aad45ef2b777e5efe762ffc3d80af8a482bd0ce
   owner treadle_owner
   with a comment
 
@@ -2771,6 +4116,15 @@ create function treadle.is_live(p_agent treadle.agents, p_now timestamp with tim
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
+create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 80ae382a4c672b3915282638508e9fbc50b171a1d9493f66e7b21233a9b684f5
+  owner treadle_owner
+  with a comment
+
 -- function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
 create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
   returns record
@@ -2806,6 +4160,24 @@ create function treadle.keep_durable()
   owner treadle_owner
   with a comment
 
+-- function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
+create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 14b4480ce860a5f74fe7ec0e67899398a32d79375ad5d6333066c983ba255c3b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.keep_fire(p_fire treadle.trigger_fires)
+create function treadle.keep_fire(p_fire treadle.trigger_fires)
+  returns treadle.trigger_fires
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
+  owner treadle_owner
+  with a comment
+
 -- function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_cost_usd numeric)
 create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
   returns boolean
@@ -2833,12 +4205,29 @@ create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb
   owner treadle_owner
   with a comment
 
+-- function treadle.kin_of(p_ids uuid[], p_skip uuid[])
+create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
+  owner treadle_owner
+  with a comment
+
 -- function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
 create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 60d47a005d718b154fa0d21a4f5f92ba6c9dc6f3337ececd7d002c28cd434549
+  owner treadle_owner
+  with a comment
+
+-- function treadle.lacks_report(p_task treadle.tasks, p_types text[])
+create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
+  returns boolean
+  language sql stable security invoker cost 100
+  as sha256 b3de5b9311c904dfd54021567e21ac6695249d30dc49d47ba46dcd3fa541a787
   owner treadle_owner
   with a comment
 
@@ -2889,6 +4278,24 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
   owner treadle_owner
   with a comment
 
+-- function treadle.letter_facts(p_letter treadle.dead_letters)
+create function treadle.letter_facts(p_letter treadle.dead_letters)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 e844fab35ad2b127b4153091ea2eb5a0835158edff8dc15243662a53d71209f0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.letters_of(p_ids uuid[])
+create function treadle.letters_of(p_ids uuid[])
+  returns treadle.letter[]
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 96eb275222d09247dbf8b7eec5ff7395546a484e96aa2a5d0bc7b67380339cfd
+  owner treadle_owner
+  with a comment
+
 -- function treadle.limit_key(p_key text, p_max integer)
 create function treadle.limit_key(p_key text, p_max integer)
   returns void
@@ -2913,6 +4320,48 @@ create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, 
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 3de65e2ab52951d6e9a56d68b1de5bbb5d08ec09f8fffdba6f4662308e26e8d6
+  owner treadle_owner
+  with a comment
+
+-- function treadle.list_artifacts(p_task uuid)
+create function treadle.list_artifacts(p_task uuid)
+  returns SETOF jsonb
+  language sql stable security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 dc3ae7052348d1c9ba6970d090d2c17510d2e0623daf5272506eb73b770b9045
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.listen_events(p_name text, p_seconds double precision, p_kinds text[])
+create function treadle.listen_events(p_name text, p_seconds double precision DEFAULT 60, p_kinds text[] DEFAULT NULL::text[])
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 d81830742606bed4cd076cdf9b65166545cfa10c8748e2df0bac9c6773cb80dc
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_worker
+
+-- function treadle.listen_webhooks()
+create function treadle.listen_webhooks()
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 9e2ad9f1a554988302c66afda5cd9cb8fcf68c3f139e0ac29965a957598d5afb
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.live_runs(p_schedule uuid)
+create function treadle.live_runs(p_schedule uuid)
+  returns TABLE(task_id uuid, dag_id uuid)
+  language sql volatile security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 191aed650992b4114d95bf1ad54c46daded255f8b8f764ec93ac51d1a7248aa8
   owner treadle_owner
   with a comment
 
@@ -3033,12 +4482,30 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
   owner treadle_owner
   with a comment
 
+-- function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
+create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 ab3273f8493b2028ad33ff0f783440c155c5c9237a2f93984fc372adfca59453
+  owner treadle_owner
+  with a comment
+
 -- function treadle.make_gates(p_keys text[])
 create function treadle.make_gates(p_keys text[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.make_run(p_schedule treadle.schedules, p_nominal timestamp with time zone, p_missed boolean, p_now timestamp with time zone)
+create function treadle.make_run(p_schedule treadle.schedules, p_nominal timestamp with time zone, p_missed boolean, p_now timestamp with time zone)
+  returns treadle.schedule_runs
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 db1a7d8c432393307eae2bffd800cd4a04b8d8eab1d6b153856afe5e93a6286c
   owner treadle_owner
   with a comment
 
@@ -3060,6 +4527,15 @@ create function treadle.mark_silent_agents()
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.matching_letters(p_filter jsonb, p_after uuid)
+create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid)
+  returns TABLE(letter_id uuid, task_id uuid, queue text, type text, class text, fingerprint text)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path="", plan_cache_mode=force_custom_plan
+  as sha256 4e253b625cfb61d1bc2e901c243558cf7518c80e1b7f765f5a8a64c18c6cf5ef
+  owner treadle_owner
+  with a comment
 
 -- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[])
 create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
@@ -3141,6 +4617,15 @@ create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
   owner treadle_owner
   with a comment
 
+-- function treadle.new_secret()
+create function treadle.new_secret()
+  returns text
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9befa717b29dc459b66a1b0b185c8b3185b10148aa8c6a26e121652b6f497a85
+  owner treadle_owner
+  with a comment
+
 -- function treadle.next_due_at()
 create function treadle.next_due_at()
   returns timestamp with time zone
@@ -3170,6 +4655,35 @@ create function treadle.next_reap_at()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.next_schedule_at()
+create function treadle.next_schedule_at()
+  returns timestamp with time zone
+  language sql volatile security definer cost 100
+  set search_path=""
+  as sha256 e4cfa299989fe1e65bf868a706db20516421a1209a95065e7ffc9e7a562650f2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.next_webhook_at()
+create function treadle.next_webhook_at()
+  returns timestamp with time zone
+  language sql stable security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 8354ca8b103929956d805fcb7bc58e66bc31adaa0da0609f9d9f1c7498de89b5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.no_artifact(p_reference text)
+create function treadle.no_artifact(p_reference text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 c564eef8a5b4a3cc97608a197ef130b533f152f297428e166af59037ecdf78c9
+  owner treadle_owner
+  with a comment
+
 -- function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
   returns TABLE(at integer, depends_on uuid, place integer, optional boolean)
@@ -3193,7 +4707,16 @@ create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=""
-  as sha256 68957e3e90cb121644138c3d2bbef6ab1898a56005919b54149fee44a1612d97
+  as sha256 5def5eacd116444e54f4936215b8405c57f079121502df336e25af017a238e1d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
+create function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 466d307b4a6a73baa88dd35a93118076472a32d44e4d3ced393ef1b00b463acf
   owner treadle_owner
   with a comment
 
@@ -3203,6 +4726,15 @@ create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now tim
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 1797325c257e4ed01b13dcc386320e95f634c750b071b012298a3003c1140c9e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
+create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 1c7f530e2baea5a4bd804ff4e0b602bacda043ed0ebd7c76bf33ce2864f55933
   owner treadle_owner
   with a comment
 
@@ -3223,6 +4755,25 @@ create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jso
   as sha256 b2a19fc406fca96b261fc9a5c2e435e86af16d1a8b1373f579a86a8e35c7833b
   owner treadle_owner
   with a comment
+
+-- function treadle.old_before(p_kind text)
+create function treadle.old_before(p_kind text)
+  returns timestamp with time zone
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 43dabf31b9d4de7f496e4bef32efc294acb2e55f9e8d7ac34335c4d1e315dda8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.oldest_open_at()
+create function treadle.oldest_open_at()
+  returns timestamp with time zone
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 28bf005da1be1c3d0e15c8460be7d88d709847e0011b39dd621e5c964b1e7c5e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.open_breaker(p_type text, p_seconds double precision, p_why text, p_actor text, p_now timestamp with time zone, p_data jsonb)
 create function treadle.open_breaker(p_type text, p_seconds double precision, p_why text, p_actor text, p_now timestamp with time zone, p_data jsonb DEFAULT '{}'::jsonb)
@@ -3278,7 +4829,7 @@ create function treadle.own_options(p_task treadle.tasks)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 fa3a4eb965b100df8268ac005bfb7307415469dd41ed8e10021c4d9332a3ef8c
+  as sha256 ee5be5770e30a4690be65dbefdc9c1fa2b2adea578eaef60f75b1ad9d6c82d6f
   owner treadle_owner
   with a comment
 
@@ -3328,12 +4879,42 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.pause_schedule(p_name text, p_reason text, p_actor text)
+create function treadle.pause_schedule(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 4bfd4869798f4232d26615bee3b677cca216347b0852f2a93db974ef13dc389b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.pause_trigger(p_name text, p_reason text, p_actor text)
+create function treadle.pause_trigger(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 bffe116a086269aad65edde4258c42ff89bad1edd0bcce9fd2f1ca798a689c8a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.pause_type(p_name text, p_reason text, p_actor text)
 create function treadle.pause_type(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 81b9368e5b83c43330790d5c9b222a5616db187e9bfb4cca0da10a97dcf749f2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.pause_webhook(p_name text, p_reason text, p_actor text)
+create function treadle.pause_webhook(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 b991e4eb76ca85b58b4e85f5a919582ee1e162be4fad2146c8991d277b2e4eca
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3428,12 +5009,30 @@ create function treadle.pick_waiting(p_key text, p_limit integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.pinned_tasks(p_ids uuid[])
+create function treadle.pinned_tasks(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 9d551aee31c8326bf88e2d7238f2ba7991dbb84d1f7750fce12b44d53e5d295a
+  owner treadle_owner
+  with a comment
+
 -- function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
 create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 bb6c0e43e4a7ff7d35b3416d8d6b4d7465cf4f15545ef97cb7b02042f0049770
+  owner treadle_owner
+  with a comment
+
+-- function treadle.place_webhook(p_name text, p_from_start boolean)
+create function treadle.place_webhook(p_name text, p_from_start boolean)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 1e18201936e8a706e10f59f71c314514de98f8847122575583b8d52fb6a70370
   owner treadle_owner
   with a comment
 
@@ -3445,12 +5044,21 @@ create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with 
   owner treadle_owner
   with a comment
 
+-- function treadle.placeholder_problem(p_template jsonb)
+create function treadle.placeholder_problem(p_template jsonb)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 68106cb097636b46c965774b7f24461a93d412358728182afb666ed9f0b5da13
+  owner treadle_owner
+  with a comment
+
 -- function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
 create function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 956ca473826cc4c267712db1f1bbcd8ee628ab40cd337b148d690829ae2f0c0a
+  as sha256 2f3853dfd5995f4aac63f990e73d58cb49bb0dc76070849a827362e2f691889a
   owner treadle_owner
   with a comment
 
@@ -3468,7 +5076,7 @@ create function treadle.previous_attempts(p_id uuid)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 25e7a441cd54478f6bdca07f51b975401274033e9a5315e6024569143f3cda3d
+  as sha256 c6724bbac53fa010b4d85c7ed588ac87e5435bde44c576ca3fd76a24adff4d55
   owner treadle_owner
   with a comment
 
@@ -3544,6 +5152,90 @@ create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.prune_agents(p_limit integer)
+create function treadle.prune_agents(p_limit integer)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 e6214c929110ba4194d4ef6adc84d108441b056f676420f3f1af7581b87b0d72
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
+create function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 fb3d64f1d02eca5af5508997d3745055a414a9f3b55d42a8469f9d3eeaa81aa0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prune_events(p_after bigint, p_limit integer, p_open_since timestamp with time zone, OUT place bigint, OUT pruned integer)
+create function treadle.prune_events(p_after bigint DEFAULT 0, p_limit integer DEFAULT 1000, p_open_since timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT place bigint, OUT pruned integer)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 297018b09c34c81406717927aaba0483e9240194423ea3b0fccb1a85f8a572ad
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.prune_keys(p_limit integer)
+create function treadle.prune_keys(p_limit integer)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 b11eb21eafbba928d0a1ae43062b6c5359ad6aa3059f3944f0c597ae275e8138
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prune_rest(p_limit integer)
+create function treadle.prune_rest(p_limit integer DEFAULT 1000)
+  returns TABLE(kind text, pruned integer)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 4d87b1c68f29a6f48b4b2fc3ff69e783ae10b4aef53b2a2f5e45dfed63a06d45
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.prune_rows(p_ids uuid[])
+create function treadle.prune_rows(p_ids uuid[])
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 a623a6bd919ad285acca9afb2718e0c5097008dc9dc3af583f239a1608bcf651
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prune_runs(p_limit integer)
+create function treadle.prune_runs(p_limit integer)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 e2159e693e2bc28469eb7f6690b42ac2c4563494d09ca8463904b9147c106a0b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.prune_tasks(p_after tid, p_limit integer, p_skip uuid[], OUT place tid, OUT pruned integer, OUT kept integer, OUT bad uuid[], OUT problems text[])
+create function treadle.prune_tasks(p_after tid DEFAULT '(0,0)'::tid, p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[], OUT place tid, OUT pruned integer, OUT kept integer, OUT bad uuid[], OUT problems text[])
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 78a53e6430cf12fa8014c32e7e69a8f9cf0abd6abc677170a688088416970728
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.prune_uses(p_limit integer)
+create function treadle.prune_uses(p_limit integer)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 001df4e51b3636cc97f2762b14b09daf9a99cbec075c004aeddc2869def77844
+  owner treadle_owner
+  with a comment
+
 -- function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
 create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
   returns void
@@ -3590,6 +5282,35 @@ create function treadle.rate_limit_in(p_text text)
   owner treadle_owner
   with a comment
 
+-- function treadle.rate_problem(p_rate jsonb)
+create function treadle.rate_problem(p_rate jsonb)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 f086e70039e59cd822c7b349e61f0ceb7d74a7e80c09c170c82cfdf5eb4bc50d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.read_artifact(p_reference text, p_task uuid, OUT key text, OUT value jsonb)
+create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL::uuid, OUT key text, OUT value jsonb)
+  returns record
+  language plpgsql stable security definer cost 100
+  set search_path=""
+  as sha256 1072d6da53a2fd6e9f5c6b1c948c8e99202d5e385d4148cd9bcea3e714cf10c0
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.read_by_all()
+create function treadle.read_by_all()
+  returns treadle.event_readers
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 d13f4b3dd47c0fdf9dbd01c4e2b1c8259cc456c6c72113e93a2948d84d418062
+  owner treadle_owner
+  with a comment
+
 -- function treadle.read_dag(p_dag uuid)
 create function treadle.read_dag(p_dag uuid)
   returns TABLE(id uuid, name text, status text, tasks integer, completed integer, cancelled integer, dead_lettered integer, cost_usd numeric, duration_s double precision, open_waits integer)
@@ -3601,6 +5322,17 @@ create function treadle.read_dag(p_dag uuid)
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.read_events(p_after text, p_kinds text[], p_limit integer)
+create function treadle.read_events(p_after text, p_kinds text[] DEFAULT NULL::text[], p_limit integer DEFAULT 500)
+  returns TABLE(wanted boolean, place text, id bigint, at timestamp with time zone, kind text, task_id uuid, dag_id uuid, queue text, actor text, key text, data jsonb)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 9c7346715edf0f7f3d67b0715be3b7e77c987dd0822c5ee6878d580b7a13fe80
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.read_queue(p_queue text)
 create function treadle.read_queue(p_queue text)
@@ -3633,6 +5365,16 @@ create function treadle.read_steps(p_id uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.read_webhook(p_name text, p_token uuid, p_limit integer, p_max_bytes integer)
+create function treadle.read_webhook(p_name text, p_token uuid, p_limit integer DEFAULT 100, p_max_bytes integer DEFAULT 262144)
+  returns TABLE(xid xid8, id bigint, kind text, document text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 0845c5cbcb59d816a43831dcac7529d75bbfcbb7cfb323b3cc9e96e1bb28158c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.ready_rows(p_rows tid[])
 create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
@@ -3661,12 +5403,34 @@ create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   owner treadle_owner
   with a comment
 
+-- function treadle.rebase_events()
+create function treadle.rebase_events()
+  returns bigint
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 49103310a154a0811212bc19067de17a1f76f517bb26ce92f38b2c6794c344d6
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb, p_dedup_key text)
+create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb DEFAULT '{}'::jsonb, p_dedup_key text DEFAULT NULL::text)
+  returns bigint
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 8be04e96291a49b5f58c9eab512f94da6abd8c12c12356faea37ec859b623350
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_uri text, p_media_type text, p_bytes bigint, p_sha256 text)
 create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_uri text, p_media_type text DEFAULT NULL::text, p_bytes bigint DEFAULT NULL::bigint, p_sha256 text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 ac397b2fce7524096f83542927909498be4f1cc60b156b6c1d60428ed4d5cc0f
+  as sha256 b662e8f2675ddab4ffca83347b8133d90555561f0e736842cdbd3bca77bd8810
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3676,7 +5440,16 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   returns void
   language sql volatile security invoker cost 100
   set search_path=""
-  as sha256 df190a9eef1bb805f59b4cbaa02244fc6bf839354e59d73b2b5e24267dd8ed88
+  as sha256 db6c405f5a0a7883aca85cc12c5d1e50d8b4a2d0f7b3b8be85aa1f6aa46bb9af
+  owner treadle_owner
+  with a comment
+
+-- function treadle.record_run(p_run treadle.schedule_runs)
+create function treadle.record_run(p_run treadle.schedule_runs)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 f1e6d8cbf89699ad54e58ebe4fdfd920c602c07399f0f611e2de5d8a9a232251
   owner treadle_owner
   with a comment
 
@@ -3781,6 +5554,16 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem text)
+create function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 ac43c7fa24f7d515a0b4ddaf1d76013c5d8fb63d43cf38ffc630d7df1b56d935
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.release_reservations(p_ids uuid[])
 create function treadle.release_reservations(p_ids uuid[])
   returns void
@@ -3800,12 +5583,52 @@ create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.release_webhook(p_name text, p_token uuid)
+create function treadle.release_webhook(p_name text, p_token uuid)
+  returns void
+  language sql volatile security definer cost 100
+  set search_path=""
+  as sha256 064f7be387eb786ce6d6045e3da7b1fcb124cea56d947e6aaec14a4c102f293a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.remove_budget(p_scope text, p_key text, p_period text, p_actor text)
 create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::text, p_period text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 3a6a9cd7150a9a1440b264bcbb1ccf320ad2175a954c23087ecc4de4020a2839
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.remove_schedule(p_name text, p_actor text)
+create function treadle.remove_schedule(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 788ec7746a1b3c92339da66af5bfd88aed78cd6c29362f53cd628748dcdd95dd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.remove_trigger(p_name text, p_actor text)
+create function treadle.remove_trigger(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 931e0ed269d58d2d5480f1eba34330b1b1b643495b71535f8a30636a136f7d8d
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.remove_webhook(p_name text, p_actor text)
+create function treadle.remove_webhook(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 347c4580e94a238ed8cffc55235b060442f49f017c02acd6c3295f5089b9895e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3819,6 +5642,15 @@ create function treadle.reopen_gates()
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.report_problem(p_report jsonb)
+create function treadle.report_problem(p_report jsonb)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 cbcd34a4be63a7de821506a98cce6dcb31cd732c117b960d97884b0415af6691
+  owner treadle_owner
+  with a comment
 
 -- function treadle.request_budgets(p_ids bigint[])
 create function treadle.request_budgets(p_ids bigint[])
@@ -3857,6 +5689,16 @@ create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[]
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text, OUT key text, OUT uri text)
+create function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text DEFAULT NULL::text, OUT key text, OUT uri text)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 267a58f61b8cd815fc4f3cf257215d15e707063a5d4df6cd0acecb29086d541b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp with time zone)
 create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp with time zone)
   returns void
@@ -3886,6 +5728,26 @@ create function treadle.reset_breaker(p_type text, p_actor text DEFAULT NULL::te
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text)
+create function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
+  returns TABLE(id uuid, task_id uuid, letter_id uuid, verdict text, status text, why text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 7ebd5025f8e0f24750d928b6357c77a24ce90379327b8e311693d6d03b81559a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.resolve_dead_where(p_filter jsonb, p_resolution text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text, p_dry_run boolean, p_limit integer, p_after uuid)
+create function treadle.resolve_dead_where(p_filter jsonb, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 1000, p_after uuid DEFAULT NULL::uuid)
+  returns TABLE(queue text, type text, class text, fingerprint text, verdict text, why text, letters bigint, last_task uuid)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 e01a065029553faba833268fcc12a6f2623d986e82bc5959b7e81a80b62fe3a5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
 create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
   returns record
@@ -3900,16 +5762,16 @@ create function treadle.resolve_reference(p_task uuid, p_reference text, OUT val
   returns record
   language plpgsql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 2bd20567593d6e5e9dbec750f4dfa1f9cd4b1c4c030c890cafa9ffa517dbc0af
+  as sha256 b1d59a566d88491d327c63aa9a8dc1fab21840446d152de748fc179dc6769381
   owner treadle_owner
   with a comment
 
--- function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text)
-create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text)
+-- function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text, p_delay_s double precision)
+create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text, p_delay_s double precision DEFAULT NULL::double precision)
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 6b861896e404658769ab685a78ba23b1fb50729e6abb7dd5211cc0b3b93bb771
+  as sha256 cb23739c3e03bf4e226aa9279cfc9cd5039afe4e758afc798fae758c59463ace
   owner treadle_owner
   with a comment
 
@@ -3918,7 +5780,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 2794bf524754ab9ea336e12fa89e1c5b4e6c78d48f96cd27ea1bd23e624d62fd
+  as sha256 bdb3a93ff8a3d49e99c480a3dabfa1d841ac711abd856d47a8d41a57c7e85dee
   owner treadle_owner
   with a comment
 
@@ -3932,6 +5794,16 @@ create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.resume_schedule(p_name text, p_actor text)
+create function treadle.resume_schedule(p_name text, p_actor text DEFAULT NULL::text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 0cd555dc3cf2f08915bfe64985231fbdc7c98f50bd00fc73394b6ba95a05c921
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.resume_tasks(p_ids uuid[])
 create function treadle.resume_tasks(p_ids uuid[])
   returns void
@@ -3941,12 +5813,32 @@ create function treadle.resume_tasks(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.resume_trigger(p_name text, p_actor text)
+create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 afa0f864c9f54768639b7fc55f500de2003834d79a8d73556b6fb62a28277677
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.resume_type(p_name text, p_actor text)
 create function treadle.resume_type(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 e2205ca07ed00fe8411d217f4d880c548805f2e86e10dedb0483f0479abbbcb5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.resume_webhook(p_name text, p_actor text)
+create function treadle.resume_webhook(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 5aab01e24f53eb7485592677b07659d33969b0269f8af305f82cdf6b94ff7597
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3959,12 +5851,12 @@ create function treadle.retry_after_in(p_text text)
   owner treadle_owner
   with a comment
 
--- function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text)
-create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text)
+-- function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text, p_resolution text, p_changes jsonb, p_delay_s double precision)
+create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_delay_s double precision DEFAULT NULL::double precision)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 174830d81ef5da1af3b9fd081abb8aa152b76df311680896c1756db25db8cd51
+  as sha256 a1059a0b8597b18fe77b3db45100637c270d981bec3067e3ec6fcc6994646b3d
   owner treadle_owner
   with a comment
 
@@ -4005,17 +5897,17 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 cd39b91093e4c65c7dcf6e0b17d51946e312cbc5f8bf7817bbec09859540ae03
+  as sha256 59f982c3dc39f8e5025eb498a0edf7c234c76e480cfc96adb43da9cdd9c22716
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text)
-create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text)
+-- function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text, p_resolution text, p_changes jsonb, p_delay_s double precision)
+create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_delay_s double precision DEFAULT NULL::double precision)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 7b8b093b453a318db6af81a8d8064f25ec71b3523892fff4e23343d3fbcbe3dc
+  as sha256 38f4bb9c9f0cce128a3482ed703ca503655eb02bb2601b349933bd42c978a179
   owner treadle_owner
   with a comment
 
@@ -4075,6 +5967,44 @@ create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now
   owner treadle_owner
   with a comment
 
+-- function treadle.rotate_webhook(p_name text, p_keep_s double precision, p_actor text)
+create function treadle.rotate_webhook(p_name text, p_keep_s double precision DEFAULT 86400, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 a303a66a1e61f58e034a5daffe72dcfb539742488468ed34c0a065483d359301
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.run_moment(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+create function treadle.run_moment(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+  returns timestamp with time zone
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 e6d5375614b981118f8e7e5e5e8fe2c37197ca7924f248fe33a0341d5b1c9068
+  owner treadle_owner
+  with a comment
+
+-- function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
+create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
+  returns TABLE(nominal_at timestamp with time zone, missed boolean, missed_until timestamp with time zone)
+  language sql immutable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 07959a834677820265f4810ea7ef3f6a5f67403edf56838098b31ef9019dba02
+  owner treadle_owner
+  with a comment
+
+-- function treadle.run_schedule(p_name text, p_actor text, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
+create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::text, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 083db8709b9e7b0f13d9ab8abb5ca752d5ddb91f1633108f77a908d4ed60a611
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_calls jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
 create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
   returns record
@@ -4107,12 +6037,12 @@ create function treadle.schema_version(OUT version integer, OUT code_checksum te
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean)
-create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean)
+-- function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid)
+create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 ae004dd8a8dab27d15fe87b9f766ec3cf6a989886843a968425b1a38399313fa
+  as sha256 5b2b21c9ec9deab23c1856ac6388db6cd0bfacc0e5d64fc64c234931813ea602
   owner treadle_owner
   with a comment
 
@@ -4156,12 +6086,22 @@ create function treadle.set_concurrency(p_key text, p_max integer, p_actor text 
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.set_retention(p_kind text, p_keep_s double precision)
+create function treadle.set_retention(p_kind text, p_keep_s double precision)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 2fa32a6b18dd611be0196d02f4e72e7c4c812c606335fb0b2cabc06b7682f019
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
 create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 839707c94509c01a7c12c1a2d4f739c78dcdf4498dc25fd8577463afbca8b32d
+  as sha256 23747b276b37c5bfb9f895408a69f5b9899004e0e59b8cb79fe20ad18f86420a
   owner treadle_owner
   with a comment
 
@@ -4253,7 +6193,7 @@ create function treadle.spent_in(p_scope text, p_key text, p_since timestamp wit
   returns numeric
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 93b0b74ce58057769b3c63d0c42eed7fbe75dd8e58b0380e63a842fbe6c4bb8c
+  as sha256 516ba2a86c00030d8460c55e11c7accecd4805ad788cfa0e9feebaaa848af61d
   owner treadle_owner
   with a comment
 
@@ -4306,12 +6246,31 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_bytes bigint, p_sha256 text)
+create function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_bytes bigint, p_sha256 text)
+  returns jsonb
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 a4badd0ac3a0d7897d3709964407f4d2e8a250ae92299ff71e8340d05090f5f8
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
 create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 a0fdd73f4383ce508c693da683587f15f80577146fc00e4a1924e19bc0f534d6
+  as sha256 ba66c20403dd6526c1ffb8ded2021898618719020a48b2b8b775267ffb8f3819
+  owner treadle_owner
+  with a comment
+
+-- function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
+create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 4f7236de20bdc404f960744e61d2518778e94c64b179b90c78525f9265ac2349
   owner treadle_owner
   with a comment
 
@@ -4321,6 +6280,15 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
   language sql immutable security invoker cost 100 rows 1000
   set search_path=""
   as sha256 f24356f3ace1fcd6f2e3ea5e98fe9b00fcc32c475e7de2bdcf09986c0c4d476c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.sum_spend(p_ids uuid[])
+create function treadle.sum_spend(p_ids uuid[])
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 18adadcd0e73424e3881d834c51a5332006d6c97680016f237c7655f13662f2a
   owner treadle_owner
   with a comment
 
@@ -4371,6 +6339,16 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   owner treadle_owner
   with a comment
 
+-- function treadle.take_webhooks(p_token uuid, p_limit integer, p_lease_s double precision)
+create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
+  returns SETOF treadle.webhook_target
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 68ae57cc021445ea86320e5091b2df82ecc3e05f2f48dd70c37fc380f19500ff
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
@@ -4386,6 +6364,15 @@ create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_n
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 195aee2ff11a355160c7a0a97326de570a0e288fd3b37bd50631a7a69240ea44
+  owner treadle_owner
+  with a comment
+
+-- function treadle.target_of(p_hook treadle.webhooks)
+create function treadle.target_of(p_hook treadle.webhooks)
+  returns treadle.webhook_target
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 e32162d2d8327a829a8d2dc31f642701f71ef737afce797b2aad8437fa76c74f
   owner treadle_owner
   with a comment
 
@@ -4417,12 +6404,97 @@ create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric,
   owner treadle_owner
   with a comment
 
+-- function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
+create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 42a5908a9f3e6143b811204e1adefc5b174cd082f78acbe71afd46051ba07778
+  owner treadle_owner
+  with a comment
+
 -- function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
 create function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb)
+create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 fe0b46bbb8e7c4e3e1f2c35f52f9d4f4242ecf9e2d23a9bfa62d03a020185027
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tend_triggers(p_now timestamp with time zone)
+create function treadle.tend_triggers(p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 f814b44bec339533f03c40ac05fe1b3cf45dba8ca9b63ba95f0f4a87b180748a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
+create function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
+  returns record
+  language sql stable security definer cost 100
+  set search_path=""
+  as sha256 62553b1e0c8df1f596697af5da64d1583c417e96aebdae0eba972348cba590ca
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.test_trigger(p_name text, p_event bigint, p_sample jsonb)
+create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::bigint, p_sample jsonb DEFAULT NULL::jsonb)
+  returns jsonb
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 430463326b03f1cf21c3fc7bdca7e495ef82354070fdde2fbf22444ce6416fe2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.test_webhook(p_name text)
+create function treadle.test_webhook(p_name text)
+  returns TABLE(target treadle.webhook_target, document text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 19060e4a1ebc78b7bb8d06c493194988c29bdd71b8d7d95c8cef289b6fefd9b2
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.tg_dead_letter_decisions__keep()
+create function treadle.tg_dead_letter_decisions__keep()
+  returns trigger
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 dfef3979210a841173140d619f877a49b91868e7039b6367e0deecc7238a3368
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tg_events__tell()
+create function treadle.tg_events__tell()
+  returns trigger
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 6f5ec675ea2ecda631fb0b2b3129091fe5617b96d3ceffdf0c0595f19d315a41
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tg_tasks__doom()
+create function treadle.tg_tasks__doom()
+  returns trigger
+  language plpgsql volatile security definer cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 36cfc2542be347fcf83bc712533dc77bd5791be3abc75b8654197e8679e4e905
   owner treadle_owner
   with a comment
 
@@ -4484,6 +6556,24 @@ create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint 
   owner treadle_owner
   with a comment
 
+-- function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
+create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
+  returns treadle.triggers
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 d12f552a11d06da294924dae09d3658d85ea23686f8a12e2101e2e9ffd0a79c8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.trigger_named(p_name text)
+create function treadle.trigger_named(p_name text)
+  returns treadle.triggers
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 b41248837deb8245afedd6a46751e2c38de9f8c6adff83430d11864a0fbfb9e9
+  owner treadle_owner
+  with a comment
+
 -- function treadle.trip_breaker(p_type text, p_seconds double precision, p_reason text, p_actor text)
 create function treadle.trip_breaker(p_type text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns timestamp with time zone
@@ -4493,6 +6583,24 @@ create function treadle.trip_breaker(p_type text, p_seconds double precision DEF
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
+create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
+  returns treadle.trigger_fires
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 a66b444b99439b894f04556236bbb0294ed3ffc95c55574346d5639399f9aad8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.try_schedule(p_schedule treadle.schedules)
+create function treadle.try_schedule(p_schedule treadle.schedules)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 39068599c1c952c8c6877075708eb50600cfa265966b08e1903adcc1f736cf8f
+  owner treadle_owner
+  with a comment
 
 -- function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -4514,12 +6622,40 @@ create function treadle.unhold_tasks(p_ids uuid[])
   grant execute to treadle_operator
   grant execute to treadle_producer
 
+-- function treadle.unit_of(p_id uuid, p_of uuid[])
+create function treadle.unit_of(p_id uuid, p_of uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 a6ed99d33e32a04f6dcfd61119288549ac0d52d92127c36fd0ce294696def07c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.unknown_artifacts(p_ids uuid[])
+create function treadle.unknown_artifacts(p_ids uuid[])
+  returns SETOF uuid
+  language sql stable security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 991301876f76b434124ccf1071c7252be283c23ad8102022b0d4adda4f69e693
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone)
 create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 e6e282374d2479f124d4e8953ce1e62afac5a51bfdbd1a1c913422437bf5271c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.unpinned(p_ids uuid[])
+create function treadle.unpinned(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
   owner treadle_owner
   with a comment
 
@@ -4559,6 +6695,25 @@ create function treadle.utc_words(p_at timestamp with time zone)
 create function treadle.uuidv7()
   returns uuid
   language sql volatile parallel safe security invoker cost 100
+  owner treadle_owner
+  with a comment
+
+-- function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
+create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
+  returns TABLE(id uuid, verdict text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 116a445eb653725bd191581e95ec7eed0a673245e9b1cf1f5873983438846ce9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.validator_problem(p_settings jsonb)
+create function treadle.validator_problem(p_settings jsonb)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 dd4754de4921ad608325fb25203781b3f0194288ee9c0d80f09b7355f59c9324
   owner treadle_owner
   with a comment
 
@@ -4613,6 +6768,51 @@ create function treadle.wake_queues(p_queues text[])
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.wanted_inputs(p_ids uuid[])
+create function treadle.wanted_inputs(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 a16c346244b092552d085f6aebcd2cfb4bfe18442e46a64400041384fec7ea30
+  owner treadle_owner
+  with a comment
+
+-- function treadle.wants_event(p_kind text, p_type text, p_queue text)
+create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 8b7cca3436445250a0e46f4dda94e6c8219661084d63f22a0759bb410339e62d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.was_run(p_schedule uuid, p_nominal timestamp with time zone)
+create function treadle.was_run(p_schedule uuid, p_nominal timestamp with time zone)
+  returns boolean
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 fc38a4209fdc1ff8871d00b30f0b144a28812157fedbba3ca4b6f32d7acf0401
+  owner treadle_owner
+  with a comment
+
+-- function treadle.webhook_delay(p_failures integer, p_after_s double precision)
+create function treadle.webhook_delay(p_failures integer, p_after_s double precision DEFAULT NULL::double precision)
+  returns double precision
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 529df5cd153f60ada5839f04b102219f0b723812f837d40df3f2cbe08cac7830
+  owner treadle_owner
+  with a comment
+
+-- function treadle.webhook_named(p_name text)
+create function treadle.webhook_named(p_name text)
+  returns treadle.webhooks
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 971d7aeeb00dc63133c205dcc489909f374ed2595a807c4882b11be153bd6409
   owner treadle_owner
   with a comment
 
@@ -4806,5 +7006,14 @@ create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with t
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=""
   as sha256 c574c381e12d833c8b042a978fcb64f75dc0492011f0a3183969ce01a45e74be
+  owner treadle_owner
+  with a comment
+
+-- function treadle.without_nulls(p_object jsonb)
+create function treadle.without_nulls(p_object jsonb)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 92c177b307fdf5a539b734f6b2f1fa4457efbfedbadef06295f7dbb16fe0591a
   owner treadle_owner
   with a comment

@@ -24,25 +24,26 @@ select
     select
       jsonb_agg(
         jsonb_build_object(
-          'attempt', attempts.attempt,
-          'agent', attempts.agent_id,
-          'class', attempts.class,
-          'reason', attempts.reason,
-          'error', attempts.error,
-          'duration_s', round(
-            extract(
-              epoch from attempts.ended_at - coalesce(attempts.started_at, attempts.claimed_at)
-            ),
-            3
-          ),
-          'cost_usd', attempts.cost_usd,
-          'ended_at', attempts.ended_at
+          'attempt', past.attempt,
+          'agent', past.agent_id,
+          'outcome', past.outcome,
+          'class', past.class,
+          'reason', past.reason,
+          'error', past.error,
+          'model', past.model,
+          'duration_s', past.duration_s,
+          'cost_usd', past.cost_usd,
+          'ended_at', past.ended_at
         )
-        order by attempts.ended_at
+        order by past.ended_at, past.attempt
       )
-    from treadle.attempts
-    where attempts.task_id = dead_letters.task_id
-  ) as history
+    from treadle.dead_letter_history as past
+    where past.letter_id = dead_letters.id
+  ) as history,
+  dead_letters.fingerprint,
+  dead_letters.about,
+  dead_letters.escalated_at,
+  dead_letters.escalated_to
 from treadle.dead_letters
 inner join treadle.tasks on dead_letters.task_id = tasks.id;
 

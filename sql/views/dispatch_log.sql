@@ -14,7 +14,9 @@ select
   attempts.class,
   attempts.reason,
   attempts.error,
-  attempts.cost_usd
+  attempts.cost_usd,
+  attempts.model,
+  attempts.feedback
 from treadle.attempts
 union all
 select
@@ -30,7 +32,21 @@ select
   null,
   tasks.cost_usd - coalesce(
     (select sum(attempts.cost_usd) from treadle.attempts where attempts.task_id = tasks.id), 0
-  )
+  ),
+  coalesce(
+    (
+      select spend.model
+      from treadle.spend
+      where
+        spend.task_id = tasks.id
+        and spend.attempt = tasks.attempt
+        and spend.model is not null
+      order by spend.at desc
+      limit 1
+    ),
+    (treadle.terms_of(tasks)).models[1]
+  ),
+  null
 from treadle.tasks
 where tasks.status in ('claimed', 'running', 'validating', 'completed');
 

@@ -19,11 +19,26 @@ select
   tasks.output,
   tasks.output_ref,
   tasks.artifacts,
-  tasks.validation,
+  terms.validation,
+  case when terms.report then 'required' else 'optional' end as report,
   tasks.decision_report,
   tasks.outcome,
   tasks.failure_class,
   tasks.failure_reason,
+  exists (
+    select from treadle.dead_letters
+    where
+      dead_letters.task_id = tasks.id
+      and dead_letters.poison_pill
+      and dead_letters.resolution is null
+  ) as poison_pill,
+  terms.models,
+  tasks.fallback_models,
+  (
+    -- Without the tokens, which are secret.
+    select jsonb_agg(noted.note - 'token' order by noted.at)
+    from jsonb_array_elements(tasks.attempt_notes) with ordinality as noted (note, at)
+  ) as attempt_notes,
   tasks.attempt,
   tasks.max_attempts,
   tasks.rate_limits,
@@ -83,7 +98,8 @@ select
   tasks.input_tokens,
   tasks.output_tokens
 from treadle.tasks
-inner join treadle.lanes on tasks.lane_id = lanes.id;
+inner join treadle.lanes on tasks.lane_id = lanes.id
+left join lateral treadle.terms_of(tasks) as terms on true;
 
 comment on view treadle.task_details is 'One row per task with all its fields.';
 

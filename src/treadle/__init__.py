@@ -20,15 +20,24 @@ if TYPE_CHECKING:
         WaitExpired,
     )
     from treadle.handles import Handle
-    from treadle.models import Answer, DagState, Step
+    from treadle.models import Answer, Artifact, DagState, Step
     from treadle.nodes import Node, optional
     from treadle.options import RetryPolicy
-    from treadle.outcomes import CancelTask, FailForGood, RateLimited, RetryAfter, Suspended
+    from treadle.outcomes import (
+        CancelTask,
+        FailForGood,
+        InvalidOutput,
+        RateLimited,
+        RetryAfter,
+        Suspended,
+    )
+    from treadle.reports import Decision, DecisionReport
     from treadle.tasks import Task
     from treadle.worker.context import Context
 
 __all__ = [
     "Answer",
+    "Artifact",
     "Brief",
     "BudgetExceeded",
     "CancelTask",
@@ -37,9 +46,12 @@ __all__ = [
     "Dag",
     "DagHandle",
     "DagState",
+    "Decision",
+    "DecisionReport",
     "FailForGood",
     "Handle",
     "InvalidArgument",
+    "InvalidOutput",
     "Node",
     "OpenDag",
     "QueueFull",
@@ -70,11 +82,12 @@ _HOMES = {
         "TreadleError", "Unavailable", "WaitExpired",
     ),
     "treadle.handles": ("Handle",),
-    "treadle.models": ("Answer", "DagState", "Step"),
+    "treadle.models": ("Answer", "Artifact", "DagState", "Step"),
     "treadle.nodes": ("Node", "optional"),
     "treadle.outcomes": (
-        "CancelTask", "FailForGood", "RateLimited", "RetryAfter", "Suspended"
+        "CancelTask", "FailForGood", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
     ),
+    "treadle.reports": ("Decision", "DecisionReport"),
     "treadle.options": ("RetryPolicy",),
     "treadle.tasks": ("Task",),
     "treadle.worker.context": ("Context",),

@@ -8,7 +8,7 @@ async def summarise(url: str) -> str: ...
 await summarise.enqueue(url="https://example.org")
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
@@ -26,12 +26,17 @@ from treadle.decisions import Decisions
 from treadle.errors import ConfigurationError
 from treadle.options import TypeSettings
 from treadle.producing import Producing
+from treadle.reactions import Reactions
 from treadle.results import Results
+from treadle.schedules import Schedules
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
+from treadle.store import Store, make_store
 from treadle.tasks import Task
+from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
+from treadle.worker.validators import OUTPUT_LIMIT, Command, Function
 
 log = structlog.get_logger(__name__)
 
@@ -52,16 +57,18 @@ class WorkerSettings(TypedDict, total=False):
     signals: bool
 
 
-class Treadle(Producing, DagMaker, Decisions):
+class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
     """Tasks, and the database they live in."""
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
         self.registry = Registry()
+        self.schedules = {}
         self._given_url = url
         self._settings = settings
         self._stack: AsyncExitStack | None = None
         self._gateway: Gateway | None = None
         self._results: Results | None = None
+        self._store: Store | None = None
         self._opening = anyio.Lock()
         self._checked = False
 
@@ -81,6 +88,13 @@ class Treadle(Producing, DagMaker, Decisions):
                 hint="Set TREADLE_DATABASE_URL=postgresql://…, or try: treadle dev",
             )
         return url
+
+    @property
+    def store(self) -> Store:
+        """Where the files of tasks are kept; nothing is opened before the first file."""
+        if self._store is None:
+            self._store = make_store(self.settings)
+        return self._store
 
     def use(self, url: str) -> None:
         """Work on this database instead; to be said before the first connection."""
@@ -103,6 +117,37 @@ class Treadle(Producing, DagMaker, Decisions):
 
         return declare
 
+    def validator(self, name: str) -> Callable[[Function], Function]:
+        """Make a function the validator of this name; `llm_judge` is one that you write.
+
+        It gets `output`, the settings of the task by name, and `ctx` where it has that parameter.
+        """
+
+        def declare(function: Function) -> Function:
+            self.registry.validators.add(name, function)
+            return function
+
+        return declare
+
+    def command(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        output_limit: int = OUTPUT_LIMIT,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Register a program for the validator test_pass; exit code 0 accepts the output.
+
+        It reads {"output": …, "task": …} from stdin, and has no settings of the database.
+        """
+        words = () if isinstance(arguments, str) else tuple(arguments)
+        where = None if cwd is None else str(cwd)
+        command = Command(name, words, timeout_s, output_limit, where, dict(env or {}))
+        self.registry.validators.add_command(command)
+
     async def gateway(self) -> Gateway:
         """The SQL interface, opened on first use."""
         async with self._opening:
@@ -123,6 +168,10 @@ class Treadle(Producing, DagMaker, Decisions):
     async def reader(self) -> Reader:
         return Reader(await self.gateway())
 
+    async def open_artifact(self, artifact: Reference) -> ArtifactReader:
+        """The file of an artifact, to be read in parts: `async for chunk in file`."""
+        return await open_artifact(await self.gateway(), self.store, artifact)
+
     @asynccontextmanager
     async def worker(self, **overrides: Unpack[WorkerSettings]) -> AsyncIterator[Worker]:
         """A worker with connections of its own; `async with app.worker() as w: await w.run()`."""
@@ -141,11 +190,17 @@ class Treadle(Producing, DagMaker, Decisions):
             "listen_url": listen_url,
             **overrides,
         }
+        self.registry.validators.limit_s = settings.validator_timeout_s
         async with self._pool("treadle-worker") as pool:
             gateway = Gateway(pool)
             await _check_schema(gateway)
+            await self.offer_schedules(gateway)
             yield Worker(
-                self.registry, gateway, WorkerOptions(**options), handlers=await self.gateway()
+                self.registry,
+                gateway,
+                WorkerOptions(**options),
+                handlers=await self.gateway(),
+                store=self.store,
             )
 
     async def run_worker(self, **overrides: Unpack[WorkerSettings]) -> None:
@@ -162,13 +217,15 @@ class Treadle(Producing, DagMaker, Decisions):
         async with self._pool(f"treadle-{kind.name}") as pool:
             gateway = Gateway(pool)
             await _check_schema(gateway)
-            yield kind(
+            service = kind(
                 gateway,
                 longest_s=settings.service_s,
                 listen_url=(settings.listen_url or self.url) if settings.notify else None,
                 health_file=health_file,
                 signals=signals,
             )
+            service.configure(settings)
+            yield service
 
     async def close(self) -> None:
         """Give up the connections."""

@@ -1,12 +1,15 @@
-"""What people and other programs tell tasks: answers, events, another try from a step."""
+"""What people and other programs tell tasks: answers, events, another try, or the end."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from treadle.db.reviews import Decided, Decision, LetterCount
 from treadle.handles import Handle
 from treadle.jsontext import encode
+from treadle.worker import current
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Decisions:
-    """The part of an application that answers what tasks wait for."""
+    """The part of an application that answers what tasks wait for, and reviews what gave up."""
 
     async def answer(
         self, wait_id: UUID, value: Any, *, by: str | None = None, note: str | None = None
@@ -35,7 +38,9 @@ class Decisions:
         """Tell every task that waits for this event; with a `dedup_key` it happens once."""
         gateway = await _gateway(self)
         text = encode({} if payload is ... else payload, name="payload")
-        return await gateway.emit_event(event, text, key=key, dedup_key=dedup_key, actor=by)
+        return await gateway.emit_event(
+            event, text, key=key, dedup_key=dedup_key, actor=by, task_id=current.task_id.get()
+        )
 
     async def fork(
         self, task: UUID | Handle, /, *, from_step: str, by: str | None = None, **changes: Any
@@ -45,6 +50,46 @@ class Decisions:
         gateway = await _gateway(self)
         made = await gateway.fork_task(task_id, from_step, {"spec": changes} if changes else {}, by)
         return Handle(cast("Treadle", self), made)
+
+    async def resolve(
+        self,
+        tasks: Sequence[UUID | Handle],
+        resolution: str = "retry",
+        *,
+        changes: Mapping[str, Any] | None = None,
+        delay: float | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        note: str | None = None,
+    ) -> dict[UUID, Decided]:
+        """Decide about dead letters: retry, cancel, modify_and_retry or escalate.
+
+        `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who
+        is asked when it is escalated. What cannot be done says so and does not stop the others.
+        """
+        ids = [each.id if isinstance(each, Handle) else each for each in tasks]
+        gateway = await _gateway(self)
+        return await gateway.resolve_dead_letters(
+            ids, Decision(resolution, changes or {}, by, note, delay, to)
+        )
+
+    async def resolve_where(
+        self,
+        filters: Mapping[str, Any],
+        resolution: str = "retry",
+        *,
+        changes: Mapping[str, Any] | None = None,
+        delay: float | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        note: str | None = None,
+        dry_run: bool = False,
+    ) -> list[LetterCount]:
+        """Decide about all dead letters that a filter finds, or with `dry_run` count them."""
+        gateway = await _gateway(self)
+        return await gateway.resolve_dead_where(
+            filters, Decision(resolution, changes or {}, by, note, delay, to), dry_run=dry_run
+        )
 
 
 async def _gateway(app: Decisions) -> Gateway:

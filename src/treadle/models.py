@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from typing_extensions import TypedDict
+
 TERMINAL = frozenset({"completed", "dead_lettered", "cancelled"})
 
 
@@ -39,6 +41,9 @@ class Claim:
     max_cost_usd: Decimal | None
     cost_usd: Decimal
     gates: list[str]
+    models: list[str] = field(default_factory=list)
+    validation: list[dict[str, Any]] | None = None
+    report: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class Enqueued:
 class Failure:
     """Why an attempt ends without a result, and what should follow.
 
-    Without a class, SQL finds one in the text; `key` is the gate that a rate limit closes.
+    Without a class, SQL finds one in the text; `key` is the gate that a rate limit closes, and
+    `feedback` what validators had against the output.
     """
 
     error: str
@@ -95,6 +101,7 @@ class Failure:
     action: str | None = None
     retry_after_s: float | None = None
     key: str | None = None
+    feedback: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +231,65 @@ class Money:
     wait_id: UUID | None = None
 
 
+class Artifact(TypedDict):
+    """A file of a task, as its maker gets it and as an input gives it to the next task."""
+
+    id: str
+    name: str
+    uri: str
+    media_type: str | None
+    bytes: int | None
+    sha256: str | None
+
+
+class ListedArtifact(Artifact):
+    """A file of a task and the attempt that made it."""
+
+    attempt: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedArtifact:
+    """A file to delete: of a task that is gone, or never finished."""
+
+    id: UUID
+    key: str
+    name: str
+    task_id: UUID
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reviewed:
     """A task that a budget has no money for: asked or dead_lettered; or why it could not be."""
 
     id: UUID
     verdict: str
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened; `place` is where it stands in the order of readers."""
+
+    place: str
+    id: int
+    at: datetime
+    kind: str
+    task_id: UUID | None
+    dag_id: UUID | None
+    queue: str | None
+    actor: str | None
+    key: str | None
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What a trigger made of an event, or why it could not."""
+
+    id: UUID
+    event_id: int
+    task_id: UUID | None
+    dag_id: UUID | None
     problem: str | None

@@ -35,6 +35,10 @@ class Node:
         """Its output as an argument of a later task; `node.output["title"]` is a part of it."""
         return Output(self)
 
+    def artifact(self, name: str) -> Made:
+        """A file that it will have stored, as an argument of a later task."""
+        return Made(self, name)
+
     @property
     def handle(self) -> Handle:
         """The task, to wait for its result."""
@@ -66,6 +70,10 @@ class DagTask(Handle):
         """Its output as an argument of a later task; `task.output["title"]` is a part of it."""
         return Output(self)
 
+    def artifact(self, name: str) -> Made:
+        """A file that it will have stored, as an argument of a later task."""
+        return Made(self, name)
+
 
 Source = Node | Handle | UUID | str
 
@@ -90,6 +98,25 @@ class Output:
                 hint="Take the object around it, and look into that in the handler.",
             )
         return Output(self.of, (*self.path, part))
+
+    @property
+    def part(self) -> str:
+        """What of the task it is, as a reference says it."""
+        return ".".join(("output", *self.path))
+
+
+class Made(Output):
+    """A file that a task will have stored, as an argument of another."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, of: Source, name: str) -> None:
+        super().__init__(of)
+        self.name = name
+
+    @property
+    def part(self) -> str:
+        return f"artifact:{self.name}"
 
 
 class Optional:
@@ -269,4 +296,4 @@ def _reference(given: Input, named: Named) -> str:
     if isinstance(given, str):
         return given
     output = given if isinstance(given, Output) else Output(given)
-    return f"task:{named(output.of)}:{'.'.join(('output', *output.path))}"
+    return f"task:{named(output.of)}:{output.part}"

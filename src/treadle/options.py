@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Required, TypedDict
 from uuid import UUID
 
 from treadle.errors import InvalidArgument
@@ -30,6 +30,17 @@ class BreakerSettings(TypedDict, total=False):
     cooldown_s: float
 
 
+class ValidatorSettings(TypedDict, total=False):
+    """One validator: its name, what it needs, how long it may take."""
+
+    validator: Required[str]
+    schema: Mapping[str, Any] | bool
+    pattern: str
+    name: str
+    criteria: str
+    timeout_s: float
+
+
 class TypeSettings(TypedDict, total=False):
     """Settings of a task type."""
 
@@ -44,6 +55,10 @@ class TypeSettings(TypedDict, total=False):
     max_cost_usd: float
     max_tokens: int
     on_budget: Literal["ask", "fail"]
+    validation: Sequence[ValidatorSettings | Mapping[str, Any]]
+    report: Literal["required", "optional"]
+    models: list[str]
+    fallback_models: list[str]
 
 
 class EnqueueOptions(TypedDict, total=False):
@@ -80,6 +95,10 @@ class EnqueueOptions(TypedDict, total=False):
     max_cost_usd: float
     max_tokens: int
     on_budget: Literal["ask", "fail"]
+    validation: Sequence[ValidatorSettings | Mapping[str, Any]]
+    report: Literal["required", "optional"]
+    models: list[str]
+    fallback_models: list[str]
     concurrency_key: str
     concurrency_limit: int
     gates: list[str]

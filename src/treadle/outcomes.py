@@ -4,6 +4,7 @@
 * FailForGood  no retry can help: straight to the dead letters
 * RateLimited  the provider said slow down; no attempt is burnt
 * CancelTask   the task is not wanted any more
+* InvalidOutput  what came out is not good enough; the next attempt is told why
 
 `Suspended` is no outcome: it ends a handler whose task has given up its claim to wait.
 """
@@ -78,6 +79,18 @@ class CancelTask(Outcome):
 
     def failure(self) -> Failure:
         return Failure(clean_text(self.reason or "cancelled by its handler"), action="cancel")
+
+
+class InvalidOutput(Outcome):
+    """What came out is not good enough: each message is handed to the next attempt."""
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__("; ".join(messages) or "the output was refused")
+        self.messages = messages
+
+    def failure(self) -> Failure:
+        told = tuple(clean_text(each) for each in self.messages) or (self.reason,)
+        return Failure(clean_text(self.reason), "invalid_output", feedback=told)
 
 
 class Suspended(BaseException):

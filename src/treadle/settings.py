@@ -56,8 +56,44 @@ class Settings(BaseSettings):
     poll_s: Seconds = Field(5.0, description="Longest sleep of an idle worker between looks.")
     heartbeat_s: Seconds = Field(30.0, description="A lease lasts three heartbeats.")
     claim_ttl_s: Seconds = Field(60.0, description="A claim must start within this time.")
+    validator_timeout_s: Seconds = Field(
+        120.0, description="Longest run of a validator that says nothing else."
+    )
     drain_s: float = Field(30.0, ge=0, le=86_400, description="Grace for handlers on SIGTERM.")
     service_s: Seconds = Field(5.0, description="Longest sleep of the reaper and the promoter.")
+    prune_every_s: Seconds = Field(600.0, description="Time between two rounds of the pruner.")
+    prune_share: float = Field(
+        0.25, gt=0, le=1, description="Part of the time that the pruner works; it rests the others."
+    )
+    prune_batch: int = Field(
+        1000, ge=1, le=10_000, description="Most tasks that the pruner takes in one transaction."
+    )
+    artifacts_url: str | None = Field(
+        None,
+        description="Where files of tasks are kept: file:///folder or s3://bucket/prefix; a folder "
+        "of the user when absent.",
+    )
+    artifacts_endpoint: str | None = Field(
+        None, description="Address of an S3-compatible store that is not AWS."
+    )
+    artifact_max_bytes: int = Field(
+        1024**3, ge=1, description="Most bytes that a task may store as one artifact."
+    )
+    webhook_slots: int = Field(
+        20, ge=1, le=1000, description="Endpoints that a notifier sends to at once."
+    )
+    webhook_timeout_s: float = Field(
+        10.0, gt=0, le=30, description="Longest wait for the answer of a webhook."
+    )
+    webhook_private: bool = Field(
+        False, description="Send to private addresses, for webhooks with allow_private."
+    )
+    webhook_http: bool = Field(
+        False, description="Send to public addresses without encryption too."
+    )
+    webhook_ports: Annotated[list[int], NoDecode] = Field(
+        [], description="More ports of public addresses to send to, comma separated."
+    )
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
     )
@@ -68,7 +104,7 @@ class Settings(BaseSettings):
         "info", description="Log level."
     )
 
-    @field_validator("queues", "capabilities", mode="before")
+    @field_validator("queues", "capabilities", "webhook_ports", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -129,6 +165,16 @@ def data_home() -> Path:
 def child_environment(**extra: str) -> dict[str, str]:
     """The environment for a process that treadle starts."""
     return {**os.environ, **extra}
+
+
+def bare_environment(**extra: str) -> dict[str, str]:
+    """The environment for a program that must not get at the database."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TREADLE_", "PG")) and name != "DATABASE_URL"
+    }
+    return {**kept, **extra}
 
 
 def new_agent_id() -> str:

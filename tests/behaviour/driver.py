@@ -24,7 +24,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 # Ahead of the real time, or standing still. Found by its key: functions that forbid sequential
 # scans would otherwise pay for one, and on PostgreSQL 15 have it compiled each time.
-_CLOCK = """
+CLOCK = """
 create table if not exists public.test_clock (
   id integer primary key default 1, ahead interval, stopped_at timestamptz
 );
@@ -237,7 +237,7 @@ class Driver:
     def set_clock(self, ahead: timedelta, *, stopped: bool = False) -> None:
         """Let treadle.clock() run so much ahead of the real time, or stand still there."""
         self.rows("set client_min_messages = warning")
-        self.conn.execute(_CLOCK.encode())
+        self.conn.execute(CLOCK.encode())
         self.rows("delete from public.test_clock")
         stop = "clock_timestamp() + %s" if stopped else "null"
         given = [ahead, ahead] if stopped else [ahead]

@@ -7,59 +7,65 @@ from tests.behaviour.expect import refused
 from tests.behaviour.money import pay
 
 VIEWS = (
+    *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages", "task_parts"),
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "transitions", "dag_overview", "dag_tasks"),
     *("gate_status", "breaker_status", "type_status"),
     *("budget_status", "daily_spend", "concurrency_status", "project_load"),
+    "artifact_details",
+    *("schedule_status", "schedule_history"),
+    *("trigger_status", "trigger_log", "event_log"),
+    *("dead_letter_groups", "dead_letter_history", "dead_letter_log"),
+    *("webhook_status", "delivery_log"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 NOBODY = "00000000-0000-7000-8000-000000000000"
 ONE = f"array['{NOBODY}']::uuid[]"
 
 A_DAG = '{"name": "x", "tasks": [{"type": "code"}]}'
+A_SCHEDULE = """define_schedule('s', '{"cron": "@daily", "task": {"type": "code"}}')"""
+A_TRIGGER = """define_trigger('t', '{"on": "x", "task": {"type": "code"}}')"""
 PRODUCE = (
+    "receive_webhook('w', '{}')",
     f"create_dag('{A_DAG}')",
-    "open_dag('x')",
-    "enqueue_task('default', 'code')",
-    "enqueue_tasks('[]')",
-    f"cancel_tasks({ONE})",
-    f"read_results({ONE})",
-    "take_results('me')",
+    *("open_dag('x')", "enqueue_task('default', 'code')", "enqueue_tasks('[]')"),
+    *(f"cancel_tasks({ONE})", f"read_results({ONE})", "take_results('me')"),
 )
 WORK = (
-    "register_agent('w')",
-    "agent_heartbeat('a')",
-    "claim_tasks('a')",
-    f"start_tasks({ONE}, {ONE})",
-    f"heartbeat_tasks({ONE}, {ONE})",
-    f"complete_tasks({ONE}, {ONE})",
-    f"fail_tasks({ONE}, {ONE})",
-    f"release_tasks({ONE}, {ONE})",
+    *("register_agent('w')", "agent_heartbeat('a')", "claim_tasks('a')"),
+    *(f"start_tasks({ONE}, {ONE})", f"heartbeat_tasks({ONE}, {ONE})"),
+    f"validate_tasks({ONE}, {ONE})",
+    *(f"{each}_tasks({ONE}, {ONE})" for each in ("complete", "fail", "release")),
+    "doomed_artifacts()",
     "reap_claims()",
     "promote_tasks()",
-    "rerank_tasks()",
-    "admit_tasks()",
-    "reopen_gates()",
-    "review_budgets()",
+    *("due_schedules()", "next_schedule_at()"),
+    f"fire_schedule('{NOBODY}', 1, '{{}}', now())",
+    f"reject_schedule('{NOBODY}', 1, 'no line')",
+    "fire_triggers()",
+    "check_failure_rates()",
+    *("rerank_tasks()", "admit_tasks()", "reopen_gates()", "review_budgets()"),
+    *("prune_tasks()", "prune_events()", "prune_rest()", "oldest_open_at()"),
 )
 OPERATE = (
-    "pause_queue('default')",
-    "resume_queue('default')",
-    "define_queue('q')",
-    "define_type('t')",
-    "pause_type('code')",
-    "resume_type('code')",
-    "define_gate('g')",
-    "close_gate('type:code', 60)",
-    "open_gate('type:code')",
-    "trip_breaker('code')",
-    "reset_breaker('code')",
-    "define_project('p')",
-    "set_budget('all', null, 1)",
-    "remove_budget('all')",
-    "set_concurrency('k', 1)",
+    "set_retention('events', 86400)",
+    *("pause_queue('default')", "resume_queue('default')", "define_queue('q')"),
+    *("define_type('t')", "pause_type('code')", "resume_type('code')"),
+    *("define_gate('g')", "close_gate('type:code', 60)", "open_gate('type:code')"),
+    *("trip_breaker('code')", "reset_breaker('code')", "define_project('p')"),
+    *("set_budget('all', null, 1)", "remove_budget('all')", "set_concurrency('k', 1)"),
+    A_SCHEDULE,
+    *("run_schedule('s')", "pause_schedule('s')", "resume_schedule('s')", "remove_schedule('s')"),
+    A_TRIGGER,
+    """test_trigger('t', p_sample => '{"kind": "x"}')""",
+    "pause_trigger('t')",
+    "resume_trigger('t')",
+    "remove_trigger('t')",
+    "rebase_events()",
     """cancel_where('{"queue": "default"}')""",
     """retry_where('{"queue": "default"}')""",
+    f"resolve_dead_letters({ONE})",
+    """resolve_dead_where('{"queue": "default"}')""",
 )
 
 
@@ -151,11 +157,22 @@ def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
     driver.enqueue(capabilities=["x"], concurrency_key="k", concurrency_limit=1)
     driver.enqueue(max_attempts=1, priority=1)
     driver.fail(driver.claim_one("a"))
+    escalate = "select treadle.resolve_dead_letters(array[id], 'escalate', p_to => 'ops')"
+    driver.rows(f"{escalate} from treadle.dead_letters")
     driver.rows(f"select treadle.create_dag('{A_DAG}')")
     driver.rows("select treadle.define_gate('llm')")
+    driver.rows("""select treadle.define_webhook('w', '{"url": "https://example.org/"}')""")
+    driver.rows("select treadle.note_delivery('w', 1, 200, null, 1)")
     driver.rows("select treadle.define_project('site')")
+    driver.rows(f"select treadle.{A_SCHEDULE}")
+    driver.rows("select treadle.run_schedule('s')")
+    driver.rows(f"select treadle.{A_TRIGGER}")
+    driver.rows("select treadle.emit_event('x')")
+    driver.rows("select treadle.fire_triggers()")
     driver.rows("select treadle.set_budget('all', null, 1)")
-    pay(driver, driver.claim_one("a"), "0.5")
+    claim = driver.claim_one("a")
+    pay(driver, claim, "0.5")
+    driver.rows("select treadle.record_artifact(%s, %s, 'a', 'b')", claim.id, claim.token)
     session = become(driver, "treadle_observer")
 
     assert session.rows(f"select * from treadle.{view}") != []

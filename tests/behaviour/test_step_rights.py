@@ -11,11 +11,21 @@ PUBLIC = {
     "record_spend": {"treadle_worker", "treadle_operator"},
     "reserve_spend": {"treadle_worker", "treadle_operator"},
     "record_artifact": {"treadle_worker", "treadle_operator"},
+    "reserve_artifact": {"treadle_worker", "treadle_operator"},
+    "store_artifact": {"treadle_worker", "treadle_operator"},
+    "drop_artifact": {"treadle_worker", "treadle_operator"},
+    "read_artifact": {"treadle_producer", "treadle_worker", "treadle_operator"},
+    "list_artifacts": {"treadle_producer", "treadle_worker", "treadle_operator"},
+    "doomed_artifacts": {"treadle_worker", "treadle_operator"},
+    "forget_artifacts": {"treadle_worker", "treadle_operator"},
+    "unknown_artifacts": {"treadle_worker", "treadle_operator"},
+    "artifact_folder": {"treadle_worker", "treadle_operator"},
     "fork_task": {"treadle_producer", "treadle_operator"},
 }
 INTERNAL = (
     *("add_spend", "check_calls", "check_room", "check_step", "find_step", "fork_options"),
     *("json_problem", "keep_step", "read_steps", "resolve_inputs", "resolve_reference"),
+    *("artifact_value", "check_artifact", "find_artifact", "no_artifact", "tg_tasks__doom"),
 )
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 

@@ -60,7 +60,7 @@ def test_all_letters_need_a_yes(cli: Cli, sync_conn: Conn) -> None:
     assert asked.code == 2
     assert "this would retry 2 dead letters" in asked.err
     assert "--yes" in asked.err
-    assert [row[0] for row in looked.rows[1:]] == [broken, slow]
+    assert [row[:2] for row in looked.rows[1:]] == [["1", "found"], ["1", "found"]]
     assert tools.status(sync_conn, slow) == tools.status(sync_conn, broken) == "dead_lettered"
 
     done = cli("dead", "retry", "--all", "--class", "timeout", "--yes")

@@ -14,7 +14,7 @@ from treadle.db.migrate import migrate
 
 CHECKS = [
     "connection", "server", "schema", "functions", "roles", "durability", "clock", "transactions",
-    "listen", "agents", "reaper", "promoter", "stuck", "vacuum",
+    "listen", "agents", "reaper", "promoter", "scheduler", "stuck", "vacuum",
 ]  # fmt: skip
 
 

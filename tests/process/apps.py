@@ -6,6 +6,7 @@ Handlers note what they do in the plain table `effects` of the test's database.
 import logging
 import os
 import signal
+import sys
 import time
 
 import anyio
@@ -24,6 +25,7 @@ EFFECTS = """
       at timestamptz not null default clock_timestamp()
     )
 """
+PONDER = "import json, sys, time; time.sleep(json.load(sys.stdin)['output']['nap'])"
 NOTE = "insert into effects (task_id, what, agent, attempt) values (%s, %s, %s, %s)"
 SOON: RetryPolicy = {
     "strategy": "fixed",
@@ -120,6 +122,23 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
         await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
         await ctx.spend(usd / 4, call_id="last")
         return ctx.agent
+
+    @app.task(max_attempts=10, retry=SOON)
+    async def draft(ctx: Context, naps: list[float]) -> dict[str, object]:
+        """Something to be checked, and how long that should take in this attempt."""
+        await note(ctx, "drafted")
+        return {"by": ctx.agent, "nap": naps[min(ctx.attempt, len(naps)) - 1]}
+
+    @app.validator("ponder")
+    async def consider(output: dict[str, float]) -> None:
+        await anyio.sleep(output["nap"])
+
+    @app.validator("suicide")
+    def collapse(output: object, ctx: Context) -> None:
+        if ctx.attempt == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    app.command("ponder", [sys.executable, "-c", PONDER])
 
     @app.task()
     def chatter(text: str) -> None:

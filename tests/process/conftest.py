@@ -7,6 +7,7 @@ import pytest
 
 from tests.process.apps import EFFECTS, make_app
 from tests.process.support import APP, Child, Conn, Spawn
+from tests.worker.files import KEYS, S3, Place, place_of, s3_server
 from treadle import Treadle
 
 
@@ -36,3 +37,19 @@ def spawn(database_url: str, tmp_path: Path) -> Iterator[Spawn]:
     yield start
     for child in children:
         child.end()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """An S3-compatible server."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["folder", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An empty store for files, of each kind."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    server = request.getfixturevalue("s3") if request.param == "s3" else None
+    return place_of(request.param, tmp_path, server)

@@ -33,7 +33,8 @@ def has_compose() -> bool:
 def test_the_processes_of_treadle_are_all_there() -> None:
     first = [command[0] for command in commands()]
 
-    assert first == ["db", "worker", "reaper", "promoter", "--help"]
+    services = ["reaper", "promoter", "scheduler", "notifier", "pruner"]
+    assert first == ["db", "worker", *services, "--help"]
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)

@@ -1,9 +1,11 @@
 """An application of the test's own, on its own database."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.worker.files import KEYS, S3, Place, place_of, s3_server
 from treadle import Treadle
 from treadle.settings import load_settings
 
@@ -19,5 +21,29 @@ async def app(database_url: str) -> AsyncIterator[Treadle]:
 async def polling_app(database_url: str) -> AsyncIterator[Treadle]:
     """The same without LISTEN: it looks every fifth of a second."""
     settings = load_settings(database_url=database_url, notify=False, poll_s=0.2)
+    async with Treadle(settings=settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """An S3-compatible server."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["folder", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An empty store for files, of each kind."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    server = request.getfixturevalue("s3") if request.param == "s3" else None
+    return place_of(request.param, tmp_path, server)
+
+
+@pytest.fixture
+async def stored(database_url: str, place: Place) -> AsyncIterator[Treadle]:
+    """An application that keeps files in the place."""
+    settings = load_settings(database_url=database_url, **place.settings)
     async with Treadle(settings=settings) as made:
         yield made

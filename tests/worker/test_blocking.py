@@ -33,7 +33,7 @@ async def test_plain_functions_do_all_of_it_in_their_threads(app: Treadle, conn:
             told.spawn_and_wait([child.call(n=5)]),
             told.wait_for("paid", key="7"),
         ]
-        calls.append(told.artifact("report", "file:///report"))
+        calls.append(told.artifact.link("report", "file:///report")["id"])
         return found
 
     handle = await plain.enqueue()
@@ -46,7 +46,7 @@ async def test_plain_functions_do_all_of_it_in_their_threads(app: Treadle, conn:
     assert await handle.result(timeout=5) == ["yes", "yes", 2, [6], {"usd": 1}]
     assert threading.main_thread() not in calls
     assert len(calls) == 2
-    assert await rows(conn, "select id from treadle.artifacts") == [(calls[1],)]
+    assert await rows(conn, "select id::text from treadle.artifacts") == [(calls[1],)]
 
 
 async def test_an_event_is_taken_once(app: Treadle, conn: Conn) -> None:

@@ -37,21 +37,26 @@ begin
 
   letters as (
     insert into treadle.dead_letters (
-      task_id, dead_lettered_at, attempts, class, reason, total_cost_usd
+      task_id, dead_lettered_at, attempts, class, reason, total_cost_usd, about, fingerprint
     )
     select
-      buried.id, p_now, buried.attempt, 'budget_exceeded', buried.failure_reason, buried.cost_usd
+      buried.id, p_now, buried.attempt, buried.failure_class, buried.failure_reason,
+      buried.cost_usd, said.about, treadle.error_fingerprint(buried.failure_class, said.about)
     from buried
+    cross join lateral (
+      select
+        coalesce(treadle.error_about(buried.failure_reason), buried.failure_class) as about
+      offset 0
+    ) as said
+    returning dead_letters.task_id, dead_letters as letter
   )
 
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   select
     p_now, 'task.dead_lettered', buried.id, buried.queue, p_actor,
-    jsonb_build_object(
-      'attempt', buried.attempt, 'class', 'budget_exceeded',
-      'reason', left(buried.failure_reason, 500), 'poison_pill', false
-    )
-  from buried;
+    jsonb_build_object('attempt', buried.attempt) || treadle.letter_facts(letters.letter)
+  from buried
+  inner join letters on buried.id = letters.task_id;
   perform treadle.settle_ends(p_ids, p_now);
 end;
 $$;

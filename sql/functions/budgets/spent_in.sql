@@ -1,5 +1,7 @@
 -- spent_in: what the ledger has for a scope, from a moment on.
 --
+-- With what was summed up when tasks were pruned, by whole hours; a DAG goes with all its tasks.
+--
 -- Concurrency: reads; who needs it exact keeps the ledger locked.
 -- Lock order:  none.
 -- Raises:      nothing.
@@ -10,15 +12,23 @@ language sql
 stable
 set search_path = ''
 as $$
-  select coalesce(sum(spend.usd), 0)
-  from treadle.spend
+  select coalesce(sum(paid.usd), 0)
+  from (
+    select spend.at, spend.agent_id, spend.dag_id, spend.project_id, spend.type, spend.usd
+    from treadle.spend
+    union all
+    select
+      spend_hours.hour, spend_hours.agent_id, null, spend_hours.project_id, spend_hours.type,
+      spend_hours.usd
+    from treadle.spend_hours
+  ) as paid
   where
-    spend.at >= coalesce(p_since, '-infinity')
+    paid.at >= coalesce(p_since, '-infinity')
     and case p_scope
-      when 'agent' then spend.agent_id = p_key
-      when 'dag' then spend.dag_id = p_key::uuid
-      when 'project' then spend.project_id = p_key::uuid
-      when 'type' then spend.type = p_key
+      when 'agent' then paid.agent_id = p_key
+      when 'dag' then paid.dag_id = p_key::uuid
+      when 'project' then paid.project_id = p_key::uuid
+      when 'type' then paid.type = p_key
       else true
     end
 $$;

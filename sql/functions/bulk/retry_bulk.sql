@@ -8,9 +8,12 @@
 -- Raises:      nothing.
 
 create or replace function treadle.retry_bulk(
-  p_found  treadle.bulk_task[],
-  p_actor  text,
-  p_note   text
+  p_found       treadle.bulk_task[],
+  p_actor       text,
+  p_note        text,
+  p_resolution  text default 'retry',
+  p_changes     jsonb default '{}',
+  p_delay_s     double precision default null
 )
 returns treadle.bulk_task[]
 language plpgsql
@@ -40,7 +43,9 @@ begin
       select each from unnest(v_todo) as each
       where each.id not in (select free.id from unnest(v_free) as free (id))
     );
-    v_done := v_done || treadle.retry_wave(v_wave, p_actor, p_note);
+    v_done := v_done || treadle.retry_wave(
+      v_wave, p_actor, p_note, p_resolution, p_changes, p_delay_s
+    );
   end loop;
 
   -- Counted once for all: each count would be a version of the row that the next has to pass.
@@ -66,7 +71,10 @@ begin
 end;
 $$;
 
-comment on function treadle.retry_bulk(treadle.bulk_task[], text, text) is
-'Internal: restarts what can be restarted, and says what could not and why.';
+comment on function treadle.retry_bulk(
+  treadle.bulk_task[], text, text, text, jsonb, double precision
+) is 'Internal: restarts what can be restarted, and says what could not and why.';
 
-revoke all on function treadle.retry_bulk(treadle.bulk_task[], text, text) from public;
+revoke all on function treadle.retry_bulk(
+  treadle.bulk_task[], text, text, text, jsonb, double precision
+) from public;

@@ -5,9 +5,12 @@
 -- Raises:      nothing.
 
 create or replace function treadle.retry_wave(
-  p_wave   treadle.bulk_task[],
-  p_actor  text,
-  p_note   text
+  p_wave        treadle.bulk_task[],
+  p_actor       text,
+  p_note        text,
+  p_resolution  text default 'retry',
+  p_changes     jsonb default '{}',
+  p_delay_s     double precision default null
 )
 returns treadle.bulk_task[]
 language plpgsql
@@ -18,7 +21,9 @@ declare
   v_wave treadle.bulk_task[] := p_wave;
 begin
   begin
-    perform treadle.resolve_task(each.id, 'retry', '{}', p_actor, p_note)
+    perform treadle.resolve_task(
+      each.id, p_resolution, p_changes, p_actor, p_note, p_delay_s
+    )
     from unnest(v_wave) as each;
     return v_wave;
   exception
@@ -29,7 +34,9 @@ begin
   -- One of them is refused: each on its own, so that the rest go through.
   for v_at in 1..cardinality(v_wave) loop
     begin
-      perform treadle.resolve_task(v_wave[v_at].id, 'retry', '{}', p_actor, p_note);
+      perform treadle.resolve_task(
+        v_wave[v_at].id, p_resolution, p_changes, p_actor, p_note, p_delay_s
+      );
     exception
       when sqlstate 'TR000' then
         v_wave[v_at].verdict := 'refused';
@@ -40,7 +47,10 @@ begin
 end;
 $$;
 
-comment on function treadle.retry_wave(treadle.bulk_task[], text, text) is
-'Internal: restarts tasks that wait for nothing that is cancelled.';
+comment on function treadle.retry_wave(
+  treadle.bulk_task[], text, text, text, jsonb, double precision
+) is 'Internal: restarts tasks that wait for nothing that is cancelled.';
 
-revoke all on function treadle.retry_wave(treadle.bulk_task[], text, text) from public;
+revoke all on function treadle.retry_wave(
+  treadle.bulk_task[], text, text, text, jsonb, double precision
+) from public;

@@ -25,6 +25,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now    timestamptz := treadle.clock();
+  v_types  text[] := treadle.demanding_types();
   v_rows   tid[];
   v_ended  uuid[];
   v_counted uuid[];
@@ -38,7 +39,11 @@ begin
     row(
       tasks.ctid, tasks.id, tasks.claim_token, tasks.agent_id, tasks.claimed_at, tasks.started_at,
       tasks.attempt, tasks.cost_usd, ended.class, ended.reason, left(ended.error, 20000),
-      judged.next, judged.delay_s, judged.poison_pill, judged.refunded
+      judged.next, judged.delay_s, judged.poison_pill, judged.refunded,
+      case
+        when tasks.cost_usd > 0 or treadle.has_terms(tasks, v_types)
+          then treadle.attempt_model(tasks)
+      end
     )::treadle.ended_attempt
   ), array_agg(ended.retry_after), array_agg(ended.key)
   into v_end, v_after, v_keys

@@ -13,7 +13,8 @@ create or replace function treadle.fail_task(
   p_class        text default null,
   p_action       text default null,
   p_retry_after  double precision default null,
-  p_key          text default null
+  p_key          text default null,
+  p_feedback     jsonb default null
 )
 returns text
 language plpgsql
@@ -28,7 +29,8 @@ begin
   into v_verdict
   from treadle.fail_tasks(
     array[p_id], array[p_token], array[p_class], array[p_error], array[p_action],
-    array[p_retry_after], array[p_key]
+    array[p_retry_after], array[p_key],
+    case when p_feedback is not null then array[p_feedback] end
   ) as ended;
   -- Cancelled is what was asked for here, not a claim that was lost.
   if p_action = 'cancel' and v_verdict = 'cancelled' then
@@ -38,10 +40,12 @@ begin
 end;
 $$;
 
-comment on function treadle.fail_task(uuid, uuid, text, text, text, double precision, text) is
-'Fail one task; raises when another claim has taken over.';
+comment on function treadle.fail_task(
+  uuid, uuid, text, text, text, double precision, text, jsonb
+) is 'Fail one task; raises when another claim has taken over.';
 
-revoke all on function treadle.fail_task(uuid, uuid, text, text, text, double precision, text)
-from public;
+revoke all on function treadle.fail_task(
+  uuid, uuid, text, text, text, double precision, text, jsonb
+) from public;
 grant execute on function
-treadle.fail_task(uuid, uuid, text, text, text, double precision, text) to treadle_worker;
+treadle.fail_task(uuid, uuid, text, text, text, double precision, text, jsonb) to treadle_worker;

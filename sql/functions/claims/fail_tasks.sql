@@ -2,8 +2,9 @@
 --
 -- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
 -- that is not known counts as error, or as rate_limit where the text tells of one: what a handler
--- reports is never refused. p_keys: the gate that a rate limit closes. Of each task it says
--- retrying, ready, dead_lettered, cancelled, already (a repeat) or stale (superseded).
+-- reports is never refused. p_keys: the gate that a rate limit closes. p_feedback: what validators
+-- had against the output, as lists of texts. Of each task it says retrying, ready, dead_lettered,
+-- cancelled, already (a repeat) or stale (superseded).
 --
 -- Concurrency: rows are locked in id order, the fence is checked on the locked row.
 -- Lock order:  tasks, then as end_attempts.
@@ -16,7 +17,8 @@ create or replace function treadle.fail_tasks(
   p_errors       text[] default null,
   p_actions      text[] default null,
   p_retry_after  double precision[] default null,
-  p_keys         text[] default null
+  p_keys         text[] default null,
+  p_feedback     jsonb[] default null
 )
 returns table (id uuid, verdict text, retry_at timestamptz, class text)
 language plpgsql
@@ -33,24 +35,18 @@ as $$
 declare
   v_held record;
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
-  perform treadle.check_pairs(p_ids, null, given.name, given.length)
-  from (
-    values
-    ('classes', cardinality(p_classes)), ('errors', cardinality(p_errors)),
-    ('actions', cardinality(p_actions)), ('retry_after', cardinality(p_retry_after)),
-    ('keys', cardinality(p_keys))
-  ) as given (name, length)
-  where given.length is not null;
+  perform treadle.check_failures(
+    p_ids, p_tokens, '{classes,errors,actions,retry_after,keys}',
+    cardinality(p_classes), cardinality(p_errors), cardinality(p_actions),
+    cardinality(p_retry_after), cardinality(p_keys)
+  );
   perform treadle.keep_durable();
   perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
 
   select
-    array_agg(held.ctid) as rows,
-    array_agg(held.id) as ids,
+    array_agg(held.ctid) as rows, array_agg(held.id) as ids,
     array_agg(treadle.failure_class_of(held.class, held.error)) as classes,
-    array_agg(held.error) as errors,
-    array_agg(held.action) as actions,
+    array_agg(held.error) as errors, array_agg(held.action) as actions,
     array_agg(held.retry_after) as retry_after, array_agg(held.key) as keys,
     array_fill('handler'::text, array[count(*)::integer]) as reasons
   into v_held
@@ -73,6 +69,7 @@ begin
     v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
     v_held.retry_after, v_held.keys
   ) as moved;
+  perform treadle.keep_feedback(p_ids, p_tokens, p_feedback) where p_feedback is not null;
 
   return query
   select
@@ -91,12 +88,12 @@ end;
 $$;
 
 comment on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) is 'End failed attempts; says of each what becomes of its task.';
 
 revoke all on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) from public;
 grant execute on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[]
+  uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) to treadle_worker;

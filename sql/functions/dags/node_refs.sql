@@ -32,7 +32,7 @@ begin
     where jsonb_typeof(nodes.task -> 'after') = 'array'
     union all
     select
-      nodes.at::integer, (regexp_match(inputs.value, '^task:([^:]+):output'))[1], false, 'inputs'
+      nodes.at::integer, (regexp_match(inputs.value, '^task:([^:]+):'))[1], false, 'inputs'
     from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
     cross join lateral jsonb_each_text(nodes.task -> 'inputs') as inputs
     where jsonb_typeof(nodes.task -> 'inputs') = 'object' and inputs.value like 'task:%'
@@ -46,14 +46,17 @@ begin
   where
     jsonb_typeof(nodes.task -> 'inputs') = 'object'
     and not coalesce(
-      inputs.value #>> '{}' ~ '^(task:[^:]+:output(\.[^.]+)*|artifact:[0-9a-f-]{36})$', false
+      inputs.value #>> '{}'
+      ~ '^(task:[^:]+:(output(\.[^.]+)*|artifact:.+)|artifact:[0-9a-f-]{36})$',
+      false
     )
   limit 1;
   if found then
     perform treadle.refuse(
       format('input %s refers to %s', v_wrong.key, left(v_wrong.value::text, 100)),
       jsonb_build_object('argument', 'inputs', 'index', v_wrong.at, 'input', v_wrong.key),
-      'Write task:<name or id>:output, task:<name or id>:output.key, or artifact:<id>.'
+      'Write task:<name or id>:output, task:<name or id>:output.key, '
+      || 'task:<name or id>:artifact:<name>, or artifact:<id>.'
     );
   end if;
 end;

@@ -31,6 +31,7 @@ begin
       p_dags, null, array_fill('completed'::text, array[cardinality(p_dags)]), p_now
     );
   end if;
+  perform treadle.tell_completed(p_ids, p_now);
   if p_durable is not null then
     perform treadle.close_waits(p_durable);
   end if;

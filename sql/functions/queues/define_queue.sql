@@ -20,7 +20,7 @@ as $$
 declare
   c_settings constant text[] := array[
     'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
-    'max_depth', 'fair'
+    'max_depth', 'fair', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
   ];
   v_old treadle.queues;
   v_new treadle.queues;
@@ -40,7 +40,11 @@ begin
     max_spec_bytes = v_new.max_spec_bytes,
     audit = v_new.audit,
     max_depth = v_new.max_depth,
-    fair = v_new.fair
+    fair = v_new.fair,
+    keep_completed_s = v_new.keep_completed_s,
+    keep_cancelled_s = v_new.keep_cancelled_s,
+    keep_dead_s = v_new.keep_dead_s,
+    prune_mode = v_new.prune_mode
   where queues.name = p_name and v_new is distinct from v_old;
   if (v_new.max_depth is null) <> (v_old.max_depth is null) then
     perform treadle.cap_tasks(p_name, v_new.max_depth is not null);
@@ -52,13 +56,15 @@ exception
       jsonb_build_object('argument', 'queue'),
       'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
       'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '
-      'fair true or false.'
+      'fair true or false, keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, '
+      'prune_mode archive or drop.'
     );
 end;
 $$;
 
 comment on function treadle.define_queue(text, jsonb) is
-'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level.';
+'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level, '
+'how long it keeps what has ended.';
 
 revoke all on function treadle.define_queue(text, jsonb) from public;
 grant execute on function treadle.define_queue(text, jsonb) to treadle_operator;

@@ -5,8 +5,8 @@
 -- The task itself stays as it is, whatever its state. An argument that is changed is no longer
 -- taken from another task's output.
 --
--- Concurrency: steps never change, so nothing is locked.
--- Lock order:  lanes, tasks, steps, dependencies (new rows only).
+-- Concurrency: steps never change; the task is held so that it is not pruned meanwhile.
+-- Lock order:  tasks (that one), lanes, tasks, steps, dependencies (new rows only).
 -- Raises:      TR001 invalid argument, TR002 too large, TR201 task not found, TR202 unknown queue,
 --              TR203 unknown type, TR207 step not found.
 
@@ -34,7 +34,7 @@ declare
   v_id      uuid;
 begin
   perform treadle.check_step(p_from);
-  select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id for key share;
   if not found then
     perform treadle.refuse_transition(p_id, 'ready');
   end if;

@@ -1,4 +1,4 @@
--- record_artifact: note a file that a running task has made; later tasks refer to it by its id.
+-- record_artifact: note a file of a running task that lies elsewhere; later tasks refer to it.
 --
 -- select treadle.record_artifact(id, token, 'report.pdf', 's3://reports/7.pdf');
 --
@@ -49,6 +49,7 @@ begin
   from treadle.artifacts
   where
     artifacts.task_id = v_task.id
+    and artifacts.status = 'linked'
     and artifacts.name = p_name
     and artifacts.uri = p_uri
     and artifacts.media_type is not distinct from p_media_type
@@ -57,10 +58,11 @@ begin
   limit 1;
   if not found then
     insert into treadle.artifacts (
-      task_id, claim_token, name, uri, media_type, bytes, sha256, created_at
+      task_id, claim_token, name, uri, media_type, bytes, sha256, attempt, agent_id, created_at
     )
     values (
-      v_task.id, p_token, p_name, p_uri, p_media_type, p_bytes, lower(p_sha256), treadle.clock()
+      v_task.id, p_token, p_name, p_uri, p_media_type, p_bytes, lower(p_sha256), v_task.attempt,
+      v_task.agent_id, treadle.clock()
     )
     returning artifacts.id into v_id;
   end if;
@@ -69,7 +71,7 @@ end;
 $$;
 
 comment on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text) is
-'Note a file that a claimed task has made; returns its id for artifact:<id>.';
+'Note a file of a claimed task that lies elsewhere; returns its id for artifact:<id>.';
 
 revoke all on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text)
 from public;

@@ -1,4 +1,5 @@
--- resolve_reference: what task:<id>:output, task:<id>:output.key.0 or artifact:<id> stands for.
+-- resolve_reference: what task:<id>:output, task:<id>:output.key.0, task:<id>:artifact:<name> or
+-- artifact:<id> stands for.
 --
 -- A task that the dependent went on without stands for null.
 --
@@ -20,26 +21,25 @@ set enable_seqscan = off
 as $$
 declare
   c_id     constant text := '([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})';
-  v_parts  text[] := regexp_match(p_reference, '^task:' || c_id || ':output((?:\.[^.]+)*)$');
+  v_file   treadle.artifacts;
+  v_parts  text[] := regexp_match(
+    p_reference, '^task:' || c_id || ':(?:output((?:\.[^.]+)*)|artifact:(.+))$'
+  );
   v_path   text[] := string_to_array(ltrim(v_parts[2], '.'), '.');
   v_status text;
 begin
   if v_parts is null then
     v_parts := regexp_match(p_reference, '^artifact:' || c_id || '$');
     if v_parts is null then
-      problem := 'it is not task:<id>:output, task:<id>:output.key or artifact:<id>';
+      problem := 'it is not task:<id>:output, task:<id>:output.key, task:<id>:artifact:<name> '
+        || 'or artifact:<id>';
       return;
     end if;
-    select
-      jsonb_build_object(
-        'id', artifacts.id, 'name', artifacts.name, 'uri', artifacts.uri,
-        'media_type', artifacts.media_type, 'bytes', artifacts.bytes, 'sha256', artifacts.sha256
-      )
-    into value
-    from treadle.artifacts
-    where artifacts.id = v_parts[1]::uuid;
-    if not found then
+    v_file := treadle.find_artifact(v_parts[1]::uuid, null, null);
+    if v_file.id is null then
       problem := 'there is no such artifact';
+    else
+      value := treadle.artifact_value(v_file);
     end if;
     return;
   end if;
@@ -50,6 +50,12 @@ begin
   where tasks.id = v_parts[1]::uuid;
   if not found then
     problem := 'there is no such task';
+  elsif v_status = 'completed' and v_parts[3] is not null then
+    v_file := treadle.find_artifact(null, v_parts[1]::uuid, v_parts[3]);
+    value := case when v_file.id is not null then treadle.artifact_value(v_file) end;
+    if value is null then
+      problem := format('the task has no artifact %s', left(v_parts[3], 100));
+    end if;
   elsif v_status = 'completed' then
     value := value #> v_path;
     if value is null then

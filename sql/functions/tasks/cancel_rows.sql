@@ -20,16 +20,20 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  v_now timestamptz := treadle.clock();
-  v_ids uuid[] := array(select held.id from unnest(p_held) as held);
+  v_now   timestamptz := treadle.clock();
+  v_types text[] := treadle.demanding_types();
+  v_ids   uuid[] := array(select held.id from unnest(p_held) as held);
 begin
   insert into treadle.attempts (
     task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason,
-    cost_usd
+    cost_usd, model
   )
   select
     held.id, held.claim_token, held.attempt, held.agent_id, held.claimed_at, held.started_at,
-    v_now, 'cancelled', p_reason, treadle.attempt_cost(held.id, held.cost_usd)
+    v_now, 'cancelled', p_reason, treadle.attempt_cost(held.id, held.cost_usd),
+    case when treadle.has_terms(held, v_types) or held.cost_usd > 0
+      then treadle.attempt_model(held)
+    end
   from unnest(p_held) as held
   where held.claim_token is not null;
 

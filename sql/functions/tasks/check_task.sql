@@ -25,6 +25,7 @@ begin
     ('max_cost_usd', p_task.max_cost_usd >= 0 and p_task.max_cost_usd < 'Infinity', 'be 0 or more'),
     ('max_tokens', p_task.max_tokens >= 0, 'be 0 or more'),
     ('on_budget', p_task.on_budget in ('ask', 'fail'), 'be ask or fail'),
+    ('report', p_task.report in ('required', 'optional'), 'be required or optional'),
     (
       'run_at',
       isfinite(p_task.run_at) and p_task.run_at < p_now + interval '10 years',
@@ -63,6 +64,12 @@ begin
 
   if p_task.retry is not null then
     perform treadle.check_retry(p_task.retry);
+  end if;
+  if p_task.validation is not null then
+    perform treadle.check_validation(p_task.validation);
+  end if;
+  if p_task.models is not null or p_task.fallback_models is not null then
+    perform treadle.check_models(p_task.models || p_task.fallback_models);
   end if;
 end;
 $$;

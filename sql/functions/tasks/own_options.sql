@@ -19,7 +19,7 @@ as $$
       'queue', 'type', 'priority', 'timeout_s', 'ageing_rate', 'deadline_at', 'capabilities',
       'assigned_agent', 'retry', 'validation', 'consumer', 'title', 'tags', 'source', 'source_job',
       'external_ref', 'notes', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
-      'concurrency_key'
+      'concurrency_key', 'report', 'models', 'fallback_models'
     )
     and kept.value <> 'null'
 $$;

@@ -20,7 +20,8 @@ declare
     'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
     'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
     'parent_id', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
-    'concurrency_key', 'concurrency_limit', 'urgency', 'tier', 'project', 'dedupe', 'define'
+    'concurrency_key', 'concurrency_limit', 'urgency', 'tier', 'project', 'dedupe', 'define',
+    'report', 'models', 'fallback_models'
   ];
   v_task  treadle.tasks;
   v_queue treadle.queues;

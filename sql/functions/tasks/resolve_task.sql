@@ -11,7 +11,8 @@ create or replace function treadle.resolve_task(
   p_resolution  text,
   p_changes     jsonb,
   p_reviewer    text,
-  p_note        text
+  p_note        text,
+  p_delay_s     double precision default null
 )
 returns text
 language plpgsql
@@ -21,6 +22,7 @@ as $$
 declare
   v_now  timestamptz := treadle.clock();
   v_task treadle.tasks;
+  v_by   text := coalesce(p_reviewer, session_user);
   v_to   text := case p_resolution when 'cancel' then 'cancelled' else 'ready' end;
 begin
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id for no key update;
@@ -33,18 +35,31 @@ begin
     perform treadle.refuse_transition(p_id, v_to, 'retry_task');
   end if;
 
-  update treadle.dead_letters
-  set
-    resolved_at = v_now,
-    resolution = p_resolution,
-    reviewer = coalesce(p_reviewer, session_user),
-    note = p_note,
-    changes = nullif(p_changes, '{}')
-  where dead_letters.task_id = p_id and dead_letters.resolution is null;
+  with letter as (
+    update treadle.dead_letters
+    set
+      resolved_at = v_now,
+      resolution = p_resolution,
+      reviewer = v_by,
+      note = p_note,
+      changes = nullif(p_changes, '{}')
+    where dead_letters.task_id = p_id and dead_letters.resolution is null
+    returning dead_letters.*
+  )
+
+  insert into treadle.dead_letter_decisions (
+    at, letter_id, task_id, decision, actor, note, changes, delay_s, queue, type, class,
+    fingerprint, about
+  )
+  select
+    v_now, letter.id, p_id, p_resolution, v_by, p_note, letter.changes, p_delay_s, v_task.queue,
+    v_task.type, letter.class, letter.fingerprint, letter.about
+  from letter;
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   values (
-    v_now, 'task.' || p_resolution, p_id, v_task.queue, coalesce(p_reviewer, session_user),
+    v_now, 'task.' || p_resolution, p_id, v_task.queue, v_by,
     jsonb_build_object('was', v_task.status, 'note', p_note, 'changes', p_changes)
+    || case when p_delay_s is null then '{}' else jsonb_build_object('delay_s', p_delay_s) end
   );
 
   if v_to = 'cancelled' then
@@ -53,11 +68,20 @@ begin
     where tasks.id = p_id;
     return v_to;
   end if;
-  return treadle.restart_task(v_task, coalesce(p_changes, '{}'), v_now);
+  return treadle.restart_task(
+    v_task,
+    coalesce(p_changes, '{}') || case
+      when p_delay_s > 0
+        then jsonb_build_object('run_at', v_now + make_interval(secs => p_delay_s))
+      else '{}'
+    end,
+    v_now
+  );
 end;
 $$;
 
-comment on function treadle.resolve_task(uuid, text, jsonb, text, text) is
+comment on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision) is
 'Internal: writes a decision about a task and carries it out.';
 
-revoke all on function treadle.resolve_task(uuid, text, jsonb, text, text) from public;
+revoke all on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision)
+from public;

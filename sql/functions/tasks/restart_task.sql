@@ -1,6 +1,6 @@
 -- restart_task: put a task back with a new round of attempts, changed where asked.
 --
--- Ready, or pending where it waits for others.
+-- Ready, or pending where it waits for others or for its time.
 --
 -- Concurrency: the caller holds the row.
 -- Lock order:  lanes, tasks.
@@ -18,11 +18,14 @@ volatile
 set search_path = ''
 as $$
 declare
-  v_spec jsonb := p_task.spec || coalesce(p_changes -> 'spec', '{}');
+  v_spec jsonb := treadle.edit_spec(p_task.spec, p_changes);
   v_new  treadle.tasks := treadle.prepare_task(
-    treadle.own_options(p_task) || (p_changes - 'spec'), p_task.created_at
+    treadle.own_options(p_task) || (p_changes - array['spec', 'set', 'unset']),
+    p_task.created_at
   );
-  v_status text := case when p_task.blocked_count > 0 then 'pending' else 'ready' end;
+  v_status text := case
+    when p_task.blocked_count > 0 or v_new.run_at > p_now then 'pending' else 'ready'
+  end;
 begin
   perform treadle.check_specs(
     array[v_spec],
@@ -39,6 +42,8 @@ begin
     end,
     max_attempts = tasks.attempt + v_new.max_attempts,
     spec = v_spec,
+    -- What a person says is no longer taken from another task's output.
+    inputs = nullif(tasks.inputs - treadle.edited_arguments(p_changes), '{}'),
     queue = v_new.queue,
     type = v_new.type,
     lane_id = v_new.lane_id,
@@ -57,8 +62,12 @@ begin
     capped = v_new.capped,
     ageing_rate = v_new.ageing_rate,
     retry = v_new.retry,
+    validation = v_new.validation,
+    report = v_new.report,
+    models = v_new.models,
+    fallback_models = v_new.fallback_models,
     retry_at = null,
-    run_at = null,
+    run_at = v_new.run_at,
     completed_at = null,
     outcome = null,
     -- The result of the old round is not wanted any more.
@@ -67,6 +76,7 @@ begin
 
   perform treadle.forget_expired(p_task.id) where p_task.durable;
   perform treadle.wake_queues(array[v_new.queue]);
+  perform treadle.wake_promoter(v_new.run_at);
   perform treadle.request_slots(array[v_new.concurrency_key])
   where v_status = 'ready' and v_new.concurrency_key is not null;
   return case v_status

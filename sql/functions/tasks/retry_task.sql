@@ -26,24 +26,13 @@ security definer
 set search_path = ''
 as $$
 declare
-  c_changes constant text[] := array[
-    'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
-    'capabilities', 'assigned_agent', 'retry', 'max_cost_usd', 'max_tokens', 'on_budget'
-  ];
   v_now timestamptz := treadle.clock();
   v_was treadle.tasks;
   v_to  text;
 begin
-  if p_resolution is null or p_resolution not in ('retry', 'cancel', 'modify_and_retry')
-    or (p_resolution = 'modify_and_retry') <> (coalesce(p_changes, '{}') <> '{}') then
-    perform treadle.refuse(
-      format('resolution %L does not go with changes %s', p_resolution, left(p_changes::text, 60)),
-      jsonb_build_object('argument', 'resolution'),
-      'Use retry or cancel without changes, or modify_and_retry with some.'
-    );
-  end if;
-
-  perform treadle.check_settings(coalesce(p_changes, '{}'), c_changes);
+  perform treadle.check_decision(
+    p_resolution, p_changes, coalesce(p_reviewer, session_user), p_note
+  );
   perform treadle.keep_durable();
   if p_resolution = 'cancel' then
     perform treadle.lock_downstream(array[p_id]);

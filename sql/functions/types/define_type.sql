@@ -19,16 +19,20 @@ as $$
 declare
   c_settings constant text[] := array[
     'description', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'gates',
-    'breaker', 'max_cost_usd', 'max_tokens', 'on_budget'
+    'breaker', 'max_cost_usd', 'max_tokens', 'on_budget', 'validation', 'report', 'models',
+    'fallback_models'
   ];
   v_old treadle.task_types;
   v_new treadle.task_types;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   perform treadle.check_breaker(p_settings -> 'breaker') where p_settings ? 'breaker';
+  perform treadle.check_validation(p_settings -> 'validation')
+  where p_settings -> 'validation' <> 'null';
   insert into treadle.task_types (name) values (p_name) on conflict (name) do nothing;
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
+  perform treadle.check_models(v_new.models || v_new.fallback_models);
 
   update treadle.task_types
   set
@@ -42,7 +46,11 @@ begin
     breaker = v_new.breaker,
     max_cost_usd = v_new.max_cost_usd,
     max_tokens = v_new.max_tokens,
-    on_budget = v_new.on_budget
+    on_budget = v_new.on_budget,
+    validation = v_new.validation,
+    report = v_new.report,
+    models = v_new.models,
+    fallback_models = v_new.fallback_models
   where task_types.name = p_name and v_new is distinct from v_old;
   if v_new.gates is distinct from v_old.gates then
     perform treadle.make_gates(v_new.gates);
@@ -54,13 +62,13 @@ exception
       jsonb_build_object('argument', 'type'),
       'A name has 1 to 100 of letters, digits and _ . : / - and settings stay in range: '
       'priority 0-100, max_attempts 1-1000, timeout_s above 0, money and tokens 0 or more, '
-      'on_budget ask or fail, gates a list of names.'
+      'on_budget ask or fail, report required or optional, gates and models lists of names.'
     );
 end;
 $$;
 
 comment on function treadle.define_type(text, jsonb) is
-'Make or change a task type: its defaults for tasks, its gates, its breaker, its money.';
+'Make or change a task type: defaults for its tasks, gates, breaker, money, models, validators.';
 
 revoke all on function treadle.define_type(text, jsonb) from public;
 grant execute on function treadle.define_type(text, jsonb) to treadle_operator;

@@ -17,11 +17,11 @@ begin
       jsonb_build_object('argument', 'event'),
       'For example: invoice.paid'
     );
-  elsif p_event ~ '^(task|dag|wait|queue|agent)\.' then
+  elsif p_event ~ '^(task|dag|wait|queue|agent|type|trigger|schedule|gate|breaker|budget)\.' then
     perform treadle.refuse(
       format('event %L has a name that only treadle uses', p_event),
       jsonb_build_object('argument', 'event', 'event', p_event),
-      'Names beginning with task. dag. wait. queue. or agent. are taken; use another.'
+      'Names that begin with a noun of treadle, like task. or dag., are taken; use another.'
     );
   elsif not coalesce(octet_length(p_key) <= 200, false) then
     perform treadle.refuse(

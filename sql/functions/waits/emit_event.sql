@@ -3,7 +3,8 @@
 -- select treadle.emit_event('invoice.paid', '{"amount": 10}', '4711');
 --
 -- A task that begins to wait later takes it too, if it was made before. With p_dedup_key a repeat
--- returns the same id and changes nothing.
+-- returns the same id and changes nothing. p_task is the task that says so, for the bounds of
+-- triggers: what follows from it follows from that task.
 --
 -- Concurrency: part of the caller's transaction: it happened exactly if that commits. Nobody who
 --              waits is missed; a transaction with an older view may fail with 40001 instead.
@@ -15,7 +16,8 @@ create or replace function treadle.emit_event(
   p_payload    jsonb default '{}',
   p_key        text default '',
   p_dedup_key  text default null,
-  p_actor      text default null
+  p_actor      text default null,
+  p_task       uuid default null
 )
 returns bigint
 language plpgsql
@@ -45,7 +47,7 @@ begin
     exit when v_id is not null;
     begin
       v_id := treadle.send_event(
-        p_event, p_payload, p_key, p_dedup_key, v_actor, v_try = c_tries
+        p_event, p_payload, p_key, p_dedup_key, v_actor, v_try = c_tries, p_task
       );
     exception
       -- What this try locked is free again.
@@ -56,9 +58,9 @@ begin
 end;
 $$;
 
-comment on function treadle.emit_event(text, jsonb, text, text, text) is
+comment on function treadle.emit_event(text, jsonb, text, text, text, uuid) is
 'Emit an event by name and key; returns its id.';
 
-revoke all on function treadle.emit_event(text, jsonb, text, text, text) from public;
-grant execute on function treadle.emit_event(text, jsonb, text, text, text) to
+revoke all on function treadle.emit_event(text, jsonb, text, text, text, uuid) from public;
+grant execute on function treadle.emit_event(text, jsonb, text, text, text, uuid) to
 treadle_producer, treadle_worker, treadle_operator;

@@ -12,7 +12,8 @@ create or replace function treadle.send_event(
   p_key        text,
   p_dedup_key  text,
   p_actor      text,
-  p_last       boolean
+  p_last       boolean,
+  p_task       uuid default null
 )
 returns bigint
 language plpgsql
@@ -26,8 +27,8 @@ declare
   v_tasks uuid[];
 begin
   perform treadle.lock_waiting(p_event, p_key, p_last);
-  insert into treadle.events (at, kind, key, dedup_key, actor, data)
-  values (treadle.clock(), p_event, p_key, p_dedup_key, p_actor, p_payload)
+  insert into treadle.events (at, kind, task_id, key, dedup_key, actor, data)
+  values (treadle.clock(), p_event, p_task, p_key, p_dedup_key, p_actor, p_payload)
   on conflict (kind, dedup_key) where dedup_key is not null do nothing
   returning events.* into v_event;
   if not found then
@@ -52,7 +53,7 @@ begin
 end;
 $$;
 
-comment on function treadle.send_event(text, jsonb, text, text, text, boolean) is
+comment on function treadle.send_event(text, jsonb, text, text, text, boolean, uuid) is
 'Internal: one try to emit an event.';
 
-revoke all on function treadle.send_event(text, jsonb, text, text, text, boolean) from public;
+revoke all on function treadle.send_event(text, jsonb, text, text, text, boolean, uuid) from public;

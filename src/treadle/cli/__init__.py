@@ -25,6 +25,9 @@ SECTIONS = {
         "worker": "Claim tasks and run their handlers.",
         "reaper": "Take tasks back from workers that are gone, stuck or too slow.",
         "promoter": "Make tasks claimable when their time has come.",
+        "scheduler": "Make the work of schedules when their time has come, and of triggers.",
+        "pruner": "Archive or drop finished tasks that are older than their queues keep them.",
+        "notifier": "Send events to webhooks and Redis streams.",
     },
     "Look and act": {
         "tasks": "List, show, enqueue, cancel, retry, fork and await tasks.",
@@ -33,7 +36,14 @@ SECTIONS = {
         "waits": "List what tasks wait for: answers of people, and events.",
         "answer": "Answer a question that a task waits for.",
         "emit": "Say that something happened; tasks that wait for it go on.",
-        "dead": "Decide about tasks that gave up: retry, cancel, or change and retry.",
+        "events": "List what happened, and follow what happens.",
+        "triggers": "See what follows from which event; set, test, fire, pause, resume, remove "
+        "triggers.",
+        "schedules": "See what starts when and how it went; define, run, pause, resume, remove "
+        "schedules.",
+        "dead": "Decide about tasks that gave up: retry, cancel, change and retry, escalate.",
+        "artifacts": "List, show and fetch the files of tasks; sweep those that belong to nobody.",
+        "history": "Find finished tasks that were archived; say what is kept how long.",
         "budget": "See what is spent and left; set and remove budgets.",
         "agents": "See who works; drain an agent before its host goes.",
         "projects": "List and define projects: whose work it is, and its share in fair queues.",
@@ -44,6 +54,7 @@ SECTIONS = {
         "keys": "See which concurrency keys are full; set how many tasks of a key may run at once.",
         "breakers": "See which types are kept back because their tasks fail; trip and reset "
         "breakers.",
+        "webhooks": "See where events are sent and how it goes; add, test, pause, rotate, remove.",
     },
     "Set up": {
         "db": "Install and check the schema.",
@@ -51,7 +62,14 @@ SECTIONS = {
         "doctor": "Check everything that a healthy treadle needs.",
     },
 }
-MODULES = {"reaper": "services", "promoter": "services", "answer": "waits", "emit": "waits"}
+MODULES = {
+    "reaper": "services",
+    "promoter": "services",
+    "scheduler": "services",
+    "answer": "waits",
+    "emit": "waits",
+    "notifier": "services",
+}
 
 
 class Commands(TyperGroup):

@@ -1,4 +1,4 @@
-"""`treadle dead`: tasks that gave up, and what a person decides about them."""
+"""`treadle dead`: tasks that gave up, and what people decide about them."""
 
 from __future__ import annotations
 
@@ -7,66 +7,147 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out, taskview
-from treadle.cli.decide import chosen_letters, resolve
+from treadle.cli import common, deciding, out, taskview
 from treadle.cli.out import Column
-from treadle.errors import InvalidArgument, NotFound
+from treadle.cli.review import moment_before
+from treadle.errors import NotFound
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
 
-dead = common.group(
-    """Decide about tasks that gave up: retry, cancel, or change and retry.
 
-    \b
-    Example:
-      treadle dead list
-    """
-)
+def _cost(value: float | None) -> str:
+    return f"${value:.4f}" if value else "-"
 
+
+GROUPS = [
+    Column("letters", "letters", right=True),
+    Column("group", "fingerprint"),
+    Column("class", "class"),
+    Column("types", "types"),
+    Column("poison", "poison_pills", right=True, extra=True),
+    Column("escalated", "escalated", right=True, extra=True),
+    Column("agents", "agents", extra=True),
+    Column("cost", "total_cost_usd", _cost, right=True, extra=True),
+    Column("first", "first_at", out.ago, extra=True),
+    Column("last", "last_at", out.ago),
+    Column("sample", "sample_task", out.short, extra=True),
+    Column("about", "about"),
+]
 COLUMNS = [
     Column("task", "task_id", out.short),
     Column("type", "type"),
     Column("queue", "queue", extra=True),
+    Column("group", "fingerprint", extra=True),
     Column("class", "class"),
     Column("attempts", "attempts", right=True),
     Column("poison", "poison_pill", extra=True),
+    Column("cost", "total_cost_usd", _cost, right=True, extra=True),
     Column("since", "dead_lettered_at", out.ago),
+    Column("with", "escalated_to", extra=True),
     Column("decided", "resolution", extra=True),
-    Column("reason", "about"),
+    Column("reason", "reason"),
 ]
-IdsOrAll = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Task ids, or their last 6 or more characters."),
+LOG = [
+    Column("when", "at", out.ago),
+    Column("task", "task_id", out.short),
+    Column("type", "type", extra=True),
+    Column("decision", "decision"),
+    Column("by", "actor"),
+    Column("to", "escalated_to", extra=True),
+    Column("delay", "delay_s", out.length, extra=True),
+    Column("changes", "changes", extra=True),
+    Column("group", "fingerprint", extra=True),
+    Column("note", "note"),
 ]
-All = Annotated[bool, typer.Option("--all", help="All that wait, or all that match.")]
-Queue = Annotated[str | None, typer.Option(help="Only of this queue.")]
-Type = Annotated[str | None, typer.Option(help="Only of this type.")]
-Class = Annotated[str | None, typer.Option("--class", help="Only failed in this way: timeout, …")]
-Note = Annotated[str | None, typer.Option(help="Why; it is kept.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most.")]
+
+
+def _groups(as_json: bool, database_url: str | None) -> None:
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).dead_groups()
+
+    out.show(common.call(work, database_url), GROUPS, as_json=as_json, empty="no dead letters")
+
+
+dead = common.group(
+    """Decide about tasks that gave up: retry, cancel, change and retry, escalate.
+
+    Alone it lists them by what went wrong: a group has one class and one kind of error.
+
+    \b
+    Examples:
+      treadle dead
+      treadle dead retry --group 9f3a21c4d0e5 --note "provider is back" --dry-run
+    """,
+    alone=_groups,
+)
+dead.command()(deciding.retry)
+dead.command()(deciding.cancel)
+dead.command()(deciding.modify)
+dead.command()(deciding.escalate)
+
+
+@dead.command("groups")
+def groups(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List open dead letters by what went wrong, with counts; the same as `treadle dead`.
+
+    \b
+    Example:
+      treadle dead groups --json
+    """
+    _groups(as_json, database_url)
 
 
 @dead.command("list")
 def list_dead(
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
+    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
+    type: Annotated[str | None, typer.Option(help="Only of this type.")] = None,
+    failure_class: Annotated[
+        str | None, typer.Option("--class", help="Only failed in this way: timeout, …")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GROUP", help="Only of this group.")
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="WHEN", help="Only from before: 45m, 2h, 7d ago."),
+    ] = None,
+    poison: Annotated[
+        bool | None,
+        typer.Option("--poison/--no-poison", help="Only poison pills, or none of them."),
+    ] = None,
+    escalated: Annotated[
+        bool | None,
+        typer.Option(
+            "--escalated/--not-escalated", help="Only those with someone, or none of them."
+        ),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also those decided about.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most.")] = 50,
+    limit: Limit = 50,
     ids_only: Annotated[bool, typer.Option("--quiet", "-q", help="Print task ids only.")] = False,
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """List dead letters that wait for a decision, the newest first.
+    """List dead letters that wait for a decision: those escalated, then the newest.
 
     \b
     Example:
       treadle dead list --type summarise --class timeout
     """
+    before = moment_before(older_than)
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
         return await (await app.reader()).dead_letters(
-            reviewed=everything, queue=queue, type=type, failure_class=failure_class, limit=limit
+            reviewed=everything,
+            queue=queue,
+            type=type,
+            failure_class=failure_class,
+            fingerprint=group,
+            poison=poison,
+            escalated=escalated,
+            before=before,
+            limit=limit,
         )
 
     rows = common.call(work, database_url)
@@ -74,7 +155,8 @@ def list_dead(
         for row in rows:
             typer.echo(row["task_id"])
         return
-    _show(rows, as_json=as_json)
+    shown = [_with_times(row) for row in rows] if as_json else rows
+    out.show(shown, COLUMNS, as_json=as_json, empty="no dead letters")
 
 
 @dead.command()
@@ -83,7 +165,7 @@ def show(
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Show a dead letter with the whole history of its task.
+    """Show a dead letter: every attempt with agent, duration and cost, and every decision.
 
     \b
     Example:
@@ -92,126 +174,51 @@ def show(
 
     async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, Any], list[Any], list[Any]]:
         reader = await app.reader()
-        found = await reader.find_task(task_id.lstrip("…."))
+        try:
+            found = await reader.find_letter(task_id.lstrip("…."))
+        except NotFound:
+            found = await reader.find_task(task_id.lstrip("…."))
         letters = await reader.dead_letters(reviewed=True, task_id=found, limit=1)
-        task, attempts = await reader.task(found), await reader.history(found)
         if not letters:
+            task = await reader.task(found)
             raise NotFound(
                 f"task {found} never was a dead letter; it is {task['status']}",
                 hint=f"See it: treadle tasks show {found}",
             )
-        return letters[0], task, attempts, await reader.why(found)
+        [letter] = letters
+        letter["decisions"] = await reader.decisions(task_id=letter["task_id"], limit=1000)
+        task = await reader.task(letter["task_id"])
+        history = await reader.dead_history(letter["id"])
+        return letter, task, history, await reader.why(letter["task_id"])
 
-    letter, task, attempts, reasons = common.call(work, database_url)
+    letter, task, history, reasons = common.call(work, database_url)
     if as_json:
         out.document(_with_times(letter))
     elif out.console().is_terminal:
-        taskview.print_task(task, attempts, reasons)
-        decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "no"
-        poison = "yes: it failed several agents" if letter["poison_pill"] else "no"
-        out.console().print(out.plain(f"\ndecided: {decided}\npoison pill: {poison}"))
+        taskview.print_task(task, [_with_error(each) for each in history], reasons)
+        _print_letter(letter)
     else:
         for name, value in letter.items():
             out.separated([name, value])
 
 
 @dead.command()
-def retry(
-    task_ids: IdsOrAll = None,
-    everything: All = False,
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
-    note: Note = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
-    yes: common.Yes = False,
+def log(
+    limit: Limit = 50,
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Run dead letters again with a new round of attempts.
-
-    \b
-    Examples:
-      treadle dead retry 9f3a21c4 --note "provider is back"
-      treadle dead retry --all --class timeout --yes
-    """
-    filters = {"queue": queue, "type": type, "failure_class": failure_class}
-    chosen = chosen_letters("retry", task_ids, everything, filters, database_url)
-    if everything and _only_shown("retry", chosen, dry_run=dry_run, yes=yes, as_json=as_json):
-        return
-    ids = [str(row["task_id"]) for row in chosen]
-    resolve(ids, "retry", note=note, as_json=as_json, database_url=database_url)
-
-
-@dead.command()
-def cancel(
-    task_ids: IdsOrAll = None,
-    everything: All = False,
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
-    note: Note = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Give dead letters up for good.
-
-    \b
-    Examples:
-      treadle dead cancel 9f3a21c4 --note obsolete
-      treadle dead cancel --all --queue mail --dry-run
-    """
-    filters = {"queue": queue, "type": type, "failure_class": failure_class}
-    chosen = chosen_letters("cancel", task_ids, everything, filters, database_url)
-    if everything and _only_shown("cancel", chosen, dry_run=dry_run, yes=yes, as_json=as_json):
-        return
-    ids = [str(row["task_id"]) for row in chosen]
-    resolve(ids, "cancel", note=note, as_json=as_json, database_url=database_url)
-
-
-@dead.command()
-def modify(
-    task_id: common.TaskId,
-    spec: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="Arguments to change: JSON, @file or -; others stay."),
-    ] = None,
-    priority: Annotated[int | None, typer.Option(metavar="N", help="0 is first, 100 last.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Move it to this queue.")] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option(metavar="N", help="For the new round.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="S", help="Longest attempt.")] = None,
-    note: Note = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Change a dead letter and run it again.
+    """List the decisions about dead letters, the newest first; none is ever removed.
 
     \b
     Example:
-      treadle dead modify 9f3a21c4 --spec '{"url": "https://example.org/new"}'
+      treadle dead log -n 100
     """
-    changes = {
-        "spec": common.json_argument(spec, "spec") if spec is not None else None,
-        "priority": priority,
-        "queue": queue,
-        "max_attempts": max_attempts,
-        "timeout_s": timeout,
-    }
-    named = {name: value for name, value in changes.items() if value is not None}
-    if not named:
-        raise InvalidArgument("nothing to change is named", hint="For example: --spec '{\"n\": 2}'")
-    resolve(
-        [task_id],
-        "modify_and_retry",
-        changes=named,
-        note=note,
-        as_json=as_json,
-        database_url=database_url,
-    )
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).decisions(limit=limit)
+
+    out.show(common.call(work, database_url), LOG, as_json=as_json, empty="no decisions")
 
 
 def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
@@ -221,19 +228,26 @@ def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
     return letter
 
 
-def _only_shown(
-    what: str, chosen: list[dict[str, Any]], *, dry_run: bool, yes: bool, as_json: bool
-) -> bool:
-    """Whether a decision about many ends with the list of them; else it is confirmed."""
-    if dry_run or not chosen:
-        _show(chosen, as_json=as_json)
-        return True
-    common.confirm(f"{what} {len(chosen)} dead letters", yes=yes)
-    return False
+def _with_error(attempt: dict[str, Any]) -> dict[str, Any]:
+    """An attempt whose reason is what its error says first."""
+    said = (attempt["error"] or "").strip().partition("\n")[0]
+    return {**attempt, "reason": said or attempt["reason"]}
 
 
-def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
-    shown = [{**row, "about": taskview.last_line(row["reason"])} for row in rows]
-    if as_json:
-        shown = [_with_times(row) for row in rows]
-    out.show(shown, COLUMNS, as_json=as_json, empty="no dead letters")
+def _print_letter(letter: dict[str, Any]) -> None:
+    terminal = out.console()
+    poison = "yes: it failed several agents" if letter["poison_pill"] else "no"
+    lines = [
+        f"letter: {letter['id']}",
+        f"group: {letter['fingerprint']}  {letter['about']}",
+        f"attempts: {letter['attempts']}, together {_cost(letter['total_cost_usd'])}",
+        f"poison pill: {poison}",
+    ]
+    if letter["escalated_to"] and not letter["reviewed"]:
+        lines.append(f"with: {letter['escalated_to']}, since {out.ago(letter['escalated_at'])}")
+    decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "no"
+    lines.append(f"decided: {decided}")
+    terminal.print(out.plain("\n" + "\n".join(lines)))
+    if letter["decisions"]:
+        terminal.print()
+        out.print_table(letter["decisions"], LOG)

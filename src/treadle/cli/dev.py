@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from subprocess import PIPE
 from typing import Annotated
 
@@ -121,6 +122,9 @@ async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Tread
         Role("worker", ["worker", path, *database], "green"),
         Role("reaper", ["reaper", *database], "yellow"),
         Role("promoter", ["promoter", *database], "magenta"),
+        *([Role("scheduler", ["scheduler", *database], "blue")] if _has_cron() else []),
+        Role("pruner", ["pruner", *database], "bright_black"),
+        *([Role("notifier", ["notifier", *database], "cyan")] if _can_send() else []),
     ]
     queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
     settings = {
@@ -128,6 +132,8 @@ async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Tread
         "listen_url": server.url(),
         "queues": ",".join(queues),
         "drain_s": "3",
+        # For webhooks that say allow_private: what is tried out here runs on this host.
+        "webhook_private": "1",
     }
     if app.settings.log_format == "auto":
         settings["log_format"] = "console"
@@ -135,6 +141,16 @@ async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Tread
         for role in roles:
             keepers.start_soon(_keep, terminal, role, settings)
         keepers.start_soon(_keep_server, terminal, server)
+
+
+def _has_cron() -> bool:
+    """Whether the extra that schedules need is installed."""
+    return find_spec("cronsim") is not None
+
+
+def _can_send() -> bool:
+    """Whether an extra is installed that the notifier sends with."""
+    return any(find_spec(name) is not None for name in ("httpx2", "redis"))
 
 
 async def _keep(terminal: Terminal, role: Role, settings: Mapping[str, str]) -> None:

@@ -86,6 +86,20 @@ def _health(path: Path, max_age: float) -> "Check":
     return Check("health", "ok", ", ".join(f"{name} {value}" for name, value in facts.items()))
 
 
+def _store() -> "Check":
+    """Whether files can be kept where the settings say."""
+    from treadle.db.checks import Check
+    from treadle.settings import load_settings
+    from treadle.store import make_store
+
+    try:
+        store = make_store(load_settings())
+        common.run(store.check())
+    except TreadleError as error:
+        return Check("artifacts", "fail", str(error), error.hint)
+    return Check("artifacts", "ok", f"a file was written to {store.url}, read and deleted")
+
+
 def _database(database_url: str | None) -> "tuple[list[Check], int]":
     from treadle.db.checks import Check, examine
     from treadle.settings import load_settings
@@ -96,6 +110,8 @@ def _database(database_url: str | None) -> "tuple[list[Check], int]":
             settings = load_settings()
             listen_url = (settings.listen_url or url) if settings.notify else None
             checks.extend(examine(url, listen_url=listen_url))
+            if settings.artifacts_url is not None:
+                checks.append(_store())
     except Unavailable as error:
         return [*checks, Check("connection", "fail", str(error), error.hint)], error.exit_code
     return checks, 0

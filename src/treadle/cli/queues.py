@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import ages, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -193,6 +193,22 @@ def define(
     fair: Annotated[
         bool | None, typer.Option("--fair/--no-fair", help="Let projects take turns.")
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE", help="Prune completed and cancelled tasks after 30d, 12h; or forever."
+        ),
+    ] = None,
+    keep_cancelled: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Another age for cancelled tasks.")
+    ] = None,
+    keep_dead: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Prune dead letters that nobody decided about."),
+    ] = None,
+    prune: Annotated[
+        str | None, typer.Option(metavar="MODE", help="archive what goes, or drop it.")
+    ] = None,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a queue, or change one; what is not named stays as it is.
@@ -200,6 +216,7 @@ def define(
     \b
     Example:
       treadle queues define night --priority 80 --max-attempts 5 --max-depth 10000
+      treadle queues define mail --keep 30d --prune archive
     """
     settings: dict[str, Any] = {
         "priority": priority,
@@ -211,10 +228,17 @@ def define(
         "audit": audit,
         "max_depth": max_depth,
         "fair": fair,
+        "prune_mode": prune,
     }
     named = {name: value for name, value in settings.items() if value is not None}
     if max_depth == 0:
         named["max_depth"] = None
+    if keep is not None:
+        named["keep_completed_s"] = named["keep_cancelled_s"] = ages.parse(keep, "--keep")
+    if keep_cancelled is not None:
+        named["keep_cancelled_s"] = ages.parse(keep_cancelled, "--keep-cancelled")
+    if keep_dead is not None:
+        named["keep_dead_s"] = ages.parse(keep_dead, "--keep-dead")
 
     async def work(app: Treadle) -> None:
         await (await app.gateway()).define_queue(queue, named)

@@ -1,4 +1,4 @@
-"""`treadle reaper` and `treadle promoter`: the background processes."""
+"""`treadle reaper`, `treadle promoter` and the like: the background processes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +47,50 @@ def promoter(
     from treadle.services.promoter import Promoter
 
     _serve(Promoter, health_file, database_url, settings.connect_timeout_s)
+
+
+def scheduler(
+    health_file: common.HealthFile = None,
+    log_format: common.LogFormat = None,
+    log_level: common.LogLevel = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make the work of schedules when their time has come, and of triggers.
+
+    \b
+    Example:
+      treadle scheduler --health-file /run/treadle/scheduler
+
+    Each time of a schedule is dealt with once. Any number may run; SIGTERM ends it.
+    """
+    settings = common.process_logs(log_format, log_level)
+    from treadle.cron import Cron
+    from treadle.services.scheduler import Scheduler
+
+    # Says at once where the extra is missing.
+    Cron("@daily")
+    _serve(Scheduler, health_file, database_url, settings.connect_timeout_s)
+
+
+def notifier(
+    health_file: common.HealthFile = None,
+    log_format: common.LogFormat = None,
+    log_level: common.LogLevel = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Send events to webhooks and Redis streams.
+
+    \b
+    Example:
+      treadle notifier --health-file /run/treadle/notifier
+
+    Each endpoint gets its events in order. Any number may run; SIGTERM ends it.
+    """
+    settings = common.process_logs(log_format, log_level)
+    from treadle.services.notifier import Notifier, need_a_way
+
+    need_a_way()
+    _serve(Notifier, health_file, database_url, settings.connect_timeout_s)
 
 
 def _serve(

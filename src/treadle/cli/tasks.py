@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import bulk, common, out, taskview
+from treadle.cli import bulk, common, history, out, taskview
 from treadle.cli.enqueue import Timeout, enqueue, print_result
 from treadle.cli.fork import fork
 from treadle.cli.out import Column
@@ -97,13 +97,16 @@ def show(
 
     async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, list[Any]], list[Any]]:
         reader = await app.reader()
-        found = await reader.find_task(task_id.lstrip("…."))
-        task = await reader.task(found)
+        wanted = task_id.lstrip("….")
+        async with history.pointed_to(reader, wanted):
+            found = await reader.find_task(wanted)
+            task = await reader.task(found)
         parts = {
             "dependencies": await reader.dependencies(task),
             "subtasks": await reader.subtasks(found),
             "steps": await reader.steps(found),
             "waits": await reader.waits(ended=True, task_id=found, limit=1000),
+            "artifacts": (await reader.artifacts(task_id=found, limit=1000))[::-1],
             "attempts": await reader.history(found),
         }
         return task, parts, await reader.why(found)

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from treadle.cli import out
+from treadle.cli.artifacts import size
 from treadle.cli.out import Column, Record
 from treadle.cli.waits import described
 from treadle.cli.why import print_reason
+from treadle.reports import described as described_report
 
 WAITING, RUNNING, BACKOFF = "░", "█", "·"
 WIDTH = 32
@@ -22,7 +24,10 @@ ATTEMPTS = [
     Column("agent", "agent_id"),
     Column("claimed", "claimed_at", out.ago, extra=True),
     Column("took", "took", out.length, right=True),
+    Column("cost", "cost", right=True),
+    Column("model", "model", extra=True),
     Column("class", "class"),
+    Column("model", "model", extra=True),
     Column("reason", "reason"),
 ]
 _TASKS = [
@@ -47,11 +52,19 @@ PARTS = {
         Column("answer", "answered"),
         Column("question", "asks"),
     ],
+    "artifacts": [
+        Column("id", "id", out.short),
+        Column("status", "status"),
+        Column("size", "bytes", size, right=True),
+        Column("attempt", "attempt", right=True),
+        Column("name", "name"),
+    ],
 }
 _FIELDS = [
     "id", "queue", "type", "name", "title", "status", "priority", "effective_priority", "attempt",
-    "max_attempts", "agent_id", "progress", "tags", "capabilities", "assigned_agent",
-    "idempotency_key", "consumer", "created_by", "source", "parent_id", "forked_from", "dag_id",
+    "max_attempts", "poison_pill", "models", "agent_id", "progress", "tags", "capabilities",
+    "assigned_agent", "idempotency_key", "consumer", "created_by", "source", "parent_id",
+    "forked_from", "dag_id",
     "depends_on", "timeout_s", "deadline_at", "run_at", "retry_at", "lease_until", "created_at",
     "claimed_at", "started_at", "completed_at", "cost_usd", "notes",
 ]  # fmt: skip
@@ -76,7 +89,12 @@ def print_task(
     grid = Table.grid(padding=(0, 2))
     for name in _FIELDS:
         value = task.get(name)
-        if value is not None and value != [] and not (parts and name == "depends_on"):
+        if (
+            value is not None
+            and value is not False
+            and value != []
+            and not (parts and name == "depends_on")
+        ):
             shown = (
                 f"{out.moment(value)} ({out.ago(value)})"
                 if isinstance(value, datetime)
@@ -87,6 +105,9 @@ def print_task(
     print_json("spec", task["spec"])
     if task.get("output") is not None:
         print_json("output", task["output"])
+    if task.get("decision_report") is not None:
+        terminal.print(out.plain("\ndecision report", "bright_black"))
+        terminal.print(out.plain(described_report(task["decision_report"])))
     print_parts(parts or {})
     print_attempts(attempts)
 
@@ -110,8 +131,10 @@ def _shown(part: str, row: Record) -> dict[str, Any]:
     """What a row of a part says in its table besides its columns."""
     if part == "waits":
         return described(row)
+    if part == "artifacts":
+        return {}
     if part == "steps":
-        return {"cost": f"${row['cost_usd']:.4f}" if row["cost_usd"] else None}
+        return {"cost": dollars(row["cost_usd"])}
     return {"about": row["title"] or row["type"]}
 
 
@@ -121,7 +144,11 @@ def print_attempts(attempts: Sequence[Record]) -> None:
         return
     terminal = out.console()
     terminal.print()
-    out.print_table([{**each, "took": _took(each)} for each in attempts], ATTEMPTS)
+    known = any(each.get("model") for each in attempts)
+    out.print_table(
+        [{**each, "took": _took(each), "cost": dollars(each["cost_usd"])} for each in attempts],
+        [column for column in ATTEMPTS if known or column.key != "model"],
+    )
     failed = [each for each in attempts if each.get("error")]
     if failed:
         terminal.print()
@@ -138,6 +165,11 @@ def print_json(name: str, value: Any) -> None:
     terminal.print()
     terminal.print(out.plain(name, "bright_black"))
     terminal.print(out.plain(json.dumps(value, default=out.jsonable, indent=2, ensure_ascii=False)))
+
+
+def dollars(value: float | None) -> str | None:
+    """A cost; nothing where there is none."""
+    return f"${value:.4f}" if value else None
 
 
 def last_line(text: str | None) -> str | None:

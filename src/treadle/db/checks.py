@@ -50,7 +50,7 @@ def examine(url: str, *, listen_url: str | None) -> Iterator[Check]:
             yield _safely(conn, look)
         yield _listen(listen_url)
         if schema[0].status == "ok":
-            for look in (_agents, _reaper, _promoter, _stuck, _vacuum):
+            for look in (_agents, _reaper, _promoter, _scheduler, _stuck, _vacuum):
                 yield _safely(conn, look)
 
 
@@ -185,6 +185,33 @@ def _promoter(conn: Conn) -> Check:
     return _service(
         conn, "promoter", "due since %", "Retries and delayed tasks stay where they are."
     )
+
+
+def _scheduler(conn: Conn) -> Check:
+    """Schedules that are late, or that cannot be read; where there is none, nobody is needed."""
+    known, late, stopped, connected = _row(
+        conn,
+        """
+        select
+          count(*),
+          count(*) filter (
+            where state = 'active' and coalesce(next_at, updated_at)
+            < treadle.clock() - interval '1 minute'
+          ),
+          string_agg(name, ', ') filter (where state = 'stopped'),
+          (select count(*) from pg_stat_activity
+           where datname = current_database() and application_name = 'treadle-scheduler')
+        from treadle.schedule_status
+        """,
+    )
+    todo = "Nothing starts by the calendar. Start one: treadle scheduler"
+    if late:
+        return Check("scheduler", "fail", f"{late} schedules are late", todo)
+    if stopped:
+        return Check("scheduler", "warn", f"stopped: {stopped}", "See: treadle schedules show NAME")
+    if known and not connected:
+        return Check("scheduler", "warn", "none is connected under its name", todo)
+    return Check("scheduler", "ok", f"{known} schedules, and none is late")
 
 
 def _service(conn: Conn, name: str, left: str, harm: str) -> Check:

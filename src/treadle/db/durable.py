@@ -71,30 +71,6 @@ class DurableCalls(Caller):
         )
         return rows[0][0]
 
-    async def record_artifact(
-        self,
-        task_id: UUID,
-        token: UUID,
-        name: str,
-        uri: str,
-        *,
-        media_type: str | None,
-        size: int | None,
-        sha256: str | None,
-    ) -> UUID:
-        rows = await self._call(
-            "select treadle.record_artifact(%b, %b, %b, %b, %b, %b::bigint, %b)",
-            task_id,
-            token,
-            name,
-            uri,
-            media_type,
-            size,
-            sha256,
-        )
-        made: UUID = rows[0][0]
-        return made
-
     async def spawn_tasks(
         self, task_id: UUID, token: UUID, name: str, tasks: bytes
     ) -> list[Enqueued]:
@@ -168,15 +144,23 @@ class DurableCalls(Caller):
         return str(rows[0][0])
 
     async def emit_event(
-        self, event: str, payload: bytes, *, key: str, dedup_key: str | None, actor: str | None
+        self,
+        event: str,
+        payload: bytes,
+        *,
+        key: str,
+        dedup_key: str | None,
+        actor: str | None,
+        task_id: UUID | None = None,
     ) -> int:
         rows = await self._call(
-            "select treadle.emit_event(%b, %b, %b, %b, %b)",
+            "select treadle.emit_event(%b, %b, %b, %b, %b, %b)",
             event,
             RawJson(payload),
             key,
             dedup_key,
             actor,
+            task_id,
         )
         return int(rows[0][0])
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg import OperationalError, Rollback
 
+from treadle.db.artifacts import ArtifactCalls
 from treadle.db.calls import RawJson, json_array
 from treadle.db.dags import DagCalls
 from treadle.db.durable import DurableCalls
@@ -19,9 +20,15 @@ from treadle.db.limits import LimitCalls
 from treadle.db.money import MoneyCalls
 from treadle.db.ordering import OrderCalls
 from treadle.db.pool import Connection
+from treadle.db.retention import RetentionCalls
+from treadle.db.reviews import ReviewCalls
+from treadle.db.scheduling import ScheduleCalls
 from treadle.db.tending import TendingCalls
 from treadle.db.translate import translate, translated
-from treadle.jsontext import encode
+from treadle.db.triggers import TriggerCalls
+from treadle.db.validating import ValidationCalls
+from treadle.db.webhooks import WebhookCalls
+from treadle.jsontext import encode, encode_safely
 from treadle.models import (
     Claim,
     Enqueued,
@@ -34,7 +41,20 @@ Pair = tuple[UUID, UUID]
 
 
 class Gateway(
-    DagCalls, DurableCalls, GatingCalls, LimitCalls, MoneyCalls, OrderCalls, TendingCalls
+    ArtifactCalls,
+    DagCalls,
+    DurableCalls,
+    GatingCalls,
+    LimitCalls,
+    MoneyCalls,
+    OrderCalls,
+    RetentionCalls,
+    ReviewCalls,
+    ScheduleCalls,
+    TendingCalls,
+    TriggerCalls,
+    ValidationCalls,
+    WebhookCalls,
 ):
     """The SQL interface of treadle as typed methods."""
 
@@ -71,7 +91,8 @@ class Gateway(
             select
               id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until,
               created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
-              idempotency_key, previous, name, steps, problem, max_cost_usd, cost_usd, gates
+              idempotency_key, previous, name, steps, problem, max_cost_usd, cost_usd, gates,
+              models, validation, report
             from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
             """,
             agent,
@@ -101,24 +122,33 @@ class Gateway(
         return {row[0]: row[1] for row in rows}
 
     async def complete_tasks(
-        self, claims: Sequence[Pair], outputs: Sequence[bytes | None], run_ms: Sequence[int]
+        self,
+        claims: Sequence[Pair],
+        outputs: Sequence[bytes | None],
+        run_ms: Sequence[int],
+        reports: Sequence[bytes | None] = (),
     ) -> dict[UUID, str]:
         """Complete tasks; the answer names only those that were not completed by this call."""
         rows = await self._call(
             """
             select id, verdict
-            from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[])
+            from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[], %b::jsonb[])
             where verdict <> 'completed'
             """,
             *_columns(claims),
             json_array(outputs),
             list(run_ms),
+            json_array(reports),
         )
         return dict(rows)
 
     @asynccontextmanager
     async def completing(
-        self, task_id: UUID, token: UUID, output: Callable[[], bytes]
+        self,
+        task_id: UUID,
+        token: UUID,
+        output: Callable[[], bytes],
+        report: Callable[[], bytes | None] = lambda: None,
     ) -> AsyncIterator[Connection]:
         """A transaction for the caller's own writes that ends with the completion of a task."""
         theirs: BaseException | None = None
@@ -131,9 +161,15 @@ class Gateway(
                     theirs, lost = error, conn.broken
                     raise
                 with translated():
+                    given = report()
                     cursor = await conn.execute(
-                        "select treadle.complete_task(%b, %b, %b)",
-                        (task_id, token, RawJson(output())),
+                        "select treadle.complete_task(%b, %b, %b, %b::jsonb)",
+                        (
+                            task_id,
+                            token,
+                            RawJson(output()),
+                            None if given is None else RawJson(given),
+                        ),
                     )
                 if await cursor.fetchone() == ("already",):
                     # The first commit went through and its answer was lost: this is a repeat.
@@ -148,7 +184,9 @@ class Gateway(
         rows = await self._call(
             """
             select id, verdict, retry_at, class
-            from treadle.fail_tasks(%b, %b, %b::text[], %b, %b::text[], %b::float8[], %b::text[])
+            from treadle.fail_tasks(
+              %b, %b, %b::text[], %b, %b::text[], %b::float8[], %b::text[], %b::jsonb[]
+            )
             """,
             *_columns(claims),
             [failure.failure_class for failure in failures],
@@ -156,6 +194,9 @@ class Gateway(
             [failure.action for failure in failures],
             [failure.retry_after_s for failure in failures],
             [failure.key for failure in failures],
+            json_array(
+                encode_safely(each.feedback) if each.feedback else None for each in failures
+            ),
         )
         return [Failed(*row) for row in rows]
 

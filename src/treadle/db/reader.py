@@ -10,11 +10,17 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from treadle.db.artifacts import ArtifactViews
 from treadle.db.explain import Explanations
 from treadle.db.gateway import Gateway
 from treadle.db.gating import GatingViews
 from treadle.db.ledger import Ledger
+from treadle.db.retention import RetentionViews
+from treadle.db.reviews import ReviewViews
+from treadle.db.scheduling import ScheduleViews
 from treadle.db.translate import translated
+from treadle.db.triggers import TriggerViews
+from treadle.db.webhooks import WebhookViews
 from treadle.errors import (
     DagNotFound,
     InvalidArgument,
@@ -26,7 +32,17 @@ from treadle.errors import (
 Record = dict[str, Any]
 
 
-class Reader(Explanations, GatingViews, Ledger):
+class Reader(
+    ArtifactViews,
+    Explanations,
+    GatingViews,
+    Ledger,
+    RetentionViews,
+    ReviewViews,
+    ScheduleViews,
+    TriggerViews,
+    WebhookViews,
+):
     """Reads views; every method returns plain dicts."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -211,39 +227,6 @@ class Reader(Explanations, GatingViews, Ledger):
             order by coalesce(ended_at, 'infinity'), attempt
             """,
             {"id": task_id},
-        )
-
-    async def dead_letters(
-        self,
-        *,
-        reviewed: bool = False,
-        queue: str | None = None,
-        type: str | None = None,
-        failure_class: str | None = None,
-        task_id: UUID | None = None,
-        limit: int = 50,
-    ) -> list[Record]:
-        """Dead letters, the newest first; those already reviewed only when asked for."""
-        return await self.rows(
-            """
-            select * from treadle.dead_letter_review
-            where
-              (%(reviewed)s or not reviewed)
-              and (%(queue)s::text is null or queue = %(queue)s)
-              and (%(type)s::text is null or type = %(type)s)
-              and (%(class)s::text is null or class = %(class)s)
-              and (%(task_id)s::uuid is null or task_id = %(task_id)s)
-            order by dead_lettered_at desc
-            limit %(limit)s
-            """,
-            {
-                "reviewed": reviewed,
-                "queue": queue,
-                "type": type,
-                "class": failure_class,
-                "task_id": task_id,
-                "limit": limit,
-            },
         )
 
     async def agents(self) -> list[Record]:

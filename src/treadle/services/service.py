@@ -19,6 +19,7 @@ from anyio.abc import TaskStatus
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
+from treadle.settings import Settings
 from treadle.worker.health import keep_health_file
 
 log = structlog.get_logger(__name__)
@@ -33,6 +34,7 @@ class Service(ABC):
 
     name: ClassVar[str]
     channel: ClassVar[str | None] = None
+    also: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -52,6 +54,10 @@ class Service(ABC):
         self._stopping = False
         self._bad: dict[UUID, float] = {}
         self.moved = 0
+
+    def configure(self, settings: Settings) -> None:
+        """Take the settings; those that are for this one alone are read where it overrides."""
+        self._settings = settings
 
     @abstractmethod
     async def tick(self) -> int:
@@ -75,7 +81,8 @@ class Service(ABC):
             if self._health_file is not None:
                 helpers.start_soon(keep_health_file, self._health_file, self._facts)
             if self.channel is not None and self._listen_url is not None:
-                listener = Listener(self._listen_url, [self.channel], lambda _: self._wake.set())
+                channels = [self.channel, *self.also]
+                listener = Listener(self._listen_url, channels, lambda _: self._wake.set())
                 helpers.start_soon(listener.run)
             await self._loop()
             helpers.cancel_scope.cancel()

@@ -15,12 +15,12 @@ from treadle.app import Treadle
 from treadle.db import testkit
 from treadle.errors import IllegalTransition, TaskNotFound
 from treadle.handles import Handle
-from treadle.models import AgentProfile, Claim, ExpiredWait, Promoted, Reaped
-from treadle.outcomes import Outcome
+from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
+from treadle.outcomes import FailForGood, InvalidOutput, Outcome
 from treadle.tasks import Task
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.executor import Executor
+from treadle.worker.executor import Executor, Running
 from treadle.worker.registry import Definition
 
 AGENT = "harness"
@@ -56,7 +56,13 @@ class Harness:
     async def __aenter__(self) -> Self:
         """Put the application on the test database, also for code that enqueues through it."""
         settings = self.app.settings.model_copy(
-            update={"database_url": self.url, "listen_url": None, "agent_id": None, "notify": False}
+            update={
+                "database_url": self.url,
+                "listen_url": None,
+                "agent_id": None,
+                "notify": False,
+                "artifacts_url": self.app.settings.artifacts_url or "memory://",
+            }
         )
         other = Treadle(self.url, settings=settings)
         other.registry = self.app.registry
@@ -80,7 +86,8 @@ class Harness:
     async def run_inline(self, task: Task, /, **arguments: Any) -> Any:
         """Enqueue, claim and run one task here and now; returns its result or raises its error.
 
-        The attempt is recorded as a worker would: a handler that raises has failed one attempt.
+        The attempt is recorded as a worker would: a handler that raises has failed one attempt,
+        and so has one whose output a validator refuses, which raises InvalidOutput.
         One that waits raises IllegalTransition: answer it and let `drain` go on with it.
         """
         gateway = await self.app.gateway()
@@ -102,7 +109,9 @@ class Harness:
                 task_id=str(handle.id),
             )
         completer = Completer(gateway)
-        recorder = _Recorder(self.app.registry, gateway, completer, agent=agent, slots=1)
+        recorder = _Recorder(
+            self.app.registry, gateway, completer, agent=agent, slots=1, store=self.app.store
+        )
         async with anyio.create_task_group() as helpers:
             helpers.start_soon(completer.run)
             await recorder.run(claims[0])
@@ -238,20 +247,26 @@ class _Recorder(Executor):
     """Keeps what the handler returned or raised, besides answering for it."""
 
     raised: Exception | None = None
-    returned: list[Any]
+    failure: Failure | None = None
+    returned: Sequence[Any] = ()
     context: Context
 
     async def _call(self, definition: Definition, context: Context) -> Any:
-        self.returned, self.context = [], context
+        self.returned, self.context = (), context
         try:
-            self.returned.append(await super()._call(definition, context))
+            self.returned = (await super()._call(definition, context),)
         except Exception as error:
             self.raised = error
             raise
         return self.returned[0]
 
+    def _settle(self, running: Running, answer: bytes | Failure | None) -> None:
+        self.context = running.context
+        self.failure = answer if isinstance(answer, Failure) else None
+        super()._settle(running, answer)
+
     def outcome(self, claim: Claim) -> Any:
-        """What the handler returned; else raise what it raised."""
+        """What the handler returned; else raise what it raised, or why its output was refused."""
         if self.context.suspended:
             raise IllegalTransition(
                 f"{claim.type} has no result yet: it waits",
@@ -260,12 +275,15 @@ class _Recorder(Executor):
             )
         if self.raised is not None:
             raise self.raised
-        if not self.returned:
-            raise TimeoutError(f"{claim.type} ran longer than {claim.timeout_s:g} s")
-        [result] = self.returned
-        if isinstance(result, Outcome):
-            raise result
-        return result
+        if self.returned and isinstance(self.returned[0], Outcome):
+            raise self.returned[0]
+        if self.failure is None:
+            return self.returned[0]
+        if self.failure.feedback:
+            raise InvalidOutput(*self.failure.feedback)
+        if self.failure.failure_class == "timeout":
+            raise TimeoutError(f"{claim.type}: {self.failure.error}")
+        raise FailForGood(self.failure.error, self.failure.failure_class or "error")
 
 
 def _at_once(task: Task) -> Task:

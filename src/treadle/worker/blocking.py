@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
-from uuid import UUID
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from anyio import from_thread
 
-from treadle.models import Answer, Money
+from treadle.models import Answer, Artifact, ListedArtifact, Money
 
 if TYPE_CHECKING:
+    from treadle.worker.artifacts import Artifacts, Reference
     from treadle.worker.call import Enqueueable
     from treadle.worker.context import Context
+    from treadle.worker.sources import Data
     from treadle.worker.spawning import Child
     from treadle.worker.waits import AskOptions, EventOptions, Question
 
@@ -54,6 +57,10 @@ class Blocking:
             call_id=call_id,
         )
         from_thread.run(call)
+
+    def note(self, text: str) -> None:
+        """Leave a note for later attempts of this task."""
+        from_thread.run(self._context.note, text)
 
     def reserve(self, usd: float | Decimal) -> None:
         """Make sure that so much is there for an expensive call."""
@@ -100,7 +107,46 @@ class Blocking:
         )
         return from_thread.run(call)
 
-    def artifact(
+    @property
+    def artifact(self) -> BlockingArtifacts:
+        """The files of the task."""
+        return BlockingArtifacts(self._context.artifact)
+
+
+class BlockingArtifacts:
+    """`ctx.blocking.artifact`: files, for a plain function."""
+
+    __slots__ = ("_artifacts",)
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+
+    def put(
+        self, name: str, data: Data, *, media_type: str | None = None, max_bytes: int | None = None
+    ) -> Artifact:
+        """Store a file; returns what to hand on."""
+        call = partial(self._artifacts.put, name, data, media_type=media_type, max_bytes=max_bytes)
+        return from_thread.run(call)
+
+    @overload
+    def get(self, artifact: Reference) -> bytes: ...
+
+    @overload
+    def get(self, artifact: Reference, *, to: str | os.PathLike[str]) -> Path: ...
+
+    def get(self, artifact: Reference, *, to: str | os.PathLike[str] | None = None) -> bytes | Path:
+        """The content of an artifact; with `to` it is saved there."""
+        if to is None:
+            return from_thread.run(partial(self._artifacts.get, artifact))
+        return from_thread.run(partial(self._artifacts.get, artifact, to=to))
+
+    def open(self, artifact: Reference) -> Iterator[bytes]:
+        """An artifact in parts: `for chunk in ctx.blocking.artifact.open(report)`."""
+        chunks = aiter(from_thread.run(self._artifacts.open, artifact))
+        while (chunk := from_thread.run(anext, chunks, None)) is not None:
+            yield chunk
+
+    def link(
         self,
         name: str,
         uri: str,
@@ -108,12 +154,16 @@ class Blocking:
         media_type: str | None = None,
         size: int | None = None,
         sha256: str | None = None,
-    ) -> UUID:
-        """Record a file that the task has made."""
+    ) -> Artifact:
+        """Note a file that lies elsewhere."""
         call = partial(
-            self._context.artifact, name, uri, media_type=media_type, size=size, sha256=sha256
+            self._artifacts.link, name, uri, media_type=media_type, size=size, sha256=sha256
         )
         return from_thread.run(call)
+
+    def list(self) -> tuple[ListedArtifact, ...]:
+        """The files of this task, of all its attempts, oldest first."""
+        return from_thread.run(self._artifacts.list)
 
 
 class BlockingQuestion:

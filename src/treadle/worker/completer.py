@@ -15,10 +15,13 @@ import structlog
 from treadle.db.gateway import Gateway
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
+from treadle.worker.failing import report_missing
 
 log = structlog.get_logger(__name__)
 MAX_BATCH = 1000
 T = TypeVar("T")
+# The output, how long it took in milliseconds, and the decision report.
+Done = tuple[Claim, bytes, int, bytes | None]
 
 
 class Completer:
@@ -26,7 +29,7 @@ class Completer:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._done: list[tuple[Claim, bytes, int]] = []
+        self._done: list[Done] = []
         self._failed: list[tuple[Claim, Failure]] = []
         self._released: list[Claim] = []
         self._work = anyio.Event()
@@ -35,8 +38,10 @@ class Completer:
         self.completed = 0
         self.failed = 0
 
-    def complete(self, claim: Claim, output: bytes, run_ms: int) -> None:
-        self._done.append((claim, output, run_ms))
+    def complete(
+        self, claim: Claim, output: bytes, run_ms: int, report: bytes | None = None
+    ) -> None:
+        self._done.append((claim, output, run_ms, report))
         self._work.set()
 
     def fail(self, claim: Claim, failure: Failure) -> None:
@@ -101,17 +106,22 @@ class Completer:
 
     def _refused(self, answer: object, error: Exception) -> None:
         """An output that cannot be stored fails its attempt; the reaper has the rest."""
-        if isinstance(answer, tuple) and len(answer) == 3:
+        if isinstance(answer, tuple) and len(answer) == 4:
             failure = Failure(f"the output cannot be stored: {error}", "invalid_output")
             self.fail(answer[0], failure)
 
-    async def _complete(self, batch: list[tuple[Claim, bytes, int]]) -> None:
+    async def _complete(self, batch: list[Done]) -> None:
         verdicts = await self._gateway.complete_tasks(
-            [(claim.id, claim.token) for claim, _, _ in batch],
-            [output or None for _, output, _ in batch],
-            [run_ms for _, _, run_ms in batch],
+            [(done[0].id, done[0].token) for done in batch],
+            [done[1] or None for done in batch],
+            [done[2] for done in batch],
+            [done[3] for done in batch],
         )
         _report_stale(verdicts)
+        for claim, *_ in batch:
+            if verdicts.get(claim.id) == "report_required":
+                self.completed -= 1
+                self.fail(claim, report_missing())
 
     async def _fail(self, batch: list[tuple[Claim, Failure]]) -> None:
         verdicts = await self._gateway.fail_tasks(

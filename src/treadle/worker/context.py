@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
-from uuid import UUID
 
 import structlog
 
@@ -16,13 +15,16 @@ from treadle.errors import IllegalTransition
 from treadle.jsontext import encode_safely
 from treadle.models import Answer, Claim, Money, Step
 from treadle.outcomes import CancelTask
+from treadle.store import Store
+from treadle.worker import current
+from treadle.worker.artifacts import Artifacts
 from treadle.worker.blocking import Blocking
-from treadle.worker.history import tried
 from treadle.worker.journal import Journal
 from treadle.worker.slowdowns import Slowdowns
 from treadle.worker.spawning import Child, Spawner, as_call
 from treadle.worker.spending import Spending
 from treadle.worker.steps import Steps
+from treadle.worker.telling import Telling
 from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
 
 if TYPE_CHECKING:
@@ -42,23 +44,31 @@ class _Durable:
         self.spawner = Spawner(self.journal)
 
 
-class Context:
+class Context(Telling):
     """The running task as its handler sees it."""
 
     __slots__ = (
         "_cancel_reason", "_gateway", "_made", "_progress", "_slowdowns",
-        "agent", "completed", "started", "task",
+        "_store", "agent", "completed", "decision_report", "started", "task",
     )  # fmt: skip
 
     def __init__(
-        self, task: Claim, gateway: Gateway, agent: str, slowdowns: Slowdowns | None = None
+        self,
+        task: Claim,
+        gateway: Gateway,
+        agent: str,
+        slowdowns: Slowdowns | None = None,
+        store: Store | None = None,
     ) -> None:
         self.task = task
+        current.task_id.set(task.id)
         self.agent = agent
         self.completed = False
+        self.decision_report: bytes | None = None
         self.started = time.monotonic()
         self._gateway = gateway
         self._slowdowns = slowdowns
+        self._store = store
         self._made: _Durable | None = None
         self._progress: bytes | None = None
         self._cancel_reason: str | None = None
@@ -72,16 +82,6 @@ class Context:
     def is_last_attempt(self) -> bool:
         """Whether a failure now goes to the dead letters."""
         return self.task.attempt >= self.task.max_attempts
-
-    @property
-    def previous_attempts(self) -> list[dict[str, Any]]:
-        """What the attempts before this one came to: class, reason, error, agent, times."""
-        return self.task.previous or []
-
-    @property
-    def tried(self) -> str:
-        """What the attempts before this one tried and why they failed, to go into a prompt."""
-        return tried(self.previous_attempts, self.steps)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -211,42 +211,28 @@ class Context:
         children = await spawner.spawn([as_call(call, {}) for call in calls], name)
         return await spawner.results([child.id for child in children], exceptions=return_exceptions)
 
-    async def artifact(
-        self,
-        name: str,
-        uri: str,
-        *,
-        media_type: str | None = None,
-        size: int | None = None,
-        sha256: str | None = None,
-    ) -> UUID:
-        """Record a file that the task has made; other tasks can have it as an input."""
-        journal = self._durable.journal
-        async with journal.busy():
-            return await journal.call(
-                lambda: self._gateway.record_artifact(
-                    self.task.id,
-                    self.task.token,
-                    name,
-                    uri,
-                    media_type=media_type,
-                    size=size,
-                    sha256=sha256,
-                )
-            )
+    @property
+    def artifact(self) -> Artifacts:
+        """The files of the task: `await ctx.artifact.put("report.pdf", data)`, and `get`."""
+        return Artifacts(self._durable.journal, self._store)
 
     @asynccontextmanager
     async def transaction(self, output: Any = None) -> AsyncIterator[Connection]:
         """A transaction whose commit also completes the task: its writes happen exactly once.
 
-        If the claim was superseded, nothing is written and ClaimLost is raised.
+        If the claim was superseded, nothing is written and ClaimLost is raised. A task that has
+        validators cannot be completed so: they have to see the output first.
         """
+        self.forbid_unchecked()
         if self.completed:
             raise IllegalTransition(
                 f"task {self.task.id} is completed already", hint="Use one transaction per task."
             )
         async with self._gateway.completing(
-            self.task.id, self.task.token, lambda: encode_safely(output)
+            self.task.id,
+            self.task.token,
+            lambda: encode_safely(output),
+            lambda: self.decision_report,
         ) as conn:
             yield conn
         self.completed = True
@@ -274,6 +260,13 @@ class Context:
     def cancel(self, reason: str) -> None:
         """Tell the handler to stop; for the worker."""
         self._cancel_reason = reason
+
+    def _keep_report(self, report: bytes) -> None:
+        self.decision_report = report
+
+    @property
+    def _journal(self) -> Journal:
+        return self._durable.journal
 
     @property
     def _durable(self) -> _Durable:

@@ -4,10 +4,7 @@ Knows nothing of queues and batches: answers go to the completer.
 """
 
 import math
-import re
 import time
-import traceback
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,27 +14,20 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.db.gateway import Gateway
-from treadle.errors import (
-    BudgetExceeded,
-    ClaimLost,
-    InvalidArgument,
-    StepConflict,
-    Unavailable,
-    WaitExpired,
-)
-from treadle.jsontext import clean_text, encode_safely
+from treadle.errors import ClaimLost, InvalidArgument
+from treadle.jsontext import encode_safely
 from treadle.models import Claim, Failure
 from treadle.outcomes import Outcome, Suspended
+from treadle.store import Store
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.ratelimits import find_rate_limit
+from treadle.worker.failing import Refused, failure_of, leaves
 from treadle.worker.registry import Definition, Registry
 from treadle.worker.slowdowns import Slowdowns
+from treadle.worker.validation import Validation
 
 log = structlog.get_logger(__name__)
 NOTHING = b""
-# Modules whose frames tell the author of a handler nothing.
-_PLUMBING = re.compile(r"(treadle\.worker|anyio|asyncio|concurrent)\b")
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
@@ -72,6 +62,7 @@ class Executor:
         agent: str,
         slots: int,
         slowdowns: Slowdowns | None = None,
+        store: Store | None = None,
     ) -> None:
         # By claim, not by task: a task may come back while an earlier attempt still cleans up.
         self.running: dict[tuple[UUID, UUID], Running] = {}
@@ -80,7 +71,9 @@ class Executor:
         self._completer = completer
         self._agent = agent
         self._slowdowns = slowdowns or Slowdowns()
+        self._store = store
         self._threads = CapacityLimiter(slots)
+        self._validation = Validation(registry.validators, gateway, self._threads)
 
     async def run(self, claim: Claim) -> None:
         """Run the handler of a claim to its end, whichever it is."""
@@ -88,7 +81,7 @@ class Executor:
         if definition is None:
             self._completer.release(claim)
             return
-        context = Context(claim, self._gateway, self._agent, self._slowdowns)
+        context = Context(claim, self._gateway, self._agent, self._slowdowns, self._store)
         answer: bytes | Failure | None
         with CancelScope() as scope:
             running = Running(claim, context, scope)
@@ -96,7 +89,7 @@ class Executor:
             if claim.timeout_s is not None:
                 scope.deadline = anyio.current_time() + claim.timeout_s
             try:
-                answer = self._answer(await self._call(definition, context))
+                answer = await self._work(definition, running)
             except Outcome as outcome:
                 answer = outcome.failure()
             except (Exception, SystemExit, Suspended, BaseExceptionGroup) as error:
@@ -105,20 +98,31 @@ class Executor:
                 # Nobody has cancelled it: the handler let out one of its own.
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                answer = _failure(error)
+                answer = failure_of(error)
             finally:
                 del self.running[claim.id, claim.token]
         if scope.cancelled_caught:
             answer = self._interrupted(running)
         self._settle(running, answer)
 
+    async def _work(self, definition: Definition, running: Running) -> bytes | Failure | None:
+        """Call the handler and have its output checked."""
+        claim, context = running.claim, running.context
+        checks = self._validation.prepare(claim) if claim.validation else ()
+        answer = self._answer(await self._call(definition, context))
+        if not (checks or claim.report) or isinstance(answer, Failure):
+            return answer
+        if context.completed or context.suspended:
+            return answer
+        return await self._validation.judge(running, checks, answer)
+
     async def _call(self, definition: Definition, context: Context) -> Any:
         if context.task.problem is not None:
-            raise _Refused(context.task.problem)
+            raise Refused(context.task.problem)
         try:
             arguments = definition.arguments(context.task.spec)
         except InvalidArgument as error:
-            raise _Refused(str(error)) from None
+            raise Refused(str(error)) from None
         if definition.context_name is not None:
             arguments[definition.context_name] = context
         if definition.is_async:
@@ -143,15 +147,15 @@ class Executor:
 
     def _raised(self, running: Running, error: BaseException) -> Failure | None:
         """What an error makes of the attempt; a group counts as what is in it."""
-        leaves = list(_leaves(error))
-        if running.context.suspended and any(isinstance(each, Suspended) for each in leaves):
+        found = list(leaves(error))
+        if running.context.suspended and any(isinstance(each, Suspended) for each in found):
             return None
-        if any(isinstance(each, ClaimLost) for each in leaves):
+        if any(isinstance(each, ClaimLost) for each in found):
             running.why = "lost"
             return None
-        if not all(isinstance(each, (Exception, SystemExit, Suspended)) for each in leaves):
+        if not all(isinstance(each, (Exception, SystemExit, Suspended)) for each in found):
             raise error
-        return _failure(error)
+        return failure_of(error)
 
     def _interrupted(self, running: Running) -> Failure | None:
         """The scope was cancelled: by its deadline, unless somebody said why."""
@@ -175,60 +179,11 @@ class Executor:
                 )
             return
         if isinstance(answer, bytes):
-            self._completer.complete(
-                claim, answer, int((time.monotonic() - running.context.started) * 1000)
-            )
+            run_ms = int((time.monotonic() - running.context.started) * 1000)
+            self._completer.complete(claim, answer, run_ms, running.context.decision_report)
         elif isinstance(answer, Failure):
             self._completer.fail(claim, answer)
         elif running.why == "drain":
             self._completer.release(claim)
         else:
             log.warning("task.stopped", task_id=str(claim.id), type=claim.type, why=running.why)
-
-
-class _Refused(Outcome):
-    """The arguments do not fit the handler: no retry can help."""
-
-    def failure(self) -> Failure:
-        return Failure(clean_text(self.reason), "refused", action="fail")
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group, or the one that it is."""
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
-
-
-def _failure(error: BaseException) -> Failure:
-    """What went wrong in the first line, then the traceback from the handler on."""
-    words = ["".join(traceback.format_exception_only(each)).strip() for each in _leaves(error)]
-    summary = "; ".join(words)
-    trace = error.__traceback__
-    while trace is not None and _PLUMBING.match(trace.tb_frame.f_globals.get("__name__", "")):
-        trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
-    kind, action = _kind(error)
-    told = clean_text(f"{summary}\n\n{text}")
-    limit = find_rate_limit(error) if action is None else None
-    if limit is not None:
-        return Failure(told, "rate_limit", retry_after_s=limit.retry_after_s, key=limit.key)
-    return Failure(told, kind, action)
-
-
-def _kind(error: BaseException) -> tuple[str | None, str | None]:
-    """The class of a failure where it is certain, and `fail` where no retry can help."""
-    for each in _leaves(error):
-        if isinstance(each, StepConflict):
-            return "error", "fail"
-        if isinstance(each, BudgetExceeded):
-            return "budget_exceeded", "fail"
-        if isinstance(each, Unavailable):
-            return "unavailable", None
-        if isinstance(each, WaitExpired):
-            return "timeout", "fail"
-        if isinstance(each, InvalidArgument) and "step" in each.detail:
-            return "invalid_output", "fail"
-    return ("timeout" if isinstance(error, TimeoutError) else None), None

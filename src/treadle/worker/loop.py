@@ -20,6 +20,7 @@ from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
 from treadle.models import AgentProfile
+from treadle.store import Store
 from treadle.worker.buffer import Buffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
@@ -65,6 +66,7 @@ class Worker:
         options: WorkerOptions,
         *,
         handlers: Gateway | None = None,
+        store: Store | None = None,
     ) -> None:
         if not registry.names():
             raise ConfigurationError(
@@ -84,6 +86,7 @@ class Worker:
             agent=options.agent,
             slots=options.slots,
             slowdowns=self._slowdowns,
+            store=store,
         )
         self._keeper = LeaseKeeper(
             gateway,

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.worker.context import Context
+from treadle.worker.validators import Validators
 
 Handler = Callable[..., Any]
 RESERVED = frozenset({"conn"})
@@ -96,6 +97,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Definition] = {}
+        self.validators = Validators()
 
     def add(self, definition: Definition) -> None:
         if definition.name in self._by_name:

@@ -1,0 +1,33 @@
+-- drop_artifact: give a reservation up whose file was not stored, and is not there any more.
+--
+-- select treadle.drop_artifact(id, token, artifact);
+--
+-- Concurrency: a row that was stored or swept meanwhile stays as it is.
+-- Lock order:  artifacts.
+-- Raises:      nothing.
+
+create or replace function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+  delete from treadle.artifacts
+  where
+    artifacts.id = p_artifact
+    and artifacts.task_id = p_id
+    and artifacts.claim_token = p_token
+    and artifacts.status = 'storing';
+  return found;
+end;
+$$;
+
+comment on function treadle.drop_artifact(uuid, uuid, uuid) is
+'Forget a reserved artifact whose file is gone; returns whether there was one.';
+
+revoke all on function treadle.drop_artifact(uuid, uuid, uuid) from public;
+grant execute on function treadle.drop_artifact(uuid, uuid, uuid) to treadle_worker;

@@ -1,0 +1,28 @@
+-- list_artifacts: the files of a task, of all its attempts, oldest first.
+--
+-- select * from treadle.list_artifacts(task);
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.list_artifacts(p_task uuid)
+returns setof jsonb
+language sql
+stable
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+  select treadle.artifact_value(artifacts) || jsonb_build_object('attempt', artifacts.attempt)
+  from treadle.artifacts
+  where artifacts.task_id = p_task and artifacts.status in ('stored', 'linked')
+  order by coalesce(artifacts.stored_at, artifacts.created_at), artifacts.id
+$$;
+
+comment on function treadle.list_artifacts(uuid) is
+'The artifacts of a task that can be used, with the attempt that made each.';
+
+revoke all on function treadle.list_artifacts(uuid) from public;
+grant execute on function treadle.list_artifacts(uuid) to treadle_worker, treadle_producer;

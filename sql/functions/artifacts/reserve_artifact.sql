@@ -1,0 +1,69 @@
+-- reserve_artifact: say that a file of a claimed task is on its way; returns where it belongs.
+--
+-- select * from treadle.reserve_artifact(id, token, gen_random_uuid(), 'a.pdf', 's3://files');
+--
+-- Nobody sees the artifact before store_artifact. The id is the caller's, so a repeat is safe.
+--
+-- Concurrency: see hold_claim. Committed before the file is written: a file is never without a row.
+-- Lock order:  tasks, artifact_store, artifacts.
+-- Raises:      TR001 invalid argument, TR101 claim lost.
+
+create or replace function treadle.reserve_artifact(
+  p_id          uuid,
+  p_token       uuid,
+  p_artifact    uuid,
+  p_name        text,
+  p_url         text,
+  p_media_type  text default null,
+  out key text,
+  out uri text
+)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_task treadle.tasks;
+begin
+  perform treadle.check_artifact(p_artifact, p_name, p_url, p_media_type);
+  v_task := treadle.hold_claim(p_id, p_token);
+  insert into treadle.artifact_store (only_one) values (true) on conflict do nothing;
+  insert into treadle.artifacts (
+    id, task_id, claim_token, name, uri, key, media_type, status, attempt, agent_id, created_at
+  )
+  select
+    p_artifact, v_task.id, p_token, p_name, rtrim(p_url, '/') || '/' || place.key, place.key,
+    p_media_type, 'storing', v_task.attempt, v_task.agent_id, treadle.clock()
+  from (
+    select format('%s/%s/%s', artifact_store.id, v_task.id, p_artifact) as key
+    from treadle.artifact_store
+  ) as place
+  on conflict (id) do nothing;
+
+  select artifacts.key, artifacts.uri
+  into key, uri
+  from treadle.artifacts
+  where
+    artifacts.id = p_artifact
+    and artifacts.task_id = v_task.id
+    and artifacts.claim_token = p_token
+    and artifacts.name = p_name
+    and artifacts.status in ('storing', 'stored');
+  if not found then
+    perform treadle.refuse(
+      format('artifact %s is another one', p_artifact),
+      jsonb_build_object('argument', 'artifact'), 'Make a new id for each file.'
+    );
+  end if;
+end;
+$$;
+
+comment on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text) is
+'Reserve a place in the store for a file of a claimed task, before the file is written.';
+
+revoke all on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text) from public;
+grant execute on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text)
+to treadle_worker;

@@ -1,0 +1,65 @@
+-- read_events: what happened after a place, in an order that misses nothing.
+--
+-- select * from treadle.read_events(null);            -- the place where the future begins
+-- select * from treadle.read_events('0.0');           -- from the beginning
+-- select * from treadle.read_events('8123.77', array['dag.completed']);
+--
+-- The last row has the place to go on from, and may be one that is not wanted. Without events it is
+-- a row with nothing but the place.
+--
+-- Concurrency: reads; see next_events.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.read_events(
+  p_after  text,
+  p_kinds  text[] default null,
+  p_limit  integer default 500
+)
+returns table (
+  wanted boolean, place text, id bigint, at timestamptz, kind text, task_id uuid, dag_id uuid,
+  queue text, actor text, key text, data jsonb
+)
+language plpgsql
+stable
+security definer
+set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  if p_after !~ '^[0-9]{1,19}[.][0-9]{1,18}$' or not coalesce(p_limit between 1 and 10000, false)
+  then
+    perform treadle.refuse(
+      format('there is no place %s among the events', left(quote_nullable(p_after), 60)),
+      jsonb_build_object('argument', case when p_limit between 1 and 10000 then 'after' end),
+      'Give the place of an event that you have read, or 0.0; the limit is 1 to 10000.'
+    );
+  end if;
+
+  return query
+  select
+    coalesce(next.kind = any (p_kinds), p_kinds is null), format('%s.%s', next.xid, next.id),
+    next.id, next.at, next.kind, next.task_id, next.dag_id, next.queue, next.actor, next.key,
+    next.data
+  from (
+    select found.*, lead(found.id) over (order by found.xid, found.id) is null as last
+    from treadle.next_events(
+      split_part(p_after, '.', 1)::xid8, split_part(p_after, '.', 2)::bigint, p_limit
+    ) as found
+  ) as next
+  where next.last or p_kinds is null or next.kind = any (p_kinds)
+  order by next.xid, next.id;
+  if not found then
+    wanted := false;
+    place := coalesce(p_after, pg_snapshot_xmin(pg_current_snapshot()) || '.0');
+    return next;
+  end if;
+end;
+$$;
+
+comment on function treadle.read_events(text, text[], integer) is
+'Events after a place, in an order that never changes; the last row has the place to go on from.';
+
+revoke all on function treadle.read_events(text, text[], integer) from public;
+grant execute on function treadle.read_events(text, text[], integer) to
+treadle_observer, treadle_operator;

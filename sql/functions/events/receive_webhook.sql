@@ -1,0 +1,49 @@
+-- receive_webhook: somebody outside has called; tasks and triggers that wait for it go on.
+--
+-- select treadle.receive_webhook('stripe', '{"type": "invoice.paid"}', p_dedup_key => 'evt_1');
+--
+-- It is the event webhook.received with the name as its key, and with payload and headers as its
+-- data. Whether the caller may say so is for whoever took the call to find out.
+--
+-- Concurrency: see emit_event.
+-- Lock order:  see emit_event.
+-- Raises:      TR001 invalid argument, TR002 too large.
+
+create or replace function treadle.receive_webhook(
+  p_name       text,
+  p_payload    jsonb,
+  p_headers    jsonb default '{}',
+  p_dedup_key  text default null
+)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  if not coalesce(octet_length(p_name) between 1 and 200, false)
+    or jsonb_typeof(p_headers) is distinct from 'object' then
+    perform treadle.refuse(
+      'a webhook has a name of 1 to 200 bytes, and its headers are a json object',
+      jsonb_build_object('argument', 'name'),
+      'For example: select treadle.receive_webhook(''stripe'', ''{"paid": true}'')'
+    );
+  end if;
+  perform treadle.check_document('payload', p_payload);
+  perform treadle.check_document('headers', p_headers, 16384);
+  return treadle.emit_event(
+    'webhook.received', jsonb_build_object('payload', p_payload, 'headers', p_headers),
+    p_name,
+    -- The same id from two senders is not the same event.
+    p_name || ':' || p_dedup_key
+  );
+end;
+$$;
+
+comment on function treadle.receive_webhook(text, jsonb, jsonb, text) is
+'Say that a webhook was received, by its name; returns the id of the event.';
+
+revoke all on function treadle.receive_webhook(text, jsonb, jsonb, text) from public;
+grant execute on function treadle.receive_webhook(text, jsonb, jsonb, text) to
+treadle_producer, treadle_worker, treadle_operator;

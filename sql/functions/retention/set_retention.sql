@@ -1,0 +1,48 @@
+-- set_retention: say how long something besides tasks is kept; null is for ever.
+--
+-- select treadle.set_retention('events', 30 * 86400);
+--
+-- events: what happened, once every reader has it. agents: those that are gone. runs: what
+-- schedules and triggers did. How long tasks are kept is said of their queue: see define_queue.
+--
+-- Concurrency: one row.
+-- Lock order:  retention.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.set_retention(p_kind text, p_keep_s double precision)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  if p_kind is null or p_kind not in ('events', 'agents', 'runs') then
+    perform treadle.refuse(
+      format('there is nothing called %s to keep', left(quote_nullable(p_kind), 60)),
+      jsonb_build_object('argument', 'kind'),
+      'It can be events, agents or runs; for tasks see treadle.define_queue.'
+    );
+  end if;
+  if not coalesce(p_keep_s between 0 and 3153600000, true) then
+    perform treadle.refuse(
+      format('%s seconds is not an age to keep things for', p_keep_s),
+      jsonb_build_object('argument', 'keep_s'),
+      'Give 0 to 3153600000 seconds, or null for ever.'
+    );
+  end if;
+
+  if p_keep_s is null then
+    delete from treadle.retention where retention.kind = p_kind;
+  else
+    insert into treadle.retention (kind, keep_s) values (p_kind, p_keep_s)
+    on conflict (kind) do update set keep_s = excluded.keep_s;
+  end if;
+end;
+$$;
+
+comment on function treadle.set_retention(text, double precision) is
+'Keep events, agents or runs for so many seconds; null keeps them for ever.';
+
+revoke all on function treadle.set_retention(text, double precision) from public;
+grant execute on function treadle.set_retention(text, double precision) to treadle_operator;

@@ -1,0 +1,48 @@
+-- due_schedules: the schedules whose time has come, and those whose next time is not worked out.
+--
+-- The calendar is read elsewhere: who asks works out the times and proposes them to
+-- fire_schedule, which decides.
+--
+-- Concurrency: reads; any number may ask at once and get the same.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.due_schedules(
+  p_limit  integer default 500,
+  p_skip   uuid[] default '{}'
+)
+returns table (
+  id uuid,
+  name text,
+  cron text,
+  timezone text,
+  catch_up text,
+  grace_s integer,
+  revision bigint,
+  from_at timestamptz,
+  next_at timestamptz,
+  now timestamptz
+)
+language sql
+volatile
+security definer
+set search_path = ''
+as $$
+  select
+    schedules.id, schedules.name, schedules.cron, schedules.timezone, schedules.catch_up,
+    schedules.grace_s, schedules.revision, schedules.from_at, schedules.next_at, moment.now
+  from (select treadle.clock() as now offset 0) as moment
+  cross join treadle.schedules
+  where
+    schedules.paused_at is null
+    and (schedules.next_at is null or schedules.next_at <= moment.now)
+    and schedules.id <> all (p_skip)
+  order by schedules.next_at nulls first
+  limit p_limit
+$$;
+
+comment on function treadle.due_schedules(integer, uuid[]) is
+'Schedules that are due, with what is needed to work out their times.';
+
+revoke all on function treadle.due_schedules(integer, uuid[]) from public;
+grant execute on function treadle.due_schedules(integer, uuid[]) to treadle_worker;

@@ -1,0 +1,31 @@
+-- next_schedule_at: when a scheduler has something to do; empty when there is nothing to wait for.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.next_schedule_at()
+returns timestamptz
+language sql
+volatile
+security definer
+set search_path = ''
+as $$
+  select
+    case
+      when exists (
+        select from treadle.schedules
+        where schedules.paused_at is null and schedules.next_at is null
+      ) then treadle.clock()
+      else (
+        select min(schedules.next_at)
+        from treadle.schedules
+        where schedules.paused_at is null and schedules.next_at < 'infinity'
+      )
+    end
+$$;
+
+comment on function treadle.next_schedule_at() is 'The next moment at which a schedule is due.';
+
+revoke all on function treadle.next_schedule_at() from public;
+grant execute on function treadle.next_schedule_at() to treadle_worker;

@@ -1,0 +1,45 @@
+-- reject_schedule: a scheduler cannot read the cron line or zone of a schedule: it rests.
+--
+-- Until it is changed. False when it has changed already.
+--
+-- Concurrency: one row; compares the revision, as fire_schedule.
+-- Lock order:  schedules, then the history.
+-- Raises:      nothing.
+
+create or replace function treadle.reject_schedule(
+  p_id        uuid,
+  p_revision  bigint,
+  p_problem   text
+)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_name text;
+begin
+  update treadle.schedules
+  set next_at = 'infinity', last_status = 'failed', last_error = left(p_problem, 2000)
+  where
+    schedules.id = p_id and schedules.revision = p_revision
+    and schedules.next_at is distinct from 'infinity'
+  returning schedules.name into v_name;
+  if v_name is null then
+    return false;
+  end if;
+  insert into treadle.events (at, kind, data)
+  values (
+    treadle.clock(), 'schedule.failed',
+    jsonb_build_object('schedule', v_name, 'status', 'failed', 'error', left(p_problem, 2000))
+  );
+  return true;
+end;
+$$;
+
+comment on function treadle.reject_schedule(uuid, bigint, text) is
+'Put a schedule to rest whose calendar makes no sense, with the reason.';
+
+revoke all on function treadle.reject_schedule(uuid, bigint, text) from public;
+grant execute on function treadle.reject_schedule(uuid, bigint, text) to treadle_worker;

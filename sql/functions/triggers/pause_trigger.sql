@@ -1,0 +1,40 @@
+-- pause_trigger: let a trigger make nothing until it is resumed.
+--
+-- Concurrency: one row; what is fired at this moment is finished.
+-- Lock order:  triggers.
+-- Raises:      TR001 invalid argument, TR212 unknown trigger.
+
+create or replace function treadle.pause_trigger(
+  p_name    text,
+  p_reason  text default null,
+  p_actor   text default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+  v_actor   text := coalesce(p_actor, session_user);
+begin
+  perform treadle.check_actor(v_actor, p_reason);
+  update treadle.triggers
+  set
+    paused_at = coalesce(triggers.paused_at, treadle.clock()),
+    paused_by = v_actor,
+    paused_reason = p_reason
+  where triggers.id = v_trigger.id;
+  insert into treadle.events (at, kind, actor, key, data)
+  values (
+    treadle.clock(), 'trigger.paused', v_actor, p_name, jsonb_build_object('reason', p_reason)
+  );
+end;
+$$;
+
+comment on function treadle.pause_trigger(text, text, text) is
+'Let a trigger rest; events that come meanwhile are passed by.';
+
+revoke all on function treadle.pause_trigger(text, text, text) from public;
+grant execute on function treadle.pause_trigger(text, text, text) to treadle_operator;

@@ -1,0 +1,31 @@
+-- remove_trigger: take a trigger away, with the record of what it made; the tasks stay.
+--
+-- Concurrency: waits for whoever fires it now.
+-- Lock order:  triggers, trigger_fires.
+-- Raises:      TR212 unknown trigger.
+
+create or replace function treadle.remove_trigger(p_name text, p_actor text default null)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+begin
+  delete from treadle.triggers where triggers.id = v_trigger.id;
+  delete from treadle.trigger_fires where trigger_fires.trigger_id = v_trigger.id;
+  insert into treadle.events (at, kind, actor, key, data)
+  values (
+    treadle.clock(), 'trigger.removed', coalesce(p_actor, session_user), p_name,
+    jsonb_build_object('on', v_trigger.on_event, 'fired', v_trigger.fired)
+  );
+end;
+$$;
+
+comment on function treadle.remove_trigger(text, text) is
+'Remove a trigger; what it has made stays.';
+
+revoke all on function treadle.remove_trigger(text, text) from public;
+grant execute on function treadle.remove_trigger(text, text) to treadle_operator;

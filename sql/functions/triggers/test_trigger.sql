@@ -1,0 +1,67 @@
+-- test_trigger: what a trigger would make of an event, without making it.
+--
+-- The event is one that happened, or a sample of what a filter sees:
+-- {"kind": "task.completed", "type": "crawl", "output": {"text": "..."}}.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument, TR212 unknown trigger.
+
+create or replace function treadle.test_trigger(
+  p_name    text,
+  p_event   bigint default null,
+  p_sample  jsonb default null
+)
+returns jsonb
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+  v_event   treadle.events;
+  v_facts   jsonb := p_sample;
+  v_problem text;
+  v_makes   jsonb;
+begin
+  if num_nonnulls(p_event, p_sample) <> 1 or jsonb_typeof(p_sample) <> 'object' then
+    perform treadle.refuse(
+      'give the id of an event, or a sample of one as a json object',
+      jsonb_build_object('argument', 'event'),
+      'For example {"kind": "webhook.received", "key": "stripe", "data": {}}.'
+    );
+  end if;
+  if p_event is not null then
+    v_event := treadle.event_numbered(p_event);
+    v_facts := treadle.event_facts(v_event);
+  end if;
+
+  v_problem := case
+    when v_facts ->> 'kind' is distinct from v_trigger.on_event
+      then format('it is for %s', v_trigger.on_event)
+    when not v_facts @> v_trigger.filter then 'the filter does not let it pass'
+    else treadle.fire_bound(v_trigger, treadle.event_depth(v_event) + 1, treadle.clock())
+  end;
+  if v_problem is null then
+    begin
+      v_makes := treadle.fill_template(v_trigger.template, v_facts);
+      perform treadle.make_from(v_trigger, v_makes);
+      raise exception using errcode = 'TRDRY';
+    exception
+      when sqlstate 'TRDRY' then null;
+      when others then v_problem := sqlerrm;
+    end;
+  end if;
+  return jsonb_build_object(
+    'trigger', p_name, 'fires', v_problem is null, 'problem', v_problem, 'makes', v_makes,
+    'paused', v_trigger.paused_at is not null, 'event', v_facts
+  );
+end;
+$$;
+
+comment on function treadle.test_trigger(text, bigint, jsonb) is
+'Say whether a trigger would fire on an event, what it would make, and why not.';
+
+revoke all on function treadle.test_trigger(text, bigint, jsonb) from public;
+grant execute on function treadle.test_trigger(text, bigint, jsonb) to treadle_operator;

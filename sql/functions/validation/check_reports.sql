@@ -1,0 +1,44 @@
+-- check_reports: refuse decision reports that a reviewer could not read.
+--
+-- {"summary": text, "confidence": 0 to 1, "decisions": [{"decision": text, "reason": text, ...}]};
+-- goal is a text; assumptions, evidence, risks and follow_ups are lists. More keys are allowed.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument, TR002 too large.
+
+create or replace function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
+returns void
+language plpgsql
+stable
+set search_path = ''
+as $$
+declare
+  v_id      uuid;
+  v_problem text;
+begin
+  perform treadle.check_pairs(p_ids, null, 'reports', cardinality(p_reports));
+  perform treadle.check_document('decision_report', given.report, 262144)
+  from unnest(p_reports) as given (report)
+  where given.report is not null;
+
+  select given.id, treadle.report_problem(given.report)
+  into v_id, v_problem
+  from unnest(p_ids, p_reports) as given (id, report)
+  where treadle.report_problem(given.report) is not null
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format('the decision report of task %s: %s', v_id, v_problem),
+      jsonb_build_object('argument', 'decision_report', 'task_id', v_id, 'problem', v_problem),
+      'For example {"summary": "Chose A over B", "confidence": 0.8, "decisions": '
+      '[{"decision": "A", "reason": "half the cost", "options": ["A", "B"]}]}.'
+    );
+  end if;
+end;
+$$;
+
+comment on function treadle.check_reports(uuid[], jsonb[]) is
+'Internal: one report or none for each task, and each of them in shape.';
+
+revoke all on function treadle.check_reports(uuid[], jsonb[]) from public;

@@ -1,0 +1,28 @@
+-- demanding_types: the types that say something about models, validators or reports.
+--
+-- Most have none: then claims and completions look no further.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.demanding_types()
+returns text[]
+language sql
+stable
+set search_path = ''
+as $$
+  select array(
+    select task_types.name
+    from treadle.task_types
+    where
+      num_nonnulls(
+        task_types.validation, task_types.report, task_types.models, task_types.fallback_models
+      ) > 0
+  )
+$$;
+
+comment on function treadle.demanding_types() is
+'Internal: the names of types with terms of their own.';
+
+revoke all on function treadle.demanding_types() from public;

@@ -1,0 +1,68 @@
+-- validator_problem: what is wrong with the settings of one validator; null when nothing is.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.validator_problem(p_settings jsonb)
+returns text
+language plpgsql
+immutable
+set search_path = ''
+as $$
+declare
+  v_name  text;
+  v_needs text;
+  v_kinds text[] := '{string}';
+  v_other text;
+begin
+  if jsonb_typeof(p_settings) is distinct from 'object' then
+    return format('a validator must be an object, not %s', left(p_settings::text, 60));
+  end if;
+  v_name := p_settings ->> 'validator';
+  if jsonb_typeof(p_settings -> 'validator') is distinct from 'string'
+    or v_name !~ '^[A-Za-z0-9_.:/-]{1,100}$' then
+    return format('%s does not name a validator', left((p_settings -> 'validator')::text, 60));
+  end if;
+  if p_settings ? 'timeout_s' and (
+    jsonb_typeof(p_settings -> 'timeout_s') <> 'number'
+    or not (p_settings -> 'timeout_s')::numeric between 0.001 and 86400
+  ) then
+    return format('%s: timeout_s must be a number of seconds, up to a day', v_name);
+  end if;
+
+  case v_name
+    when 'json_schema' then
+      v_needs := 'schema';
+      v_kinds := '{object,boolean}';
+    when 'regex' then v_needs := 'pattern';
+    when 'test_pass' then v_needs := 'name';
+    when 'llm_judge' then v_needs := 'criteria';
+    when 'none' then null;
+    else
+      -- The function behind the name gets these by other means.
+      return case
+        when p_settings ?| array['output', 'ctx']
+          then format('%s: output and ctx cannot be settings', v_name)
+      end;
+  end case;
+  if v_needs is not null
+    and (jsonb_typeof(p_settings -> v_needs) = any (v_kinds)) is not true then
+    return format('%s needs %s as %s', v_name, v_needs, array_to_string(v_kinds, ' or '));
+  elsif p_settings -> v_needs = '""' then
+    return format('%s: %s is empty', v_name, v_needs);
+  end if;
+  select keys.name
+  into v_other
+  from jsonb_object_keys(p_settings) as keys (name)
+  where keys.name <> all (array['validator', 'timeout_s', coalesce(v_needs, 'validator')])
+  limit 1;
+  return format('%s does not know %s', v_name, left(quote_literal(v_other), 60))
+  where v_other is not null;
+end;
+$$;
+
+comment on function treadle.validator_problem(jsonb) is
+'Internal: a few words when the settings of a validator cannot be meant.';
+
+revoke all on function treadle.validator_problem(jsonb) from public;

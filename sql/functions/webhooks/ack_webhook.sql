@@ -1,0 +1,63 @@
+-- ack_webhook: an event has arrived: go on behind it.
+--
+-- Concurrency: only whoever has the lease; a repeated call counts once.
+-- Lock order:  webhooks, readers.
+-- Raises:      nothing.
+
+create or replace function treadle.ack_webhook(
+  p_name    text,
+  p_token   uuid,
+  p_xid     xid8,
+  p_id      bigint,
+  p_status  integer default null,
+  p_ms      integer default null
+)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_hook treadle.webhooks := treadle.hold_webhook(p_name, p_token);
+begin
+  if v_hook.name is null then
+    return false;
+  end if;
+  perform treadle.keep_durable();
+  update treadle.event_readers
+  set xid = p_xid, id = p_id, read_at = treadle.clock()
+  where
+    event_readers.name = 'webhook:' || p_name
+    and (event_readers.xid, event_readers.id) < (p_xid, p_id);
+  if not found then
+    return v_hook.status <> 'paused';
+  end if;
+
+  update treadle.webhooks
+  set
+    status = case when v_hook.status = 'paused' then 'paused' else 'active' end,
+    failures = 0,
+    failed_since_at = null,
+    last_status = p_status,
+    last_error = null,
+    last_try_at = treadle.clock(),
+    delivered = webhooks.delivered + 1,
+    delivered_at = treadle.clock()
+  where webhooks.name = p_name;
+  perform treadle.note_delivery(p_name, p_id, p_status, null, p_ms);
+  if v_hook.status = 'failing' then
+    perform treadle.tell_webhook(
+      'recovered', p_name, null, jsonb_build_object('failures', v_hook.failures)
+    );
+  end if;
+  return v_hook.status <> 'paused';
+end;
+$$;
+
+comment on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) is
+'Record that an event was delivered; false when the lease is lost or the webhook paused.';
+
+revoke all on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) from public;
+grant execute on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer)
+to treadle_operator;

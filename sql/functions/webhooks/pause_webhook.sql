@@ -1,0 +1,33 @@
+-- pause_webhook: send nothing to a webhook until it is resumed; its events wait.
+--
+-- Concurrency: a message under way may still arrive.
+-- Lock order:  webhooks.
+-- Raises:      TR213 unknown webhook.
+
+create or replace function treadle.pause_webhook(
+  p_name    text,
+  p_reason  text default null,
+  p_actor   text default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  perform treadle.webhook_named(p_name);
+  update treadle.webhooks
+  set status = 'paused', reason = left(p_reason, 500)
+  where webhooks.name = p_name;
+  perform treadle.tell_webhook(
+    'paused', p_name, p_actor, jsonb_build_object('reason', left(p_reason, 500))
+  );
+end;
+$$;
+
+comment on function treadle.pause_webhook(text, text, text) is
+'Pause a webhook; nothing is lost, its events wait.';
+
+revoke all on function treadle.pause_webhook(text, text, text) from public;
+grant execute on function treadle.pause_webhook(text, text, text) to treadle_operator;

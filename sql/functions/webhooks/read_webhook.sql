@@ -1,0 +1,67 @@
+-- read_webhook: the next events for a webhook, in order; those that it does not want are passed.
+--
+-- Concurrency: the lease keeps others away; the place moves past what nobody wants only.
+-- Lock order:  webhooks, readers.
+-- Raises:      nothing.
+
+create or replace function treadle.read_webhook(
+  p_name       text,
+  p_token      uuid,
+  p_limit      integer default 100,
+  p_max_bytes  integer default 262144
+)
+returns table (xid xid8, id bigint, kind text, document text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  c_scan  constant integer := 500;
+  v_hook  treadle.webhooks := treadle.hold_webhook(p_name, p_token);
+  v_place treadle.event_readers;
+  v_event treadle.events;
+  v_found integer := 0;
+  v_seen  integer;
+  v_bytes bigint := 0;
+begin
+  select event_readers.* into v_place
+  from treadle.event_readers
+  where event_readers.name = 'webhook:' || v_hook.name
+  for no key update;
+  for v_round in 1..20 loop
+    exit when v_hook.status = 'paused' or v_place.name is null or v_found > 0;
+    exit when v_seen < c_scan;
+    v_seen := 0;
+    for v_event in select next.* from treadle.next_events(v_place.xid, v_place.id, c_scan) as next
+    loop
+      v_seen := v_seen + 1;
+      if treadle.is_wanted(v_event, v_hook.kinds, v_hook.filter) then
+        document := treadle.event_document(v_event)::text;
+        v_bytes := v_bytes + octet_length(document);
+        exit when v_found > 0 and v_bytes > p_max_bytes;
+        xid := v_event.xid;
+        id := v_event.id;
+        kind := v_event.kind;
+        return next;
+        v_found := v_found + 1;
+        exit when v_found >= p_limit;
+      elsif v_found = 0 then
+        v_place.xid := v_event.xid;
+        v_place.id := v_event.id;
+      end if;
+    end loop;
+  end loop;
+  update treadle.event_readers
+  set xid = v_place.xid, id = v_place.id, read_at = treadle.clock()
+  where
+    event_readers.name = v_place.name
+    and (event_readers.xid, event_readers.id) < (v_place.xid, v_place.id);
+end;
+$$;
+
+comment on function treadle.read_webhook(text, uuid, integer, integer) is
+'What a notifier has to send to a webhook that it has leased; nothing when it lost the lease.';
+
+revoke all on function treadle.read_webhook(text, uuid, integer, integer) from public;
+grant execute on function treadle.read_webhook(text, uuid, integer, integer) to treadle_operator;

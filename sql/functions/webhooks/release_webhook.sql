@@ -1,0 +1,27 @@
+-- release_webhook: give a lease back; others may deliver.
+--
+-- Concurrency: only whoever has it.
+-- Lock order:  webhooks.
+-- Raises:      nothing.
+
+create or replace function treadle.release_webhook(p_name text, p_token uuid)
+returns void
+language sql
+volatile
+security definer
+set search_path = ''
+as $$
+update treadle.webhooks
+set
+  token = null,
+  lease_until = null,
+  -- To the end of the line.
+  next_try_at = greatest(webhooks.next_try_at, treadle.clock())
+where webhooks.name = p_name and webhooks.token = p_token
+$$;
+
+comment on function treadle.release_webhook(text, uuid) is
+'End the lease of a webhook.';
+
+revoke all on function treadle.release_webhook(text, uuid) from public;
+grant execute on function treadle.release_webhook(text, uuid) to treadle_operator;

@@ -1,0 +1,27 @@
+-- remove_webhook: forget a webhook, its place among the events and its tries.
+--
+-- Concurrency: a message under way may still arrive.
+-- Lock order:  webhooks, readers.
+-- Raises:      TR213 unknown webhook.
+
+create or replace function treadle.remove_webhook(p_name text, p_actor text default null)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  perform treadle.webhook_named(p_name);
+  delete from treadle.webhooks where webhooks.name = p_name;
+  delete from treadle.webhook_deliveries where webhook_deliveries.webhook = p_name;
+  delete from treadle.event_readers where event_readers.name = 'webhook:' || p_name;
+  perform treadle.tell_webhook('removed', p_name, p_actor);
+end;
+$$;
+
+comment on function treadle.remove_webhook(text, text) is
+'Remove a webhook; what it has not got is not sent to it any more.';
+
+revoke all on function treadle.remove_webhook(text, text) from public;
+grant execute on function treadle.remove_webhook(text, text) to treadle_operator;

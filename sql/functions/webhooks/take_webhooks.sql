@@ -1,0 +1,55 @@
+-- take_webhooks: lease endpoints that are due and have something to be sent.
+--
+-- Concurrency: rows that others hold are passed by; a lease ends by itself.
+-- Lock order:  webhooks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.take_webhooks(
+  p_token    uuid,
+  p_limit    integer default 10,
+  p_lease_s  double precision default 60
+)
+returns setof treadle.webhook_target
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now timestamptz := treadle.clock();
+begin
+  if not coalesce(p_limit between 1 and 1000 and p_lease_s between 1 and 3600, false)
+    or p_token is null then
+    perform treadle.refuse(
+      'a lease needs a token, 1 to 1000 webhooks and 1 to 3600 seconds',
+      jsonb_build_object('argument', 'lease_s')
+    );
+  end if;
+  return query
+  with due as materialized (
+    select webhooks.name
+    from treadle.webhooks
+    where
+      webhooks.status <> 'paused'
+      and webhooks.next_try_at <= v_now
+      and coalesce(webhooks.lease_until <= v_now, true)
+      and treadle.has_news(webhooks.name)
+    order by webhooks.next_try_at, webhooks.name
+    limit p_limit
+    for no key update skip locked
+  )
+
+  update treadle.webhooks
+  set token = p_token, lease_until = v_now + make_interval(secs => p_lease_s)
+  from due
+  where webhooks.name = due.name
+  returning (treadle.target_of(webhooks)).*;
+end;
+$$;
+
+comment on function treadle.take_webhooks(uuid, integer, double precision) is
+'Lease webhooks to deliver to, the longest waiting first; one notifier at a time has one.';
+
+revoke all on function treadle.take_webhooks(uuid, integer, double precision) from public;
+grant execute on function treadle.take_webhooks(uuid, integer, double precision)
+to treadle_operator;

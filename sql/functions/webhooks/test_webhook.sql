@@ -1,0 +1,30 @@
+-- test_webhook: what it takes to send one message to a webhook by hand.
+--
+-- Concurrency: reads; the place of the webhook stays.
+-- Lock order:  none.
+-- Raises:      TR213 unknown webhook.
+
+create or replace function treadle.test_webhook(p_name text)
+returns table (target treadle.webhook_target, document text)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_hook  treadle.webhooks := treadle.webhook_named(p_name);
+  v_event treadle.events;
+begin
+  v_event.kind := 'webhook.test';
+  v_event.at := treadle.clock();
+  v_event.actor := session_user;
+  v_event.data := jsonb_build_object('webhook', p_name);
+  return query select treadle.target_of(v_hook), treadle.event_document(v_event)::text;
+end;
+$$;
+
+comment on function treadle.test_webhook(text) is
+'The target of a webhook and a webhook.test message, for treadle webhooks test.';
+
+revoke all on function treadle.test_webhook(text) from public;
+grant execute on function treadle.test_webhook(text) to treadle_operator;

@@ -1,0 +1,289 @@
+"""`treadle schedules`: work that starts by the calendar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out, scheduleview
+from treadle.cli.out import Column
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from treadle.app import Treadle
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+Zone = Annotated[
+    str | None, typer.Option("--tz", metavar="ZONE", help="Time zone, as Europe/Berlin; else UTC.")
+]
+
+COLUMNS = [
+    Column("schedule", "name"),
+    Column("state", "state", out.state),
+    Column("when", "text"),
+    Column("zone", "timezone"),
+    Column("makes", "what"),
+    Column("next", "next_at", out.ago),
+    Column("last", "last_at", out.ago, extra=True),
+    Column("last_task", "last_task", out.short, extra=True),
+    Column("last_status", "last_status"),
+]
+SYNCED = [Column("schedule", "name"), Column("verdict", "verdict")]
+
+
+def _list(as_json: bool, database_url: str | None) -> None:
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).schedules()
+
+    rows = common.call(work, database_url)
+    shown = [{**row, "text": scheduleview.words(row["cron"])} for row in rows]
+    out.show(shown, COLUMNS, as_json=as_json, empty="there is no schedule")
+
+
+schedules = common.group(
+    """See what starts when and how it went; define, run, pause, resume, remove schedules.
+
+    \b
+    Examples:
+      treadle schedules
+      treadle schedules define nightly "30 2 * * *" --tz Europe/Berlin --type report
+      treadle schedules show nightly
+    """,
+    alone=_list,
+)
+
+
+@schedules.command("list")
+def list_schedules(
+    as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """List the schedules: in words, the next time, and what became of the last.
+
+    \b
+    Example:
+      treadle schedules list --json
+    """
+    _list(as_json, database_url)
+
+
+@schedules.command()
+def show(
+    name: Name,
+    limit: Annotated[int, typer.Option(min=0, max=1000, help="So many of its last runs.")] = 10,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Show a schedule: in plain English, its next five times and its last runs.
+
+    \b
+    Example:
+      treadle schedules show nightly
+    """
+
+    async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        reader = await app.reader()
+        return await reader.schedule(name), await reader.schedule_runs(name, limit)
+
+    found, runs = common.call(work, database_url)
+    scheduleview.show(found, runs, as_json=as_json)
+
+
+@schedules.command()
+def define(
+    name: Name,
+    cron: Annotated[
+        str | None,
+        typer.Argument(metavar="[CRON]", help="Five fields in quotes, or @daily and the like."),
+    ] = None,
+    tz: Zone = None,
+    type: Annotated[str | None, typer.Option(help="The type of the task it makes.")] = None,
+    spec: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Its arguments: JSON, @file, or -.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(help="Where the task waits.")] = None,
+    priority: Annotated[int | None, typer.Option(metavar="N", help="0 is first, 100 last.")] = None,
+    dag: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Make this DAG instead: JSON or YAML, or -.")
+    ] = None,
+    jitter: Annotated[
+        int | None, typer.Option(metavar="S", help="Start up to so many seconds later.")
+    ] = None,
+    catch_up: Annotated[
+        str | None, typer.Option(help="What was missed: skip, one (the default) or all.")
+    ] = None,
+    overlap: Annotated[
+        str | None,
+        typer.Option(help="While the last still runs: allow, skip or cancel_previous."),
+    ] = None,
+    grace: Annotated[
+        int | None, typer.Option(metavar="S", help="So much later is not missed; else 60.")
+    ] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make a schedule, or change one; what is not named stays as it is.
+
+    \b
+    Examples:
+      treadle schedules define nightly "30 2 * * *" --tz Europe/Berlin --type report
+      treadle schedules define crawl @hourly --type crawl --spec '{"depth": 2}' --overlap skip
+      treadle schedules define weekly @weekly --dag weekly.json --jitter 600
+      treadle schedules define nightly --catch-up skip
+    """
+    from treadle.cron import Cron, zone_named
+
+    if cron is not None:
+        Cron(cron, tz or "UTC")
+    elif tz is not None:
+        zone_named(tz)
+    settings: dict[str, Any] = {
+        "cron": cron, "timezone": tz, "jitter_s": jitter, "catch_up": catch_up,
+        "overlap": overlap, "grace_s": grace,
+    }  # fmt: skip
+    given = {key: value for key, value in settings.items() if value is not None}
+    given |= _template(type, spec, queue, priority, dag)
+
+    async def work(app: Treadle) -> tuple[str, dict[str, Any]]:
+        verdict = await (await app.gateway()).define_schedule(name, given)
+        return verdict, await (await app.reader()).schedule(name)
+
+    verdict, found = common.call(work, database_url)
+    common.note(f"schedule {name} is {verdict}: {scheduleview.words(found['cron'])}")
+
+
+def _template(
+    type: str | None, spec: str | None, queue: str | None, priority: int | None, dag: str | None
+) -> dict[str, Any]:
+    parts: dict[str, Any] = {"queue": queue, "priority": priority}
+    named = {key: value for key, value in parts.items() if value is not None}
+    if spec is not None:
+        named["spec"] = common.json_argument(spec, "--spec")
+    if dag is not None:
+        if type is not None or named:
+            raise typer.BadParameter("--dag goes with no --type, --spec, --queue or --priority")
+        from treadle.cli.planfile import read_plan
+
+        return {"dag": read_plan(dag)}
+    if type is not None:
+        return {"task": {"type": type, **named}}
+    if named:
+        raise typer.BadParameter("--spec, --queue and --priority need --type")
+    return {}
+
+
+@schedules.command("run")
+def run_schedule(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """Make its task or DAG now, besides its times; also while it is paused.
+
+    \b
+    Example:
+      treadle schedules run nightly
+    """
+
+    async def work(app: Treadle) -> tuple[UUID | None, UUID | None, bool]:
+        return await (await app.gateway()).run_schedule(name)
+
+    task_id, dag_id, created = common.call(work, database_url)
+    if as_json:
+        out.document({"task_id": task_id, "dag_id": dag_id, "created": created})
+        return
+    typer.echo(str(task_id or dag_id))
+    if not created:
+        common.note("there was one with its key already")
+
+
+@schedules.command()
+def pause(
+    name: Name,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Let a schedule make nothing until it is resumed; what it made runs on.
+
+    \b
+    Example:
+      treadle schedules pause nightly --reason "the source is down"
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).pause_schedule(name, reason)
+
+    common.call(work, database_url)
+    common.note(f"schedule {name} is paused")
+
+
+@schedules.command()
+def resume(name: Name, database_url: common.DatabaseUrl = None) -> None:
+    """Let a paused schedule go on; its catch-up policy says what is made up for.
+
+    \b
+    Example:
+      treadle schedules resume nightly
+    """
+
+    async def work(app: Treadle) -> bool:
+        return await (await app.gateway()).resume_schedule(name)
+
+    was_paused = common.call(work, database_url)
+    common.note(f"schedule {name} is active" if was_paused else f"schedule {name} was not paused")
+
+
+@schedules.command()
+def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl = None) -> None:
+    """Remove a schedule; the tasks that it made stay, and the record of its runs.
+
+    \b
+    Example:
+      treadle schedules remove nightly --yes
+    """
+    common.confirm(f"remove the schedule {name}", yes=yes)
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).remove_schedule(name)
+
+    common.call(work, database_url)
+    common.note(f"schedule {name} is removed")
+
+
+@schedules.command()
+def sync(
+    app: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Your application.")],
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Make the schedules in the code of an application known, as its workers do.
+
+    \b
+    Example:
+      treadle schedules sync my_module:app
+    """
+    from treadle.cli.loading import load_app
+
+    declaring = load_app(app)
+
+    async def work(used: Treadle) -> dict[str, str]:
+        used.registry, used.schedules = declaring.registry, declaring.schedules
+        return await used.declare_schedules()
+
+    verdicts = common.call(work, database_url)
+    rows = [{"name": name, "verdict": verdict} for name, verdict in verdicts.items()]
+    out.show(rows, SYNCED, as_json=as_json, empty=f"{app} has no schedules")
+
+
+@schedules.command()
+def preview(
+    cron: Annotated[str, typer.Argument(metavar="CRON", help="Five fields in quotes, or @daily.")],
+    tz: Zone = None,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="So many times.")] = 5,
+    as_json: common.JsonFlag = False,
+) -> None:
+    """Say what a cron line means and when it comes next; needs no database.
+
+    \b
+    Example:
+      treadle schedules preview "30 2 * * *" --tz Europe/Berlin
+    """
+    scheduleview.preview(cron, tz or "UTC", count, as_json=as_json)

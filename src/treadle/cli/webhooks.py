@@ -1,0 +1,279 @@
+"""`treadle webhooks`: where events are sent, and how it goes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treadle.cli import common, out
+from treadle.cli.webhookview import COLUMNS, TRIES, print_answer, secret_in, show_secret
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+    from treadle.services.notifier_http import Answer
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The webhook.")]
+
+
+def _list(as_json: bool, database_url: str | None) -> None:
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        return await (await app.reader()).webhooks()
+
+    rows = common.call(work, database_url)
+    empty = "no webhook is defined; add one: treadle webhooks add --help"
+    out.show(rows, COLUMNS, as_json=as_json, empty=empty)
+
+
+webhooks = common.group(
+    """See where events are sent and how it goes; add, test, pause, rotate, remove.
+
+    \b
+    Examples:
+      treadle webhooks
+      treadle webhooks add ops https://example.org/hook --kinds 'task.dead_lettered,dag.*'
+    """,
+    alone=_list,
+)
+
+
+@webhooks.command("list")
+def list_webhooks(
+    as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """List the webhooks: how much was delivered, what waits, what went wrong.
+
+    \b
+    Example:
+      treadle webhooks list --json
+    """
+    _list(as_json, database_url)
+
+
+@webhooks.command()
+def show(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """Show one webhook with everything but its secrets.
+
+    \b
+    Example:
+      treadle webhooks show ops
+    """
+
+    async def work(app: Treadle) -> dict[str, Any]:
+        return await (await app.reader()).webhook(name)
+
+    found = common.call(work, database_url)
+    if as_json:
+        out.document(found)
+        return
+    for key, value in found.items():
+        out.separated([key, value])
+
+
+@webhooks.command()
+def add(
+    name: Name,
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="https://… or redis://…; - reads it from stdin.")
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="standard (the default), slack or redis."),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(metavar="A,B*", help="Kinds of events; * for any ending. Else all."),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="JSON", help="Only events that contain this, as they are sent."
+        ),
+    ] = None,
+    stream: Annotated[str | None, typer.Option(metavar="NAME", help="The Redis stream.")] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="About so many entries stay in the stream; else 100000."),
+    ] = None,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(help="Private addresses too, where the notifier's settings permit it."),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the secret; else one is made."),
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Begin with the oldest event that is kept.")
+    ] = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Add a webhook, or change one; its secret is printed once, when it is made.
+
+    \b
+    Examples:
+      treadle webhooks add ops https://example.org/hook --kinds 'task.dead_lettered,dag.*'
+      treadle webhooks add mail https://example.org/mail --filter '{"queue": "mail"}'
+      treadle webhooks add chat https://hooks.slack.com/services/... --format slack
+      treadle webhooks add feed rediss://cache.example.org --stream treadle
+    """
+    if url == "-":
+        url = sys.stdin.readline().strip()
+    settings = {
+        "url": url,
+        "format": form or ("redis" if stream is not None else None),
+        "kinds": [kind.strip() for kind in kinds.split(",")] if kinds is not None else None,
+        "filter": common.json_argument(only, "filter") if only is not None else None,
+        "stream": stream,
+        "max_length": max_length,
+        "allow_private": allow_private,
+        "secret": secret_in(secret_file) if secret_file is not None else None,
+        "from_start": from_start or None,
+    }
+    named = {key: value for key, value in settings.items() if value is not None}
+
+    async def work(app: Treadle) -> str | None:
+        return await (await app.gateway()).define_webhook(name, named)
+
+    made = common.call(work, database_url)
+    show_secret(name, None if secret_file is not None else made, as_json=as_json)
+    common.note(f"webhook {name} is set; try it: treadle webhooks test {name}")
+
+
+@webhooks.command("test")
+def send_test(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """Send a webhook.test message from here, now, and show the answer.
+
+    \b
+    Example:
+      treadle webhooks test ops
+
+    It is signed like any other, and is not among the events.
+    """
+
+    async def work(app: Treadle) -> Answer:
+        from uuid import uuid4
+
+        from treadle.services.notifier import message_id, sender_for
+        from treadle.services.notifier_addresses import Rules
+
+        target, document = await (await app.gateway()).test_webhook(name)
+        async with sender_for(target, Rules.of(app.settings)) as sender:
+            return await sender.send(
+                message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
+            )
+
+    answer = common.call(work, database_url)
+    print_answer(answer, as_json=as_json)
+    if answer.error is not None:
+        raise typer.Exit(1)
+
+
+@webhooks.command()
+def pause(
+    name: Name,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Send nothing to a webhook for now; its events wait.
+
+    \b
+    Example:
+      treadle webhooks pause ops --reason "they move house"
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).pause_webhook(name, reason)
+
+    common.call(work, database_url)
+    common.note(f"webhook {name} is paused")
+
+
+@webhooks.command()
+def resume(name: Name, database_url: common.DatabaseUrl = None) -> None:
+    """Send to a webhook again, at once and from where it stopped.
+
+    \b
+    Example:
+      treadle webhooks resume ops
+    """
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).resume_webhook(name)
+
+    common.call(work, database_url)
+    common.note(f"webhook {name} is active")
+
+
+@webhooks.command()
+def rotate(
+    name: Name,
+    keep: Annotated[
+        float,
+        typer.Option(metavar="S", help="The former secret signs too for so many seconds."),
+    ] = 86_400,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Give a webhook a new secret, printed once; for a while both sign.
+
+    \b
+    Example:
+      treadle webhooks rotate ops --keep 3600
+    """
+
+    async def work(app: Treadle) -> str:
+        return await (await app.gateway()).rotate_webhook(name, keep)
+
+    show_secret(name, common.call(work, database_url), as_json=as_json)
+
+
+@webhooks.command()
+def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl = None) -> None:
+    """Forget a webhook; what it has not got is not sent to it any more.
+
+    \b
+    Example:
+      treadle webhooks remove ops --yes
+    """
+    common.confirm(f"remove webhook {name}", yes=yes)
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).remove_webhook(name)
+
+    common.call(work, database_url)
+    common.note(f"webhook {name} is removed")
+
+
+@webhooks.command()
+def deliveries(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The webhook; else all.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=10_000, help="So many tries.")
+    ] = 50,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """List the last tries, the newest first; a hundred are kept of each webhook.
+
+    \b
+    Example:
+      treadle webhooks deliveries ops -n 20
+    """
+
+    async def work(app: Treadle) -> list[dict[str, Any]]:
+        reader = await app.reader()
+        if name is not None:
+            await reader.webhook(name)
+        return await reader.deliveries(name, limit)
+
+    out.show(common.call(work, database_url), TRIES, as_json=as_json, empty="nothing was sent yet")

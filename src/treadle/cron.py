@@ -1,0 +1,184 @@
+"""Cron lines in a time zone: what they say, and the moments they mean.
+
+The fields are read by cronsim; how wall-clock times become moments is decided here, as cron has it:
+
+* A line with a fixed minute and hour (`30 2 * * *`) means wall-clock times. One that the clocks
+  skip comes as soon as they have skipped it; one that they show twice comes the first time.
+* A line whose minute or hour begins with `*` (`*/15 * * * *`, `0 */2 * * *`) follows the time that
+  passes: each moment whose wall-clock time fits, also twice, and nothing for what is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from treadle.errors import InvalidArgument, MissingExtra
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+HINT = "Five fields: minute hour day month weekday, as 30 2 * * MON-FRI; or @daily, @hourly …"
+_DAY = timedelta(days=1)
+_SECOND = timedelta(seconds=1)
+# Where to begin when it does not matter.
+_ANY = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+
+class Cron:
+    """One cron line in one time zone; moments go in and come out in UTC."""
+
+    def __init__(self, line: str, timezone: str = "UTC") -> None:
+        self.line = line.strip()
+        self.timezone = timezone
+        self._zone = zone_named(timezone)
+        self._fields = _fields_of(self.line)
+        minute, hour, *_ = self._fields.split()
+        self._fixed = not minute.startswith("*") and not hour.startswith("*")
+        if next(self._walls(_ANY), None) is None:
+            raise InvalidArgument(f"the cron line {line!r} never comes", hint=HINT, argument="cron")
+
+    def explain(self) -> str:
+        """What the line says, in plain English."""
+        return _simulation(self._fields, _ANY).explain()
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first time after a moment; None when there is none in the next fifty years."""
+        return self._fixed_after(moment) if self._fixed else self._passing_after(moment)
+
+    def times(self, moment: datetime) -> Iterator[datetime]:
+        """All times after a moment, in order."""
+        found = self.after(moment)
+        while found is not None:
+            yield found
+            found = self.after(found)
+
+    def next_times(self, moment: datetime, count: int = 5) -> list[datetime]:
+        """The next few times."""
+        return list(islice(self.times(moment), count))
+
+    def latest(self, moment: datetime, first: datetime) -> datetime:
+        """The last time up to a moment; `first` is a time that is not after it."""
+        found, back = first, timedelta(minutes=1)
+        while moment - back > first:
+            begin = self.after(moment - back)
+            if begin is not None and begin <= moment:
+                found = begin
+                break
+            back *= 2
+        while (later := self.after(found)) is not None and later <= moment:
+            found = later
+        return found
+
+    def _fixed_after(self, moment: datetime) -> datetime | None:
+        wall = moment.astimezone(self._zone).replace(tzinfo=None, fold=0)
+        for each in self._walls(wall):
+            # Wall times that are shown twice lead back to the first of the two.
+            if (found := self._moment_of(each)) > moment:
+                return found
+        return None
+
+    def _moment_of(self, wall: datetime) -> datetime:
+        """When the clocks show this for the first time, or when they have just skipped it."""
+        found = wall.replace(tzinfo=self._zone).astimezone(UTC)
+        if found.astimezone(self._zone).replace(tzinfo=None) == wall:
+            return found
+        return self._shift(found - _DAY, found) or found
+
+    def _passing_after(self, moment: datetime) -> datetime | None:
+        """Walk from one change of the clocks to the next: in between, wall times are in order."""
+        moment = moment.astimezone(UTC)
+        offset = self._offset(moment)
+        wall = (moment + offset).replace(tzinfo=None)
+        while (each := next(self._walls(wall), None)) is not None:
+            found = each.replace(tzinfo=UTC) - offset
+            shift = self._shift(moment, found)
+            if shift is None:
+                return found
+            moment, offset = shift, self._offset(shift)
+            wall = (moment + offset).replace(tzinfo=None) - _SECOND
+        return None
+
+    def _shift(self, begin: datetime, end: datetime) -> datetime | None:
+        """The first moment after `begin`, up to `end`, at which the clocks have been changed."""
+        if self._zone.key == "UTC":
+            return None
+        offset = self._offset(begin)
+        while begin < end:
+            step = min(begin + _DAY, end)
+            if self._offset(step) != offset:
+                # Clocks are changed on a whole second.
+                low, high = begin.replace(microsecond=0), step.replace(microsecond=0)
+                while high - low > _SECOND:
+                    middle = low + (high - low) // _SECOND // 2 * _SECOND
+                    if self._offset(middle) == offset:
+                        low = middle
+                    else:
+                        high = middle
+                return high
+            begin = step
+        return None
+
+    def _offset(self, moment: datetime) -> timedelta:
+        return moment.astimezone(self._zone).utcoffset() or timedelta()
+
+    def _walls(self, wall: datetime) -> Iterator[datetime]:
+        """Wall-clock times of the line after this one, in order."""
+        return _simulation(self._fields, wall)
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """A time zone of the system's database."""
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise InvalidArgument(
+            f"there is no time zone {name!r}",
+            hint="For example Europe/Berlin, America/New_York or UTC. Where the system has no "
+            "time zones: pip install tzdata",
+            argument="timezone",
+        ) from None
+
+
+def _fields_of(line: str) -> str:
+    """The five fields of a line or of an alias."""
+    if line.startswith("@"):
+        found = ALIASES.get(line.lower())
+        if found is None:
+            raise InvalidArgument(
+                f"{line!r} is no cron line",
+                hint=f"Words: {', '.join(ALIASES)}",
+                argument="cron",
+            )
+        return found
+    fields = line.split()
+    if len(fields) != 5:
+        raise InvalidArgument(
+            f"a cron line has five fields, {line!r} has {len(fields)}", hint=HINT, argument="cron"
+        )
+    return " ".join(fields)
+
+
+def _simulation(fields: str, wall: datetime) -> CronSim:
+    try:
+        from cronsim import CronSim, CronSimError
+    except ImportError:
+        raise MissingExtra("cron lines need cronsim", hint="pip install 'treadle[cron]'") from None
+    try:
+        return CronSim(fields, wall)
+    except CronSimError as error:
+        raise InvalidArgument(
+            f"{fields!r} is no cron line: {str(error).lower()}", hint=HINT, argument="cron"
+        ) from None

@@ -1,0 +1,134 @@
+"""The calls of the pruner, and the views of what is kept and of what has gone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from treadle.db.calls import Caller
+from treadle.errors import TaskNotFound
+
+Record = dict[str, Any]
+START = "(0,0)"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A stretch of the walk over the tasks: what went, what stayed, where to go on."""
+
+    place: str | None
+    pruned: int
+    kept: int
+    bad: list[UUID]
+    problems: list[str]
+
+
+class RetentionCalls(Caller):
+    """What lets old things go."""
+
+    async def prune_tasks(self, after: str, limit: int, skip: Iterable[UUID]) -> Pruned:
+        """One stretch of the walk; its commit waits for no disk, since a crash only undoes it."""
+        rows = await self._call(
+            """
+            with quick as materialized (select set_config('synchronous_commit', 'off', true))
+            select place::text, pruned, kept, bad, problems
+            from quick, treadle.prune_tasks(%b::text::tid, %b::integer, %b::uuid[])
+            """,
+            after,
+            limit,
+            list(skip),
+        )
+        return Pruned(*rows[0])
+
+    async def oldest_open_at(self) -> datetime | None:
+        rows = await self._call("select treadle.oldest_open_at()")
+        moment: datetime | None = rows[0][0]
+        return moment
+
+    async def prune_events(
+        self, after: int, limit: int, open_since: datetime | None
+    ) -> tuple[int | None, int]:
+        """Where to go on among the events, and how many went."""
+        rows = await self._call(
+            "select place, pruned from treadle.prune_events(%b::bigint, %b::integer, %b)",
+            after,
+            limit,
+            open_since,
+        )
+        return rows[0][0], rows[0][1]
+
+    async def prune_rest(self, limit: int) -> dict[str, int]:
+        rows = await self._call("select kind, pruned from treadle.prune_rest(%b::integer)", limit)
+        return dict(rows)
+
+    async def set_retention(self, kind: str, keep_s: float | None) -> None:
+        await self._call("select treadle.set_retention(%b, %b::float8)", kind, keep_s)
+
+
+class RetentionViews(ABC):
+    """What people read of it; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def ages(self) -> list[Record]:
+        """What is kept how long."""
+        return await self.rows(
+            "select * from treadle.retention_ages order by queue nulls last, what"
+        )
+
+    async def prunable(self) -> list[Record]:
+        """How many tasks are older than they are kept, by queue and state."""
+        return await self.rows(
+            """
+            select queue, status, count(*) as tasks, min(completed_at) as oldest
+            from treadle.prunable_tasks group by queue, status order by queue, status
+            """
+        )
+
+    async def archive(
+        self, *, queue: str | None = None, type: str | None = None, limit: int = 50
+    ) -> list[Record]:
+        """Archived tasks, those that ended last first."""
+        return await self.rows(
+            """
+            select
+              id, queue, type, title, status, attempt, completed_by, failure_reason, created_at,
+              completed_at, archived_at, cost_usd
+            from treadle.archived_tasks
+            where
+              (%(queue)s::text is null or queue = %(queue)s)
+              and (%(type)s::text is null or type = %(type)s)
+            order by completed_at desc, id desc
+            limit %(limit)s
+            """,
+            {"queue": queue, "type": type, "limit": limit},
+        )
+
+    async def archived(self, text: str) -> Record:
+        """One archived task, by its id or the end of it."""
+        try:
+            where, value = "id = %(id)s", str(UUID(text))
+        except ValueError:
+            where, value = "id::text like %(id)s", f"%{text.lower()}"
+        found = await self.rows(
+            f"select * from treadle.archived_tasks where {where} order by archived_at desc limit 1",
+            {"id": value},
+        )
+        if not found:
+            raise TaskNotFound(
+                f"no archived task {text}", hint="List them: treadle history list", task_id=text
+            )
+        return found[0]
+
+    async def is_archived(self, task_id: UUID) -> datetime | None:
+        """When a task was archived, if it was."""
+        found = await self.rows(
+            "select max(archived_at) as at from treadle.archived_tasks where id = %(id)s",
+            {"id": task_id},
+        )
+        moment: datetime | None = found[0]["at"]
+        return moment

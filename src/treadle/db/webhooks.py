@@ -1,0 +1,187 @@
+"""The calls and views about webhooks: where events are sent, and what was sent."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from treadle.db.calls import Caller, RawJson
+from treadle.errors import UnknownWebhook
+from treadle.jsontext import encode
+
+_TARGET = "name, id, url, format, stream, max_length, secrets, allow_private"
+
+
+@dataclass(frozen=True)
+class WebhookTarget:
+    """What it takes to send to an endpoint; what is secret does not show."""
+
+    name: str
+    id: UUID
+    url: str = field(repr=False)
+    format: str
+    stream: str | None
+    max_length: int
+    secrets: list[str] = field(repr=False)
+    allow_private: bool
+
+
+@dataclass(frozen=True)
+class WebhookEvent:
+    """An event to be sent, with its place in the order."""
+
+    xid: int
+    id: int
+    kind: str
+    document: str
+
+
+class WebhookCalls(Caller):
+    """What operators do about webhooks, and what the notifier does."""
+
+    async def define_webhook(
+        self, name: str, settings: Mapping[str, Any], actor: str | None = None
+    ) -> str | None:
+        """Make or change a webhook; its secret when that is new."""
+        rows = await self._call(
+            "select treadle.define_webhook(%b, %b, %b)",
+            name,
+            RawJson(encode(dict(settings), name="settings")),
+            actor,
+        )
+        secret: str | None = rows[0][0]
+        return secret
+
+    async def pause_webhook(
+        self, name: str, reason: str | None = None, actor: str | None = None
+    ) -> None:
+        await self._call("select treadle.pause_webhook(%b, %b, %b)", name, reason, actor)
+
+    async def resume_webhook(self, name: str, actor: str | None = None) -> None:
+        await self._call("select treadle.resume_webhook(%b, %b)", name, actor)
+
+    async def rotate_webhook(self, name: str, keep_s: float, actor: str | None = None) -> str:
+        rows = await self._call(
+            "select treadle.rotate_webhook(%b, %b::float8, %b)", name, keep_s, actor
+        )
+        return str(rows[0][0])
+
+    async def remove_webhook(self, name: str, actor: str | None = None) -> None:
+        await self._call("select treadle.remove_webhook(%b, %b)", name, actor)
+
+    async def test_webhook(self, name: str) -> tuple[WebhookTarget, str]:
+        """The target of a webhook and a test message for it."""
+        rows = await self._call(
+            f"select (target).{_TARGET.replace(', ', ', (target).')}, document"
+            " from treadle.test_webhook(%b)",
+            name,
+        )
+        return WebhookTarget(*rows[0][:-1]), rows[0][-1]
+
+    async def listen_webhooks(self) -> None:
+        await self._call("select treadle.listen_webhooks()")
+
+    async def take_webhooks(self, token: UUID, limit: int, lease_s: float) -> list[WebhookTarget]:
+        rows = await self._call(
+            f"select {_TARGET} from treadle.take_webhooks(%b, %b::integer, %b::float8)",
+            token,
+            limit,
+            lease_s,
+        )
+        return [WebhookTarget(*row) for row in rows]
+
+    async def read_webhook(self, name: str, token: UUID, limit: int) -> list[WebhookEvent]:
+        rows = await self._call(
+            """
+            select xid::text, id, kind, document
+            from treadle.read_webhook(%b, %b, %b::integer)
+            """,
+            name,
+            token,
+            limit,
+        )
+        return [WebhookEvent(int(row[0]), *row[1:]) for row in rows]
+
+    async def ack_webhook(
+        self, name: str, token: UUID, event: WebhookEvent, *, status: int | None, ms: int
+    ) -> bool:
+        """Whether to go on: the lease is held and the webhook not paused."""
+        rows = await self._call(
+            "select treadle.ack_webhook(%b, %b, %b::text::xid8, %b::bigint, %b, %b::integer)",
+            name,
+            token,
+            str(event.xid),
+            event.id,
+            status,
+            ms,
+        )
+        return bool(rows[0][0])
+
+    async def fail_webhook(
+        self,
+        name: str,
+        token: UUID,
+        event_id: int,
+        *,
+        status: int | None,
+        error: str,
+        after_s: float | None,
+        ms: int,
+    ) -> str | None:
+        """The status of the webhook now; None when the lease was lost."""
+        rows = await self._call(
+            """
+            select treadle.fail_webhook(
+              %b, %b, %b::bigint, %b::integer, %b, %b::float8, %b::integer
+            )
+            """,
+            name,
+            token,
+            event_id,
+            status,
+            error,
+            after_s,
+            ms,
+        )
+        found: str | None = rows[0][0]
+        return found
+
+    async def release_webhook(self, name: str, token: UUID) -> None:
+        await self._call("select treadle.release_webhook(%b, %b)", name, token)
+
+    async def next_webhook_at(self) -> float | None:
+        return await self._seconds_until("treadle.next_webhook_at()")
+
+
+class WebhookViews(ABC):
+    """What people read of them; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a select and return its rows by name."""
+
+    async def webhooks(self) -> list[dict[str, Any]]:
+        return await self.rows("select * from treadle.webhook_status order by name")
+
+    async def webhook(self, name: str) -> dict[str, Any]:
+        found = await self.rows(
+            "select * from treadle.webhook_status where name = %(name)s", {"name": name}
+        )
+        if not found:
+            raise UnknownWebhook(
+                f"there is no webhook {name!r}", hint="List them: treadle webhooks", webhook=name
+            )
+        return found[0]
+
+    async def deliveries(self, name: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """The last tries, the newest first."""
+        return await self.rows(
+            """
+            select * from treadle.delivery_log
+            where %(name)s::text is null or webhook = %(name)s
+            order by id desc
+            limit %(limit)s
+            """,
+            {"name": name, "limit": limit},
+        )

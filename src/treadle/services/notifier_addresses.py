@@ -1,0 +1,124 @@
+"""Where events may be sent: public addresses, and private ones only where that is allowed.
+
+A name is resolved at every delivery, all of its addresses are judged, and the connection goes to
+one that was judged: a name that points elsewhere a moment later gains nothing.
+"""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+import anyio
+
+from treadle.settings import Settings
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+PORTS = {"https": 443, "http": 80, "redis": 6379, "rediss": 6379}
+_PLAIN = {"http", "redis"}
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+# Inside what looks global, or judged differently by versions of Python.
+_NEVER = [
+    ipaddress.ip_network(text)
+    for text in (
+        *("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        *("2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16"),
+    )
+]
+_PRIVATE = [
+    ipaddress.ip_network(text)
+    for text in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "100.64.0.0/10"),
+        *("::1/128", "fc00::/7"),
+    )
+]
+
+
+class AddressRefused(Exception):
+    """Events are not sent there."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the settings of this process allow."""
+
+    private: bool = False
+    http: bool = False
+    ports: frozenset[int] = frozenset()
+    timeout_s: float = 10.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Rules":
+        return cls(
+            private=settings.webhook_private,
+            http=settings.webhook_http,
+            ports=frozenset(settings.webhook_ports),
+            timeout_s=settings.webhook_timeout_s,
+        )
+
+
+def carried(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one, where that is what is reached in the end."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the internet."""
+    address = carried(ipaddress.ip_address(text))
+    if any(address in network for network in _NEVER if network.version == address.version):
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6:
+        return False
+    return address.is_global and not address.is_multicast
+
+
+def is_private(text: str) -> bool:
+    """Whether an address belongs to this host or to a network of one's own."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return any(address in network for network in _PRIVATE if network.version == address.version)
+
+
+def judge(scheme: str, port: int, addresses: list[str], rules: Rules, allowed: bool) -> None:
+    """Refuse unless every address is public, or private with both permissions."""
+    if not addresses:
+        raise AddressRefused("the name has no address")
+    strange = [each for each in addresses if not is_public(each)]
+    if not strange:
+        _judge_public(scheme, port, rules)
+        return
+    # What has both permissions may use any port, and needs no TLS.
+    if not all(is_private(each) for each in strange):
+        raise AddressRefused("the address is neither public nor private: refused always")
+    if not allowed:
+        raise AddressRefused("the address is private: the webhook needs allow_private")
+    if not rules.private:
+        raise AddressRefused("the address is private: the notifier needs TREADLE_WEBHOOK_PRIVATE=1")
+
+
+def _judge_public(scheme: str, port: int, rules: Rules) -> None:
+    if scheme in _PLAIN and not rules.http:
+        raise AddressRefused(
+            f"{scheme} is not encrypted: the notifier needs TREADLE_WEBHOOK_HTTP=1"
+        )
+    if port != PORTS.get(scheme) and port not in rules.ports:
+        raise AddressRefused(f"port {port} is not among TREADLE_WEBHOOK_PORTS")
+
+
+async def checked_addresses(
+    scheme: str, host: str, port: int, *, rules: Rules, allowed: bool
+) -> list[str]:
+    """The addresses of a host, all of them judged; connect to these and to nothing else."""
+    if scheme not in PORTS:
+        raise AddressRefused(f"{scheme} is not known")
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    judge(scheme, port, addresses, rules, allowed)
+    return addresses

@@ -1,0 +1,213 @@
+"""`ctx.artifact`: the files that a task makes, and those that it is given.
+
+A file is reserved in the database, written to the store, and only then said to be there. A crash
+on the way leaves a reservation that nobody sees, for `treadle artifacts sweep`.
+"""
+
+import mimetypes
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, overload
+from uuid import UUID, uuid4
+
+import anyio
+import structlog
+
+from treadle.db.gateway import Gateway
+from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
+from treadle.models import Artifact, ListedArtifact
+from treadle.store import Store
+from treadle.worker.journal import Journal
+from treadle.worker.sources import Data, chunks_of
+
+log = structlog.get_logger(__name__)
+UNKNOWN_TYPE = "application/octet-stream"
+
+# An id, artifact:<id>, the name of a file of this task, or what put() and inputs give.
+Reference = str | UUID | Mapping[str, Any]
+
+
+class ArtifactReader:
+    """A file to be read once, in parts; an error at the end when it is not what was stored."""
+
+    def __init__(self, artifact: Artifact, chunks: AsyncIterator[bytes]) -> None:
+        self.artifact = artifact
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def read(self) -> bytes:
+        """All of it, in memory."""
+        return b"".join([chunk async for chunk in self])
+
+    async def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save it under a name; the name is there once the file is whole and checked."""
+        target = anyio.Path(path)
+        draft = target.with_name(f".{target.name[:200]}.{uuid4().hex[:8]}")
+        try:
+            async with await draft.open("xb") as file:
+                async for chunk in self:
+                    await file.write(chunk)
+            await draft.rename(target)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await draft.unlink(missing_ok=True)
+            raise
+        return Path(path)
+
+
+async def open_artifact(
+    gateway: Gateway, store: Store, artifact: Reference, task_id: UUID | None = None
+) -> ArtifactReader:
+    """The file of an artifact that was stored; a name is looked up in the task."""
+    key, found = await gateway.read_artifact(_text_of(artifact), task_id)
+    if key is None or found["bytes"] is None or found["sha256"] is None:
+        raise InvalidArgument(
+            f"artifact {found['name']} lies elsewhere: {found['uri']}",
+            hint="It was linked, not stored: read it from its uri.",
+            artifact=found["id"],
+        )
+    return ArtifactReader(found, store.read(key, found["bytes"], found["sha256"]))
+
+
+class Artifacts:
+    """The files of a running task."""
+
+    __slots__ = ("_given", "_journal")
+
+    def __init__(self, journal: Journal, store: Store | None) -> None:
+        self._journal = journal
+        self._given = store
+
+    async def put(
+        self, name: str, data: Data, *, media_type: str | None = None, max_bytes: int | None = None
+    ) -> Artifact:
+        """Store a file; returns what to hand on: its id, name, size, hash, media type and uri.
+
+        Data is bytes, a Path, an open file, or an iterable of bytes, plain or async. A name can be
+        used again: the newest counts, the others can be had by their ids.
+        """
+        store, journal, claim = self._store, self._journal, self._journal.claim
+        _check_text("name", name)
+        kind = media_type or mimetypes.guess_type(name)[0] or UNKNOWN_TYPE
+        _check_text("media_type", kind)
+        most = store.max_bytes if max_bytes is None else min(max_bytes, store.max_bytes)
+        chunks, made = chunks_of(data), uuid4()
+        store.ready()
+        async with journal.busy():
+            key = await journal.call(
+                lambda: journal.gateway.reserve_artifact(
+                    claim.id, claim.token, made, name, store.url, kind
+                )
+            )
+            try:
+                written = await store.write(key, chunks, media_type=kind, max_bytes=most)
+            except BaseException:
+                # Only before it was said to be stored: that may have been heard.
+                with anyio.move_on_after(10, shield=True):
+                    await self._undo(key, made)
+                raise
+            return await journal.call(
+                lambda: journal.gateway.store_artifact(
+                    claim.id, claim.token, made, written.bytes, written.sha256
+                )
+            )
+
+    @overload
+    async def get(self, artifact: Reference) -> bytes: ...
+
+    @overload
+    async def get(self, artifact: Reference, *, to: str | os.PathLike[str]) -> Path: ...
+
+    async def get(
+        self, artifact: Reference, *, to: str | os.PathLike[str] | None = None
+    ) -> bytes | Path:
+        """The content of an artifact; with `to` it is saved there, and never whole in memory."""
+        file = await self.open(artifact)
+        return await file.read() if to is None else await file.save(to)
+
+    async def open(self, artifact: Reference) -> ArtifactReader:
+        """An artifact to be read in parts: `async for chunk in await ctx.artifact.open(report)`."""
+        journal = self._journal
+        return await journal.call(
+            lambda: open_artifact(journal.gateway, self._store, artifact, journal.claim.id)
+        )
+
+    async def link(
+        self,
+        name: str,
+        uri: str,
+        *,
+        media_type: str | None = None,
+        size: int | None = None,
+        sha256: str | None = None,
+    ) -> Artifact:
+        """Note a file that lies elsewhere; other tasks can have it as an input."""
+        journal, claim = self._journal, self._journal.claim
+        _check_text("name", name)
+        _check_text("uri", uri)
+        async with journal.busy():
+            made = await journal.call(
+                lambda: journal.gateway.record_artifact(
+                    claim.id,
+                    claim.token,
+                    name,
+                    uri,
+                    media_type=media_type,
+                    size=size,
+                    sha256=sha256,
+                )
+            )
+        return {
+            "id": str(made),
+            "name": name,
+            "uri": uri,
+            "media_type": media_type,
+            "bytes": size,
+            "sha256": None if sha256 is None else sha256.lower(),
+        }
+
+    async def list(self) -> tuple[ListedArtifact, ...]:
+        """The files of this task, of all its attempts, oldest first."""
+        journal = self._journal
+        return await journal.call(lambda: journal.gateway.list_artifacts(journal.claim.id))
+
+    @property
+    def _store(self) -> Store:
+        if self._given is None:
+            raise ConfigurationError("this worker has no store for artifacts")
+        return self._given
+
+    async def _undo(self, key: str, made: UUID) -> None:
+        """Leave nothing of a file that was not stored; what fails is left to a sweep."""
+        claim = self._journal.claim
+        try:
+            await self._store.delete(key)
+            await self._journal.gateway.drop_artifact(claim.id, claim.token, made)
+        except TreadleError as error:
+            log.warning("artifact.left", task_id=str(claim.id), key=key, error=str(error))
+
+
+def _text_of(artifact: Reference) -> str:
+    found = artifact.get("id") if isinstance(artifact, Mapping) else artifact
+    if isinstance(found, UUID):
+        return str(found)
+    if not isinstance(found, str) or "\0" in found:
+        raise InvalidArgument(
+            f"{str(artifact)[:200]!r} is no artifact",
+            hint="Give its id, its name, or what put() and inputs give.",
+            argument="artifact",
+        )
+    return found
+
+
+def _check_text(argument: str, text: object) -> None:
+    """What PostgreSQL cannot keep as a text; the rest is for SQL to judge."""
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidArgument(
+            f"artifact: {argument} {text!r} is not a text, is empty, or has a NUL character",
+            hint="Give the file a short name: report.pdf",
+            argument=argument,
+        )

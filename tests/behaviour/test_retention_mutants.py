@@ -1,0 +1,184 @@
+"""The guards of retention can fail: each is broken once, and a test must notice."""
+
+import psycopg
+import pytest
+
+from tests.behaviour import test_retention as ages
+from tests.behaviour import test_retention_archive as archive
+from tests.behaviour import test_retention_money as money
+from tests.behaviour import test_retention_races as races
+from tests.behaviour import test_retention_ties as ties
+from tests.behaviour.driver import Driver
+from tests.behaviour.mutant import FAILED, Mutant
+
+pytestmark = pytest.mark.mutant
+
+PINNED = "retention/pinned_tasks"
+ERROR = (*FAILED, psycopg.Error, IndexError)
+
+MUTANTS = {
+    "a dependent that is not looked at": Mutant(
+        PINNED,
+        {"and tasks.status <> 'completed'\n    union": "and false\n    union"},
+        lambda driver: ties.test_a_task_stays_for_one_that_depends_on_it_and_may_still_run(
+            driver, "complete"
+        ),
+    ),
+    "a dependent that could be retried": Mutant(
+        PINNED,
+        {"and tasks.status <> 'completed'\n    union": "and tasks.completed_at is null\n    union"},
+        lambda driver: ties.test_a_task_stays_for_one_that_depends_on_it_and_may_still_run(
+            driver, "cancel"
+        ),
+    ),
+    "a parent before its children": Mutant(
+        PINNED,
+        {"children.parent_id = any (p_ids) and": "false and"},
+        ties.test_a_child_stays_for_its_parent_and_a_parent_for_its_children,
+    ),
+    "a child of a parent that runs": Mutant(
+        PINNED,
+        {"and parents.status <> 'completed'": "and false"},
+        ties.test_a_child_stays_for_its_parent_and_a_parent_for_its_children,
+    ),
+    "half a DAG": Mutant(
+        PINNED,
+        {"where rest.dag_id = any (v_dags) and": "where false and"},
+        ties.test_a_dag_stays_while_one_of_its_tasks_is_not_old_enough,
+        ERROR,
+    ),
+    "a DAG that has not ended": Mutant(
+        PINNED,
+        {
+            "dags.ended_at is null": "false",
+            "where rest.dag_id = any (v_dags) and": "where false and",
+        },
+        lambda driver: ties.test_a_dag_that_has_not_ended_keeps_its_tasks(driver, "failed"),
+        ERROR,
+    ),
+    "a question that is open": Mutant(
+        PINNED,
+        {"and waits.status = 'open'": "and false"},
+        ties.test_a_task_with_an_open_question_or_reserved_money_stays,
+    ),
+    "money that is reserved": Mutant(
+        PINNED,
+        {"where reservations.task_id = any (p_ids)": "where false"},
+        ties.test_a_task_with_an_open_question_or_reserved_money_stays,
+    ),
+    "an input without an edge": Mutant(
+        "retention/wanted_inputs",
+        {"tasks.forked_from is not null or": "false or"},
+        lambda driver: ties.test_a_task_stays_for_one_whose_inputs_name_it(driver, ties.by_fork),
+    ),
+    "a file that another wants": Mutant(
+        "retention/wanted_inputs",
+        {"or tasks.inputs::text like '%artifact:%'": ""},
+        lambda driver: ties.test_a_task_stays_for_one_whose_inputs_name_it(
+            driver, ties.by_artifact
+        ),
+    ),
+    "kin that are far apart": Mutant(
+        "retention/kin_of",
+        {"where prunable_tasks.parent_id = any (v_last)": "where false"},
+        ties.test_a_parent_that_could_be_retried_goes_with_its_children_from_anywhere,
+    ),
+    "the rest of a DAG": Mutant(
+        "retention/kin_of",
+        {"where prunable_tasks.dag_id = any (v_dags)": "where false"},
+        ties.test_a_dag_goes_as_a_whole_with_its_row_and_budget,
+    ),
+    "a DAG that stays when its tasks go": Mutant(
+        "retention/prune_dags",
+        {"delete from treadle.dags where dags.id = any (p_dags);": ""},
+        ties.test_a_dag_goes_as_a_whole_with_its_row_and_budget,
+    ),
+    "a row that somebody holds": Mutant(
+        "retention/hold_prunable",
+        {
+            "where prunable_tasks.id = any (p_ids)\n    for update skip locked": (
+                "where prunable_tasks.id = any (p_ids)"
+            )
+        },
+        races.test_two_pruners_take_each_task_once,
+        ERROR,
+    ),
+    "not judged again once it is held": Mutant(
+        "retention/prune_tasks",
+        {"  v_all := treadle.unpinned(v_all);\n": ""},
+        races.test_a_dag_of_which_somebody_holds_one_task_stays_whole,
+        ERROR,
+    ),
+    "a fork of what is being pruned": Mutant(
+        "steps/fork_task",
+        {" for key share": ""},
+        races.test_a_task_that_is_being_forked_stays_until_the_fork_has_its_steps,
+        ERROR,
+    ),
+    "spend that is forgotten": Mutant(
+        "retention/sum_spend",
+        {"from gone\n  group": "from gone where false\n  group"},
+        money.test_daily_figures_and_budgets_do_not_change_when_tasks_go,
+    ),
+    "sums that a new budget does not see": Mutant(
+        "budgets/spent_in",
+        {"from treadle.spend_hours\n": "from treadle.spend_hours where false\n"},
+        lambda driver: money.test_a_budget_that_is_made_later_knows_what_pruned_tasks_have_cost(
+            driver, None
+        ),
+    ),
+    "a reader that is passed by": Mutant(
+        "retention/read_by_all",
+        {"order by places.xid, places.id": "order by places.xid desc, places.id desc"},
+        money.test_events_of_a_task_go_with_it_only_as_far_as_all_readers_are,
+    ),
+    "an old event that a reader has not seen": Mutant(
+        "retention/prune_events",
+        {"and (events.xid, events.id) <= (v_read.xid, v_read.id)": ""},
+        money.test_events_go_by_their_own_age_once_every_reader_has_them,
+    ),
+    "an event that is not certain yet": Mutant(
+        "retention/prune_events",
+        {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},
+        money.test_an_event_of_a_transaction_that_is_open_is_not_behind_anybody,
+    ),
+    "an event that a task may still take": Mutant(
+        "retention/prune_events",
+        {"events.key is null or coalesce(events.at < p_open_since, false)": "true"},
+        money.test_an_emitted_event_is_kept_for_tasks_that_were_made_before_it,
+    ),
+    "an agent with work": Mutant(
+        "retention/prune_agents",
+        {"tasks.agent_id = agents.id and": "false and"},
+        money.test_agents_that_are_long_gone_go_and_those_with_work_or_money_stay,
+    ),
+    "a key with a limit of its own": Mutant(
+        "retention/prune_keys",
+        {"keys.max = 1": "true"},
+        money.test_keys_and_uses_that_say_nothing_any_more_go,
+    ),
+    "documents that lose their empty values": Mutant(
+        "retention/archive_tasks",
+        {"tasks.spec, tasks.output,": "jsonb_strip_nulls(tasks.spec), tasks.output,"},
+        archive.test_an_empty_value_inside_any_document_is_kept,
+    ),
+    "a history of what is dropped": Mutant(
+        "retention/archive_tasks",
+        {"queues.prune_mode = 'archive'": "true"},
+        archive.test_a_queue_that_drops_keeps_nothing,
+    ),
+    "one bad row that stops all": Mutant(
+        "retention/prune_tasks",
+        {"pruned := pruned + treadle.prune_rows(v_unit);": "null;"},
+        ages.test_a_bad_row_is_reported_and_the_others_go,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

@@ -1,0 +1,178 @@
+"""Many dead letters at once: found by a filter, counted first, decided in batches."""
+
+from typing import Any
+
+import pytest
+
+from tests.behaviour.driver import Driver
+from tests.behaviour.expect import refused, unchanged
+from tests.behaviour.reviewing import (
+    dead,
+    decisions,
+    letter_of,
+    resolve,
+    resolve_where,
+    where_rows,
+)
+from treadle import Treadle
+from treadle.db.reviews import Decision
+
+pytestmark = [pytest.mark.requirement("R3"), pytest.mark.requirement("F16")]
+
+
+def test_a_dry_run_counts_by_group_and_changes_nothing(driver: Driver) -> None:
+    tasks = [dead(driver, f"no order {n}") for n in range(3)]
+    dead(driver, "late", "timeout")
+
+    with unchanged(driver):
+        rows = where_rows(driver, {"queue": "default"}, dry_run=True, limit=1)
+
+    group = letter_of(driver, tasks[0])["fingerprint"]
+    assert [(r["letters"], r["verdict"], r["class"]) for r in rows] == [
+        (3, "found", "error"),
+        (1, "found", "timeout"),
+    ]
+    assert (rows[0]["fingerprint"], rows[0]["type"]) == (group, "code")
+
+
+def test_a_group_is_decided_and_no_other_letter(driver: Driver) -> None:
+    tasks = [dead(driver, f"no order {n}") for n in range(3)]
+    other = dead(driver, "no luck")
+    group = letter_of(driver, tasks[0])["fingerprint"]
+
+    found = resolve_where(driver, {"fingerprint": group}, actor="ada", note="fixed")
+
+    assert found == {"retried": 3}
+    assert {driver.state_of(each) for each in tasks} == {"ready"}
+    assert driver.state_of(other) == "dead_lettered"
+    kept = [decisions(driver, each) for each in tasks]
+    assert [(d["actor"], d["note"], d["decision"]) for [d] in kept] == [
+        ("ada", "fixed", "retry")
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("filters", "which"),
+    [
+        ({"queue": "mail"}, {"mail"}),
+        ({"type": "test"}, {"test"}),
+        ({"failure_class": "timeout"}, {"late"}),
+        ({"poison": True}, {"poison"}),
+        ({"poison": False, "dead_before": "1h"}, {"old"}),
+        ({"dead_after": "1h", "type": "test"}, {"test"}),
+        ({"escalated": True}, {"handed"}),
+        ({"agent": "b"}, {"by b"}),
+        (
+            {"status": "dead_lettered"},
+            {*("mail", "test", "late", "poison", "old", "handed", "by b")},
+        ),
+    ],
+)
+def test_what_a_filter_finds(driver: Driver, filters: dict[str, Any], which: set[str]) -> None:
+    driver.rows("select treadle.define_queue('mail')")
+    tasks = {
+        "mail": dead(driver, queue="mail"),
+        "test": dead(driver, type="test"),
+        "late": dead(driver, "late", "timeout"),
+        "poison": dead(driver),
+        "old": dead(driver),
+        "handed": dead(driver),
+        "by b": dead(driver, agent="b"),
+    }
+    change = "update treadle.dead_letters set {} where task_id = %s"
+    driver.rows(change.format("poison_pill = true"), tasks["poison"])
+    driver.rows(
+        change.format("dead_lettered_at = dead_lettered_at - interval '2 hours'"), tasks["old"]
+    )
+    resolve(driver, [tasks["handed"]], "escalate", to="ops")
+
+    resolve_where(driver, filters, "cancel")
+
+    gone = {name for name, task in tasks.items() if driver.state_of(task) == "cancelled"}
+    assert gone == which
+
+
+def test_beyond_the_limit_letters_are_left_and_the_next_call_goes_on_after_them(
+    driver: Driver,
+) -> None:
+    taken = dead(driver, key="k")
+    driver.enqueue(key="k", hold=True)
+    tasks = [dead(driver, f"no order {n}") for n in range(4)]
+
+    first = where_rows(driver, {"queue": "default"}, limit=2)
+    last = max(row["last_task"] for row in first if row["last_task"])
+    second = where_rows(driver, {"queue": "default"}, limit=10, after=last)
+
+    assert {r["verdict"]: r["letters"] for r in first} == {"refused": 1, "retried": 1, "left": 3}
+    assert {r["verdict"]: r["letters"] for r in second} == {"retried": 3}
+    assert driver.state_of(taken) == "dead_lettered"
+    assert {driver.state_of(each) for each in tasks} == {"ready"}
+
+
+async def test_the_gateway_goes_on_batch_by_batch_past_what_is_refused(
+    driver: Driver, app: Treadle
+) -> None:
+    for n in range(3):
+        dead(driver, "no luck", key=f"k{n}")
+        driver.enqueue(key=f"k{n}", hold=True)
+        dead(driver, "no luck")
+
+    gateway = await app.gateway()
+    found = await gateway.resolve_dead_where(
+        {"failure_class": "error"}, Decision("retry", by="ada"), batch=2
+    )
+
+    counts: dict[str, int] = {}
+    for each in found:
+        counts[each.verdict] = counts.get(each.verdict, 0) + each.letters
+    assert counts == {"retried": 3, "refused": 3}
+    [(after, before)] = driver.rows(
+        "select count(*) filter (where resolution is null), count(*) from treadle.dead_letters"
+    )
+    assert (after, before) == (3, 6)
+
+
+def test_a_call_again_finds_nothing_more(driver: Driver) -> None:
+    dead(driver)
+    filters = {"failure_class": "error"}
+    assert resolve_where(driver, filters, "cancel") == {"cancelled": 1}
+
+    with unchanged(driver):
+        assert resolve_where(driver, filters, "cancel") == {}
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        ({}, "it is empty"),
+        ([], "it must be a json object"),
+        ("x", "it must be a json object"),
+        (None, "it must be a json object"),
+        ({"colour": "red"}, "there is no 'colour'"),
+        ({"poison": "yes"}, "poison must be true or false"),
+        ({"escalated": None}, "escalated must be true or false"),
+        ({"fingerprint": ""}, "fingerprint must be a text"),
+        ({"fingerprint": ["a"]}, "fingerprint must be a text"),
+        ({"dead_before": "soon"}, "this filter cannot be used"),
+        ({"dead_before": "infinity"}, "is no moment"),
+        ({"poison": True, "status": "completed"}, "status must be one or more of dead_lettered"),
+        ({"poison": True, "colour": "red"}, "there is no 'colour'"),
+    ],
+)
+def test_a_filter_that_is_empty_unknown_or_malformed_is_refused(
+    driver: Driver, filters: object, words: str
+) -> None:
+    dead(driver)
+
+    with unchanged(driver), refused("TR001", words):
+        resolve_where(driver, filters, "cancel")
+
+
+def test_an_unknown_queue_and_a_limit_out_of_range_are_refused(driver: Driver) -> None:
+    with refused("TR202", "there is no queue 'mial'"):
+        resolve_where(driver, {"queue": "mial"})
+    for limit in (0, 10001, None):
+        with refused("TR001", "limit must be 1 to 10000"):
+            resolve_where(driver, {"queue": "default"}, limit=limit)
+    with refused("TR001", "does not go with changes"):
+        resolve_where(driver, {"queue": "default"}, "shrug", dry_run=True)

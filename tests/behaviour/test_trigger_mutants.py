@@ -1,0 +1,160 @@
+"""The guards of triggers can fail: each is broken once, and a test must notice."""
+
+import pytest
+
+from tests.behaviour import test_completed_events as completed
+from tests.behaviour import test_event_order as order
+from tests.behaviour import test_failure_rates as rates
+from tests.behaviour import test_trigger_bounds as bounds
+from tests.behaviour import test_trigger_templates as templates
+from tests.behaviour import test_triggers as triggers
+from tests.behaviour.driver import Driver
+from tests.behaviour.mutant import FAILED, Mutant
+
+pytestmark = pytest.mark.mutant
+
+WRONG = (*FAILED, ValueError)
+
+MUTANTS = {
+    "events that are not safe to read yet": Mutant(
+        "events/next_events",
+        {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},
+        order.test_an_event_that_commits_late_is_not_lost,
+    ),
+    "an order by number alone": Mutant(
+        "events/next_events",
+        {
+            "(events.xid, events.id) > (p_xid, p_id)": "events.id > p_id",
+            "order by events.xid, events.id": "order by events.id",
+        },
+        order.test_the_lower_number_of_the_younger_transaction_is_not_passed_by,
+    ),
+    "a place that is not held": Mutant(
+        "triggers/fire_triggers",
+        {"for update skip locked": ""},
+        order.test_who_comes_while_another_fires_returns_at_once,
+        (*FAILED, Exception),
+    ),
+    "a place that does not move": Mutant(
+        "triggers/fire_triggers",
+        {"set xid = v_place.xid, id = v_place.id, read_at": "set read_at"},
+        order.test_a_crash_before_the_commit_fires_again_and_after_it_never,
+    ),
+    "a pair that fires again": Mutant(
+        "triggers/fire_one",
+        {"and trigger_fires.verdict = 'fired'": "and false"},
+        order.test_a_reader_that_is_set_back_does_not_fire_twice,
+    ),
+    "a filter that lets all pass": Mutant(
+        "triggers/fire_one",
+        {"not v_facts @> p_trigger.filter or": ""},
+        triggers.test_a_dead_lettered_task_of_a_class_is_reviewed,
+        WRONG,
+    ),
+    "a trigger for what was before it": Mutant(
+        "triggers/fire_events",
+        {" and event.at >= triggers.active_at": ""},
+        triggers.test_what_happened_before_a_trigger_was_made_does_not_count,
+        WRONG,
+    ),
+    "a paused trigger that fires": Mutant(
+        "triggers/resume_trigger",
+        {"set active_at = treadle.clock(), ": "set "},
+        triggers.test_a_paused_trigger_fires_only_on_what_happens_after_it_was_resumed,
+    ),
+    "events of completions that nobody wants": Mutant(
+        "events/wants_event",
+        {"coalesce(triggers.filter ->> 'type', p_type) = p_type": "true"},
+        completed.test_without_a_trigger_a_completion_writes_no_event,
+    ),
+    "a webhook for everything that makes completions pay": Mutant(
+        "events/wants_event",
+        {"like '_%*'": "like '%*'"},
+        lambda driver: completed.test_a_webhook_that_names_completions_gets_them(driver, "*", 0),
+    ),
+    "two events of one completion": Mutant(
+        "events/tell_completed",
+        {" and queues.audit <> 'full'": ""},
+        completed.test_a_queue_with_a_full_audit_has_the_event_once,
+    ),
+    "a loop without an end": Mutant(
+        "triggers/fire_bound",
+        {"p_depth > p_trigger.max_depth": "false"},
+        bounds.test_a_loop_of_one_trigger_ends_at_its_depth,
+    ),
+    "a depth that a DAG forgets": Mutant(
+        "triggers/event_depth",
+        {"|| array(select line.dag_id from line)": "", "p_event.dag_id]": "null]"},
+        bounds.test_a_loop_over_two_triggers_and_a_dag_ends,
+    ),
+    "a depth that a child forgets": Mutant(
+        "triggers/event_depth",
+        {"array[line.parent_id, line.forked_from]": "array[line.forked_from]"},
+        bounds.test_spawned_and_forked_tasks_and_what_they_say_have_the_depth,
+    ),
+    "an hour without a limit": Mutant(
+        "triggers/fire_bound",
+        {"p_trigger.max_per_hour <= (": "0 > ("},
+        bounds.test_an_hour_has_its_limit_and_says_so_once,
+    ),
+    "a bound that is told each time": Mutant(
+        "triggers/note_fires",
+        {"coalesce(triggers.refused_at < p_now - interval '1 hour', true)": "true"},
+        bounds.test_an_hour_has_its_limit_and_says_so_once,
+    ),
+    "one failure that stops all": Mutant(
+        "triggers/try_fire",
+        {"when others then": "when division_by_zero then"},
+        bounds.test_a_trigger_that_fails_stops_no_other_and_can_be_fired_by_hand,
+        (*FAILED, Exception),
+    ),
+    "values that are filled in again": Mutant(
+        "triggers/fill_template",
+        {"return v_found;": "return treadle.fill_template(v_found, p_facts);"},
+        templates.test_values_of_an_event_are_never_looked_at_again,
+    ),
+    "a check that leaves its sample": Mutant(
+        "triggers/check_template",
+        {"raise exception using errcode = 'TRDRY';": ""},
+        templates.test_checking_a_template_leaves_nothing_behind,
+    ),
+    "a review in every minute": Mutant(
+        "triggers/check_failure_rates",
+        {"coalesce(v_trigger.passed_at <= v_now - v_window, true)": "true"},
+        rates.test_once_in_a_window_and_again_in_the_next,
+    ),
+    "ten that look and ten that file": Mutant(
+        "triggers/check_failure_rates",
+        {"for no key update skip locked": ""},
+        rates.test_ten_that_look_at_once_file_one,
+    ),
+    "failures of all types": Mutant(
+        "triggers/failure_figures",
+        {"attempts.outcome = 'failed'\n    and tasks.type = p_type": "attempts.outcome = 'failed'"},
+        rates.test_a_type_that_fails_too_often_files_one_review_with_the_figures,
+    ),
+    "rate limits that count": Mutant(
+        "triggers/failure_figures",
+        {" and attempts.outcome = 'failed'": ""},
+        rates.test_rate_limits_and_cancelled_attempts_are_no_failures,
+    ),
+    "a NOTIFY that nobody asked for": Mutant(
+        "events/tg_events__tell",
+        {"where event_listeners.listening_until > clock_timestamp()": "where true"},
+        order.test_listeners_are_told_once_and_only_while_they_listen,
+    ),
+    "a restore that forgets who has read what": Mutant(
+        "events/rebase_events",
+        {"where (event_readers.xid, event_readers.id) < (events.xid, events.id)": ""},
+        order.test_after_a_restore_readers_go_on_where_they_were,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

@@ -1,0 +1,144 @@
+"""`treadle artifacts`: the files of tasks, listed, shown, fetched and swept."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.cli import tools
+from tests.cli.conftest import Cli
+from tests.cli.tools import Conn
+
+pytestmark = pytest.mark.requirement("F21")
+APP = """
+from treadle import Context, Treadle
+
+app = Treadle()
+
+@app.task()
+async def draw(ctx: Context, text: str) -> dict:
+    await ctx.artifact.link("site", "https://example.org")
+    return await ctx.artifact.put("cat.txt", text.encode())
+"""
+
+
+@pytest.fixture
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where files are kept."""
+    (folder / "files").mkdir()
+    monkeypatch.setenv("TREADLE_ARTIFACTS_URL", f"file://{folder}/files")
+    return folder / "files"
+
+
+@pytest.fixture
+def drawn(cli: Cli, folder: Path, files: Path, database_url: str) -> dict[str, str]:
+    """What a task has stored that a worker process ran."""
+    (folder / "drawing.py").write_text(APP)
+    assert cli("types", "define", "draw").code == 0
+    task = cli("tasks", "enqueue", "draw", '{"text": "a cat"}').out.strip()
+    # The settings are those of the environment, as for any process.
+    done = tools.treadle("worker", "drawing:app", "--until-empty")
+    assert done.code == 0, done.err
+    made: dict[str, str] = cli("tasks", "show", task, "--json").json["output"]
+    return {**made, "task": task}
+
+
+def on_disk(files: Path) -> list[str]:
+    return [path.read_text() for path in sorted(files.rglob("*")) if path.is_file()]
+
+
+def test_files_are_listed_shown_and_fetched(
+    cli: Cli, drawn: dict[str, str], folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    listed = cli("artifacts", "list", "--task", drawn["task"][-8:], "--json").json["items"]
+    assert {(each["name"], each["status"]) for each in listed} == {
+        ("cat.txt", "stored"), ("site", "linked")
+    }  # fmt: skip
+    assert len(cli("artifacts", "--json").json["items"]) == 2
+    assert cli("artifacts", "list").rows[0][:3] == ["id", "status", "size"]
+
+    shown = cli("artifacts", "show", drawn["id"][-8:], "--json").json
+    assert (shown["sha256"], shown["bytes"], shown["attempt"]) == (drawn["sha256"], 5, 1)
+    assert cli("artifacts", "show", f"artifact:{drawn['id']}").rows[0] == ["id", drawn["id"]]
+    assert cli("tasks", "show", drawn["task"], "--json").json["artifacts"][1]["name"] == "cat.txt"
+
+    done = cli("artifacts", "get", drawn["id"], "-o", str(folder / "got.txt"))
+    assert (done.code, done.err) == (0, f"{folder}/got.txt has 5 B, sha256 {drawn['sha256']}\n")
+    assert (folder / "got.txt").read_text() == "a cat"
+    assert cli("artifacts", "get", drawn["id"], "-o", "-").out == "a cat"
+
+
+def test_a_sweep_says_what_it_would_take_and_then_takes_it(
+    cli: Cli, drawn: dict[str, str], files: Path, sync_conn: Conn
+) -> None:
+    [place] = [path for path in files.rglob("*") if path.is_file()]
+    orphan = place.with_name(str(uuid4()))
+    orphan.write_text("nobody's")
+
+    dry = cli("artifacts", "sweep", "--dry-run", "--older-than", "0")
+    assert dry.code == 0
+    assert dry.out.strip() == orphan.relative_to(files).as_posix()
+    assert dry.err == "1 files would be deleted, 0 could not be\n"
+    assert cli("artifacts", "sweep").out == ""
+    assert len(on_disk(files)) == 2
+    done = cli("artifacts", "sweep", "--older-than", "0", "--json").json
+    assert (done["without_a_task"], done["failed"], len(done["keys"])) == (1, 0, 1)
+    assert on_disk(files) == ["a cat"]
+
+    sync_conn.execute("delete from treadle.tasks")
+    assert cli("artifacts", "sweep").err == "1 files deleted, 0 could not be\n"
+    assert on_disk(files) == []
+
+
+def test_a_terminal_shows_the_files_of_a_task(drawn: dict[str, str]) -> None:
+    shown = tools.on_terminal("tasks", "show", drawn["task"])
+
+    assert "artifacts" in shown
+    assert "cat.txt" in shown
+
+
+def test_a_doctor_tries_the_store(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found() -> dict[str, str]:
+        checks = json.loads(cli("doctor", "--json").out)["items"]
+        return next(each for each in checks if each["check"] == "artifacts")
+
+    assert found()["status"] == "ok"
+    assert on_disk(files) == []
+    (files / "file").write_text("")
+    monkeypatch.setenv("TREADLE_ARTIFACTS_URL", f"file://{files}/file")
+    assert found()["status"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (["artifacts", "show", "123456"], 3, "treadle artifacts list"),
+        (["artifacts", "show", "01890000-0000-7000-8000-00000000dead"], 3, "artifacts list"),
+        (["artifacts", "show", "abc"], 2, "is not a artifact id"),
+        (["artifacts", "get", "123456"], 2, "--output"),
+        (["artifacts", "get", "123456", "-o", "."], 2, "is a folder"),
+        (["artifacts", "list", "--task", "123456"], 3, "treadle tasks list"),
+        (["artifacts", "sweep", "--older-than", "-1"], 2, "older-than"),
+        (["artifacts", "sweeep"], 2, "sweep"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_makes_no_sense_is_refused_with_a_hint(
+    still: Cli, words: list[str], code: int, hint: str
+) -> None:
+    done = still(*words)
+
+    assert (done.code, hint in done.err) == (code, True), done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_address_that_makes_no_sense_is_a_wrong_setting(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREADLE_ARTIFACTS_URL", "ftp://files")
+
+    done = cli("artifacts", "sweep")
+
+    assert done.code == 2
+    assert "TREADLE_ARTIFACTS_URL" in done.err

@@ -1,0 +1,44 @@
+"""The pruner reads a stretch of the tasks and no more, whatever the planner believes."""
+
+import pytest
+
+from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
+
+# Pages of a stretch times the most rows that lie on one.
+STRETCH = 2048 * 60
+
+
+@pytest.mark.requirement("B9")
+def test_a_step_of_the_pruner_never_reads_the_whole_table(hostile: Conn) -> None:
+    hostile.execute("""select treadle.define_queue('default', '{"keep_completed_s": 0}')""")
+    place = "(0,0)"
+    for _ in range(ROUNDS):
+        scans, rows, [(place, pruned)] = cost(
+            hostile, "select place::text, pruned from treadle.prune_tasks(%s::tid, %s)",
+            (place, BATCH),
+        )  # fmt: skip
+        assert (scans, pruned) == (0, BATCH)
+        # It stops at the first so many; then each is looked at a few times by its id.
+        assert rows <= 2500 + 20 * BATCH
+
+
+@pytest.mark.requirement("B9")
+def test_a_stretch_without_anything_to_prune_is_bounded_too(hostile: Conn) -> None:
+    hostile.execute(
+        """
+        select treadle.define_queue('default', '{"keep_completed_s": null, "keep_dead_s": 1}')
+        """
+    )
+    scans, rows, [(pruned,)] = cost(hostile, "select pruned from treadle.prune_tasks()")
+    assert (scans, pruned) == (0, 0)
+    assert rows <= STRETCH
+
+
+def test_where_everything_is_kept_nothing_is_read(hostile: Conn) -> None:
+    hostile.execute(
+        """
+        select treadle.define_queue('default', '{"keep_completed_s": null, "keep_dead_s": null}')
+        """
+    )
+    scans, rows, [(place,)] = cost(hostile, "select place from treadle.prune_tasks()")
+    assert (scans, rows, place) == (0, 0, None)

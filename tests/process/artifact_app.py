@@ -1,0 +1,61 @@
+"""An application whose worker is killed while it stores a file, the first time."""
+
+import hashlib
+import os
+import signal
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import anyio
+
+from tests.process.apps import SOON
+from treadle import Artifact, Context, Treadle
+from treadle.settings import Settings
+from treadle.store import Written
+
+MIB = 1024 * 1024
+CONTENT = b"".join(number.to_bytes(4, "big") * (MIB // 4) for number in range(20))
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+POINTS = ("reserved", "writing", "written", "stored", "step")
+
+
+def make_app(settings: Settings | None = None) -> Treadle:
+    """The application: for a worker by its settings, for a test on its database and its store."""
+    app = Treadle(settings=settings)
+
+    @app.task(max_attempts=3, retry=SOON)
+    async def keep(ctx: Context, point: str) -> Artifact:
+        """Store a file, and be killed at a point of that, or before the task is completed."""
+
+        def reached(here: str) -> None:
+            if ctx.attempt == 1 and here == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            reached("reserved")
+            for at in range(0, len(CONTENT), MIB):
+                yield CONTENT[at : at + MIB]
+            reached("writing")
+            if ctx.attempt == 1 and point == "slow":
+                await anyio.sleep(3)
+
+        real = app.store.write
+
+        async def write(*given: Any, **options: Any) -> Written:
+            written = await real(*given, **options)
+            reached("written")
+            return written
+
+        app.store.write = write  # type: ignore[method-assign]
+        if point == "step":
+            made: Artifact = await ctx.step("keep", ctx.artifact.put, "cat.bin", CONTENT)
+            reached("step")
+            return made
+        made = await ctx.artifact.put("cat.bin", chunks())
+        reached("stored")
+        return made
+
+    return app
+
+
+app = make_app()

@@ -1,0 +1,125 @@
+"""A notifier appends events to a stream of a real Redis server, in order, each with its id."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process.support import Conn, Spawn, rows
+from tests.process.test_notifier import SETTINGS, due, emit, until
+
+SERVER = shutil.which("redis-server")
+pytestmark = pytest.mark.skipif(
+    SERVER is None, reason="redis-server is not installed: apt-get install redis-server"
+)
+PASSWORD = "correct horse"
+
+
+class RedisServer:
+    """A Redis server of this test's own; its data go with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.port = int(listener.getsockname()[1])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/2"
+
+    def start(self) -> None:
+        options = f"--port {self.port} --bind 127.0.0.1 --appendonly yes --appendfsync always"
+        assert SERVER is not None
+        self._process = subprocess.Popen(
+            [SERVER, *options.split(), "--requirepass", PASSWORD, "--dir", str(self._folder)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until_s = time.monotonic() + 10
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def entries(self, stream: str = "events") -> list[dict[str, Any]]:
+        from redis import Redis
+
+        with Redis.from_url(self.url, decode_responses=True) as client:
+            return [fields for _, fields in client.xrange(stream)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    server = RedisServer(folder)
+    server.start()
+    yield server
+    server.kill()
+
+
+async def add(conn: Conn, server: RedisServer, **settings: object) -> None:
+    given: dict[str, object] = {"url": server.url, "format": "redis", "stream": "events"}
+    given |= {"kinds": ["test.*"], "allow_private": True, **settings}
+    await conn.execute("select treadle.define_webhook('feed', %s::jsonb)", (json.dumps(given),))
+
+
+def numbers(server: RedisServer) -> list[int]:
+    return [json.loads(entry["data"])["data"]["n"] for entry in server.entries()]
+
+
+@pytest.mark.requirement("F23")
+async def test_events_come_to_the_stream_in_order_also_over_a_crash_of_redis(
+    conn: Conn, spawn: Spawn, server: RedisServer
+) -> None:
+    await add(conn, server)
+    child = spawn("notifier", **SETTINGS)
+    await emit(conn, 1, 20)
+    await until(lambda: numbers(server) == list(range(1, 21)))
+
+    server.kill()
+    await emit(conn, 21, 40)
+    await due(conn)
+    failed = await child.logged("webhook.failed", within=30, webhook="feed")
+    server.start()
+    await due(conn)
+
+    await until(lambda: rows(conn, "select from treadle.webhooks where delivered = 40"))
+    # What was appended and not answered before the crash may be there twice, under one id.
+    entries = server.entries()
+    firsts = {entry["id"]: json.loads(entry["data"])["data"]["n"] for entry in entries}
+    assert list(firsts.values()) == list(range(1, 41))
+    assert {entry["kind"] for entry in entries} == {"test.counted"}
+    assert str(server.port) in failed["error"]
+    log = child.log.read_text()
+    assert PASSWORD not in log
+    assert "correct%20horse" not in log
+
+
+async def test_the_stream_keeps_about_as_many_as_it_is_told_to(
+    conn: Conn, spawn: Spawn, server: RedisServer
+) -> None:
+    await add(conn, server, max_length=100)
+    spawn("notifier", **SETTINGS)
+
+    await emit(conn, 1, 400)
+
+    await until(lambda: rows(conn, "select from treadle.webhooks where delivered = 400"))
+    kept = numbers(server)
+    assert 100 <= len(kept) < 300
+    assert kept == list(range(401 - len(kept), 401))

@@ -1,0 +1,115 @@
+"""Schedulers as processes: on time, doubled, killed, woken, ended."""
+
+import json
+import signal
+
+import pytest
+
+from tests.process.support import Conn, Spawn, until, value
+from treadle import Treadle
+
+EVERY_MINUTE = {"cron": "* * * * *", "task": {"type": "code"}, "catch_up": "all"}
+MINUTES = 40
+
+
+async def define(conn: Conn, name: str, **settings: object) -> None:
+    given = json.dumps({**EVERY_MINUTE, **settings})
+    await conn.execute("select treadle.define_schedule(%s, %s)", [name, given])
+
+
+async def fall_behind(conn: Conn) -> None:
+    """As if no scheduler had been there for a while."""
+    await conn.execute(
+        """
+        update treadle.schedules
+        set next_at = date_trunc('minute', treadle.clock()) - make_interval(mins => %s)
+        """,
+        [MINUTES],
+    )
+    await conn.execute("notify schedule_due")
+
+
+async def caught_up(conn: Conn) -> bool:
+    query = "select count(*) from treadle.schedules where next_at > treadle.clock()"
+    return bool(
+        await value(conn, query) == await value(conn, "select count(*) from treadle.schedules")
+    )
+
+
+@pytest.mark.requirement("F19")
+async def test_two_schedulers_make_each_time_once_and_one_may_be_killed(
+    app: Treadle, conn: Conn, spawn: Spawn
+) -> None:
+    for number in range(4):
+        await define(conn, f"s{number}")
+    first, second = spawn("scheduler", service_s=0.5), spawn("scheduler", service_s=0.5)
+    await first.logged("scheduler.started")
+    await second.logged("scheduler.started")
+    await until(lambda: caught_up(conn))
+
+    await fall_behind(conn)
+    first.kill()
+    await until(lambda: caught_up(conn), within=20)
+
+    runs = await value(conn, "select count(*) from treadle.schedule_runs where status = 'queued'")
+    assert runs >= 4 * MINUTES
+    assert await value(conn, "select count(*) from treadle.tasks") == runs
+    assert await value(conn, "select count(distinct task_id) from treadle.schedule_runs") == runs
+
+
+@pytest.mark.requirement("F19")
+async def test_a_new_schedule_wakes_the_scheduler(conn: Conn, spawn: Spawn) -> None:
+    child = spawn("scheduler", service_s=3600)
+    await child.logged("scheduler.started")
+    listening = """
+    select count(*) = 1 from pg_stat_activity
+    where datname = current_database() and application_name = 'treadle-listener'
+      and state = 'idle'
+    """
+    await until(lambda: value(conn, listening))
+
+    await define(conn, "new")
+
+    await until(lambda: caught_up(conn), within=5)
+
+
+@pytest.mark.requirement("F19")
+async def test_it_works_without_notify_and_a_bad_schedule_stops_nobody(
+    conn: Conn, spawn: Spawn
+) -> None:
+    await define(conn, "bad", cron="0 0 99 * *")
+    await define(conn, "good")
+    child = spawn("scheduler", service_s=0.2, notify="false")
+    rejected = await child.logged("schedule.rejected")
+    assert rejected["schedule"] == "bad"
+    await until(
+        lambda: value(
+            conn, "select next_at < 'infinity' from treadle.schedules where name = 'good'"
+        )
+    )
+
+    await conn.execute(
+        """
+        update treadle.schedules set next_at = date_trunc('minute', treadle.clock())
+        where name = 'good'
+        """
+    )
+
+    await child.logged("schedule.queued", schedule="good")
+    child.send(signal.SIGTERM)
+    assert await child.exit_code() == 0
+    assert child.events("scheduler.stopped")
+    assert await value(conn, "select last_error from treadle.schedule_status where name = 'bad'")
+
+
+@pytest.mark.requirement("F18")
+async def test_the_scheduler_fires_triggers_too(app: Treadle, conn: Conn, spawn: Spawn) -> None:
+    child = spawn("scheduler", service_s=0.5)
+    await child.logged("scheduler.started")
+    settings = json.dumps({"on": "order.paid", "task": {"type": "code"}})
+    await conn.execute("select treadle.define_trigger('ship', %s)", [settings])
+
+    await conn.execute("select treadle.emit_event('order.paid', '{}')")
+
+    await child.logged("trigger.fired")
+    assert await value(conn, "select source from treadle.tasks") == "trigger"
