@@ -7,7 +7,7 @@ from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
-from tests.behaviour.gating import closed_for, define_gate, gate, pass_time
+from tests.behaviour.gating import closed_for, define_gate, gate, pass_time, probe_due
 from treadle.models import Claim
 
 pytestmark = pytest.mark.requirement("B6")
@@ -179,7 +179,8 @@ def test_a_probe_counts_at_the_gates_of_its_lane(driver: Driver) -> None:
     define_gate(driver, "llm", limit=1, per_s=60)
     driver.enqueue_batch([{}] * 3, gates=["llm"])
     driver.complete(driver.claim_one("a"))
-    driver.rows("select treadle.trip_breaker('code', 0.001)")
+    driver.rows("select treadle.trip_breaker('code')")
+    probe_due(driver)
 
     assert driver.claim("a") == []
     assert gate(driver, "llm")["reason"] == "rate limit"
