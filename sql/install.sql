@@ -444,6 +444,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_900_wake.sql
 
 insert into treadle.code (checksum)
-values ('ea629667b1283057cf03adba66b605e48ef9c89b2645a0ea4cf1ad1efb24200d');
+values ('135623e4849a8525c7f7fa9cda0acce6119aea0db1cee095d77680654a7b6ce9');
 
 commit;

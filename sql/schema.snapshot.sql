@@ -2428,7 +2428,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 89528964df1fd5a003e5dc29120c90ba5e382b8d214f1c82009f75c4fdc085e0
+  as sha256 2c1032bb230c232febfeb61da65f0d644bdb0456b1afde9988e21c8cf67a7e1c
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -46,11 +46,9 @@ begin
   perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
 
   select
-    array_agg(held.ctid) as rows,
-    array_agg(held.id) as ids,
+    array_agg(held.ctid) as rows, array_agg(held.id) as ids,
     array_agg(treadle.failure_class_of(held.class, held.error)) as classes,
-    array_agg(held.error) as errors,
-    array_agg(held.action) as actions,
+    array_agg(held.error) as errors, array_agg(held.action) as actions,
     array_agg(held.retry_after) as retry_after, array_agg(held.key) as keys,
     array_fill('handler'::text, array[count(*)::integer]) as reasons
   into v_held
@@ -70,8 +68,8 @@ begin
 
   perform moved.id
   from treadle.end_attempts(
-    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
-    v_held.retry_after, v_held.keys
+    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after,
+    v_held.keys
   ) as moved;
 
   return query
@@ -81,11 +79,10 @@ begin
       when verdicts.verdict = 'already' and verdicts.id = any (v_held.ids) then tasks.status
       else verdicts.verdict
     end,
-    case when verdicts.verdict = 'already' then tasks.retry_at end,
-    case when verdicts.verdict = 'already' then tasks.failure_class end
+    tasks.retry_at, tasks.failure_class
   from treadle.end_verdicts(p_ids, p_tokens, '{}', null)
     with ordinality as verdicts (id, verdict, at)
-  left join treadle.tasks on verdicts.id = tasks.id
+  left join treadle.tasks on verdicts.id = tasks.id and verdicts.verdict = 'already'
   order by verdicts.at;
 end;
 $$;
@@ -97,6 +94,6 @@ comment on function treadle.fail_tasks(
 revoke all on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[]
 ) from public;
-grant execute on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[]
-) to treadle_worker;
+grant execute on function
+treadle.fail_tasks(uuid[], uuid[], text[], text[], text[], double precision[], text[])
+to treadle_worker;
