@@ -66,8 +66,8 @@ begin
 
   perform moved.id
   from treadle.end_attempts(
-    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions,
-    v_held.retry_after, v_held.keys
+    v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after,
+    v_held.keys
   ) as moved;
   perform treadle.keep_feedback(p_ids, p_tokens, p_feedback) where p_feedback is not null;
 
@@ -78,11 +78,10 @@ begin
       when verdicts.verdict = 'already' and verdicts.id = any (v_held.ids) then tasks.status
       else verdicts.verdict
     end,
-    case when verdicts.verdict = 'already' then tasks.retry_at end,
-    case when verdicts.verdict = 'already' then tasks.failure_class end
+    tasks.retry_at, tasks.failure_class
   from treadle.end_verdicts(p_ids, p_tokens, '{}', null)
     with ordinality as verdicts (id, verdict, at)
-  left join treadle.tasks on verdicts.id = tasks.id
+  left join treadle.tasks on verdicts.id = tasks.id and verdicts.verdict = 'already'
   order by verdicts.at;
 end;
 $$;
