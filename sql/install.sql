@@ -648,6 +648,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_910_doom.sql
 
 insert into treadle.code (checksum)
-values ('ee11b4f48d18af8a20a14dcf3a995abfe700973896a4cf0ef5b1f17afbcebb09');
+values ('ed549f5ae4a5bd793d70f5ad0f7e2389512c8b1b432eda59d90c6763c7c74fe9');
 
 commit;

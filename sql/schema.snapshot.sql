@@ -3622,7 +3622,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 92e040e7286b0f6869ef107b3e996a840dc1ace6d14af6478da795ea6f1f1b15
+  as sha256 0621a1ac6f8f84d611041a87ecc3125e9607c4f6cf9c36c1f2362ace9ea29154
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
