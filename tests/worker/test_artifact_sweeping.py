@@ -11,6 +11,7 @@ from tests.worker.files import Place
 from tests.worker.support import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
 from treadle.errors import StoreError
+from treadle.services.pruner import Pruner
 from treadle.services.sweeper import Sweeper, Swept, sweep
 from treadle.store import Store, Written
 
@@ -214,3 +215,14 @@ async def test_a_process_sweeps_once_in_a_while_and_outlives_a_store_that_is_awa
 
     assert found is not None
     assert (found.rows, place.files(), await sweeper.tick()) == (1, {}, None)
+
+
+async def test_the_pruner_takes_the_files_along(stored: Treadle, conn: Conn, place: Place) -> None:
+    await drawn(stored, b"cat")
+    await conn.execute("""select treadle.define_queue('default', '{"keep_completed_s": 0}')""")
+
+    async with stored.service(Pruner) as pruner:
+        assert isinstance(pruner, Pruner)
+        done = await pruner.once()
+
+    assert (done.pruned, place.files()) == (1, {})

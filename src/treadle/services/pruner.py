@@ -1,14 +1,20 @@
-"""The pruner: lets finished tasks go once they are older than their queues keep them."""
+"""The pruner: lets finished tasks go once they are older than their queues keep them.
+
+Once a day it also takes away the files of tasks that are gone.
+"""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
 from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
+from treadle.services.sweeper import Sweeper
 from treadle.settings import Settings
+from treadle.store import make_store
 
 Tell = Callable[["Round"], None]
 MOST_ROUNDS = 100
@@ -45,12 +51,14 @@ class Pruner(Service):
 
     _round: Round | None = None
     _next_at = 0.0
+    _sweeper: Sweeper | None = None
 
     def configure(self, settings: Settings) -> None:
         super().configure(settings)
         self.every_s = settings.prune_every_s
         self.share = settings.prune_share
         self.batch = settings.prune_batch
+        self._sweeper = Sweeper(self._gateway, partial(make_store, settings))
 
     async def tick(self) -> int:
         if self._round is None:
@@ -60,7 +68,7 @@ class Pruner(Service):
         current = self._round
         began = time.monotonic()
         if not await self._step(current):
-            self._end(current)
+            await self._end(current)
             return 0
         await self._rest(time.monotonic() - began)
         return BATCH
@@ -79,6 +87,7 @@ class Pruner(Service):
             total.kept = current.kept
             if self._stopping or not current.pruned:
                 break
+        await self._sweep()
         return total
 
     async def _step(self, current: Round, total: Round | None = None) -> bool:
@@ -119,9 +128,15 @@ class Pruner(Service):
         with anyio.move_on_after(worked_s * (1 - self.share) / self.share):
             await self._wake.wait()
 
-    def _end(self, current: Round) -> None:
+    async def _sweep(self) -> None:
+        """Once a day: the files of tasks that are gone."""
+        if self._sweeper is not None and not self._stopping:
+            await self._sweeper.tick()
+
+    async def _end(self, current: Round) -> None:
         self._round = None
         self._next_at = time.monotonic() + self.every_s
+        await self._sweep()
         facts = {"tasks": current.pruned, "events": current.events, **current.rest}
         if any(facts.values()):
             log.info("round.pruned", **facts, kept=current.kept, seconds=round(current.seconds, 1))
