@@ -39,7 +39,7 @@ venv: .venv/.installed ## make .venv with treadle and its tools
 demo: venv ## see it work: embedded PostgreSQL, workers, a crash, the recovery
 	@$(BIN)/treadle demo
 
-dev: venv ## run the database, a worker and all other processes in the foreground
+dev: venv ## run the database, a worker and all services in the foreground
 	@$(BIN)/treadle dev
 
 test: venv ## run the tests on real PostgreSQL

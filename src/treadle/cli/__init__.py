@@ -19,7 +19,7 @@ from treadle.errors import TreadleError
 SECTIONS = {
     "Try it": {
         "demo": "See it work: an embedded PostgreSQL, workers, a crash, the recovery.",
-        "dev": "Run the database, a worker and all other processes in the foreground, for daily work.",
+        "dev": "Run the database, a worker and all services in the foreground, for daily work.",
     },
     "Run": {
         "worker": "Claim tasks and run their handlers.",

@@ -44,7 +44,7 @@ def dev(
         str, typer.Argument(metavar="[MODULE:APP]", help="Your application; else that of the demo.")
     ] = DEMO_APP,
 ) -> None:
-    """Run the database, a worker and all other processes in the foreground, for daily work.
+    """Run the database, a worker and all services in the foreground, for daily work.
 
     \b
     Example:
