@@ -648,6 +648,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_910_doom.sql
 
 insert into treadle.code (checksum)
-values ('ed549f5ae4a5bd793d70f5ad0f7e2389512c8b1b432eda59d90c6763c7c74fe9');
+values ('8c4b6b60426083f183ffd7df6a58939ca7c9e50069bc02bf571082648001d914');
 
 commit;

@@ -3157,7 +3157,7 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   returns TABLE(name text, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 4a361b6db39c9b819c2175895c6f9c74adbf9bdc8a3f79f1fa8958b60e09a7bd
+  as sha256 311b5949a6f8bdea28d12e3f52caacd9ea12084f23e7b0431709dad541f0c3ec
   owner treadle_owner
   with a comment
   grant execute to treadle_producer

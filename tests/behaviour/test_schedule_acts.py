@@ -7,6 +7,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
+from tests.behaviour.expect import unchanged
 from tests.behaviour.scheduling import (
     HOUR,
     START,
@@ -224,3 +225,14 @@ async def test_a_schedule_in_code_that_makes_no_sense_is_refused_where_it_is_wri
         app.schedule("a", "@daily", report.call(kind="x"))
     with pytest.raises(UnknownSchedule):
         await (await app.gateway()).pause_schedule("b")
+
+
+async def test_code_does_not_take_over_the_schedule_of_an_operator(
+    app: Treadle, driver: Driver
+) -> None:
+    settings = Jsonb({"cron": "@daily", "task": {"type": "code"}})
+    driver.rows("select treadle.define_schedule('nightly', %s, 'ann')", settings)
+    app.schedule("nightly", "@hourly", "code")
+
+    with unchanged(driver), pytest.raises(InvalidArgument, match="made by ann, not in code"):
+        await app.declare_schedules()

@@ -1,8 +1,9 @@
 -- declare_schedules: the schedules of an application, {"name": {settings}}, as its code has them.
 --
 -- Called by workers when they start and by treadle schedules sync. What code says the same way as
--- the last time is left alone: a change that an operator made since stays, and so does a pause. The
--- answer says of each: created, changed or unchanged.
+-- the last time is left alone: a change that an operator made since stays, and so does a pause. A
+-- schedule that was not made in code is not code's to change. The answer says of each: created,
+-- changed or unchanged.
 --
 -- Concurrency: writes nothing when nothing is new.
 -- Lock order:  schedules in order of name; as define_schedule.
@@ -40,6 +41,13 @@ begin
       select from treadle.schedules
       where schedules.name = v_each.name and schedules.declared = v_each.settings
     ) then
+      perform treadle.refuse(
+        format('schedule %s was made by %s, not in code', schedules.name, schedules.created_by),
+        jsonb_build_object('argument', 'schedules', 'schedule', schedules.name),
+        'Give yours another name, or have an operator remove that one.'
+      )
+      from treadle.schedules
+      where schedules.name = v_each.name and schedules.declared is null;
       verdict := treadle.define_schedule(v_each.name, v_each.settings, p_actor);
       update treadle.schedules
       set declared = v_each.settings
