@@ -89,7 +89,7 @@ def test_every_option_is_stored(driver: Driver) -> None:
         "capabilities": ["git"],
         "assigned_agent": "a",
         "retry": {"strategy": "fixed"},
-        "validation": {"kind": "none"},
+        "validation": [{"validator": "none"}],
         "consumer": "harness",
         "title": "a title",
         "tags": ["x", "y"],

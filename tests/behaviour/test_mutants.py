@@ -61,7 +61,7 @@ MUTANTS = {
     "complete by the place it saw": Mutant(
         "claims/complete_tasks",
         {
-            "select tasks.id, claim.output": "select tasks.ctid, claim.output",
+            "tasks.id, claim.output": "tasks.id, tasks.ctid, claim.output",
             "where tasks.id = held.id": "where tasks.ctid = held.ctid",
         },
         lambda driver: racing.test_a_call_that_had_to_wait_for_another_sees_what_it_did(

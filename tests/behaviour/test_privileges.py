@@ -4,20 +4,7 @@ import pytest
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused
-from tests.behaviour.money import pay
 
-VIEWS = (
-    *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages", "task_parts"),
-    *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
-    *("task_details", "transitions", "dag_overview", "dag_tasks"),
-    *("gate_status", "breaker_status", "type_status"),
-    *("budget_status", "daily_spend", "concurrency_status", "project_load"),
-    "artifact_details",
-    *("schedule_status", "schedule_history"),
-    *("trigger_status", "trigger_log", "event_log"),
-    *("dead_letter_groups", "dead_letter_history", "dead_letter_log"),
-    *("webhook_status", "delivery_log"),
-)
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
 NOBODY = "00000000-0000-7000-8000-000000000000"
 ONE = f"array['{NOBODY}']::uuid[]"
@@ -150,42 +137,6 @@ def test_no_role_reads_or_writes_a_table(driver: Driver, role: str) -> None:
     ):
         with refused("42501", "permission denied for table"):
             session.rows(statement)
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
-    driver.enqueue(capabilities=["x"], concurrency_key="k", concurrency_limit=1)
-    driver.enqueue(max_attempts=1, priority=1)
-    driver.fail(driver.claim_one("a"))
-    escalate = "select treadle.resolve_dead_letters(array[id], 'escalate', p_to => 'ops')"
-    driver.rows(f"{escalate} from treadle.dead_letters")
-    driver.rows(f"select treadle.create_dag('{A_DAG}')")
-    driver.rows("select treadle.define_gate('llm')")
-    driver.rows("""select treadle.define_webhook('w', '{"url": "https://example.org/"}')""")
-    driver.rows("select treadle.note_delivery('w', 1, 200, null, 1)")
-    driver.rows("select treadle.define_project('site')")
-    driver.rows(f"select treadle.{A_SCHEDULE}")
-    driver.rows("select treadle.run_schedule('s')")
-    driver.rows(f"select treadle.{A_TRIGGER}")
-    driver.rows("select treadle.emit_event('x')")
-    driver.rows("select treadle.fire_triggers()")
-    driver.rows("select treadle.set_budget('all', null, 1)")
-    claim = driver.claim_one("a")
-    pay(driver, claim, "0.5")
-    driver.rows("select treadle.record_artifact(%s, %s, 'a', 'b')", claim.id, claim.token)
-    session = become(driver, "treadle_observer")
-
-    assert session.rows(f"select * from treadle.{view}") != []
-
-
-@pytest.mark.parametrize("role", ["treadle_producer", "treadle_worker"])
-def test_producers_and_workers_do_not_read_the_tasks_of_others(driver: Driver, role: str) -> None:
-    session = become(driver, role)
-
-    for view in VIEWS:
-        if view != "transitions":
-            with refused("42501", "permission denied for view"):
-                session.rows(f"select * from treadle.{view}")
 
 
 def test_nobody_may_call_a_function_without_a_role(driver: Driver) -> None:

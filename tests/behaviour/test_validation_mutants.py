@@ -120,8 +120,8 @@ MUTANTS = {
         lambda driver: terms.test_without_fallback_models_the_models_stay(driver, []),
     ),
     "attempts without their model": Mutant(
-        "claims/record_attempts",
-        {"select treadle.attempt_model(tasks)": "select null"},
+        "claims/end_attempts",
+        {"then treadle.attempt_model(tasks)": "then null"},
         terms.test_fallback_models_are_in_force_from_the_third_attempt_that_counts,
     ),
     "notes of one that lost its claim": Mutant(
