@@ -15,6 +15,7 @@ from treadle import Treadle
 from treadle.db.testkit import temporary_database, with_database
 
 IDLE = psycopg.pq.TransactionStatus.IDLE
+MOST_SPARES = 20
 SEEDS = """
 create table public.queues as table treadle.queues;
 create table public.task_types as table treadle.task_types;
@@ -63,25 +64,34 @@ AS_NEW = (
 )
 
 
-class Spare:
-    """One connection for many tests, as good as new for each."""
+class Spares:
+    """Connections that tests hand on: a new one would have to learn all functions again."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._conn: Connection | None = None
+        self._idle: list[Connection] = []
+        self._taken: list[Connection] = []
 
     def take(self) -> Connection:
-        if self._conn is not None and self._conn.info.transaction_status == IDLE:
-            for statement in AS_NEW:
-                self._conn.execute(statement.encode())
-            return self._conn
-        self.close()
-        self._conn = psycopg.connect(self._url, autocommit=True)
-        return self._conn
+        """One that is as good as new."""
+        conn = self._idle.pop() if self._idle else psycopg.connect(self._url, autocommit=True)
+        for statement in AS_NEW:
+            conn.execute(statement.encode())
+        self._taken.append(conn)
+        return conn
+
+    def give_back(self) -> None:
+        """The test is over; what it left in a transaction, or broke, is not handed on."""
+        for conn in self._taken:
+            if conn.info.transaction_status == IDLE and len(self._idle) < MOST_SPARES:
+                self._idle.append(conn)
+            else:
+                conn.close()
+        self._taken.clear()
 
     def close(self) -> None:
-        if self._conn is not None:
-            self._conn.close()
+        for conn in (*self._idle, *self._taken):
+            conn.close()
 
 
 @pytest.fixture(scope="session")
@@ -95,27 +105,30 @@ def shared_url(server_url: str, template: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spare(shared_url: str) -> Iterator[Spare]:
-    """A connection that tests hand on: a new one would have to learn all functions again."""
-    spare = Spare(shared_url)
-    yield spare
-    spare.close()
+def spares(shared_url: str) -> Iterator[Spares]:
+    spares = Spares(shared_url)
+    yield spares
+    spares.close()
 
 
 @pytest.fixture
-def driver(shared_url: str, spare: Spare) -> Iterator[Driver]:
+def driver(shared_url: str, spares: Spares) -> Iterator[Driver]:
     """A driver of an empty database with two agents, a and b."""
-    conn = spare.take()
-    conn.execute(EMPTY.encode())
-    with ExitStack() as stack:
-        yield _with_agents(Driver(shared_url, stack, conn))
+    driver = Driver(shared_url, spares.take)
+    driver.conn.execute(EMPTY.encode())
+    yield _with_agents(driver)
+    spares.give_back()
 
 
 @pytest.fixture
 def fresh(database_url: str) -> Iterator[Driver]:
     """The same on a database of its own."""
     with ExitStack() as stack:
-        yield _with_agents(Driver(database_url, stack))
+
+        def connect() -> Connection:
+            return stack.enter_context(psycopg.connect(database_url, autocommit=True))
+
+        yield _with_agents(Driver(database_url, connect))
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ tables need the superuser that the tests log in as.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -42,14 +41,14 @@ $$;
 class Driver:
     """One connection to a test database, with the calls of producers, agents and operators."""
 
-    def __init__(self, url: str, stack: ExitStack, conn: Connection | None = None) -> None:
+    def __init__(self, url: str, connect: Callable[[], Connection]) -> None:
         self.url = url
-        self._stack = stack
-        self.conn = conn or stack.enter_context(psycopg.connect(url, autocommit=True))
+        self.connect = connect
+        self.conn = connect()
 
     def another(self) -> Driver:
         """A second session on the same database."""
-        return Driver(self.url, self._stack)
+        return Driver(self.url, self.connect)
 
     # What tests look at
 

@@ -6,14 +6,13 @@ A round is random by its seed, which is the id of the test; how the sessions int
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import pytest
 from psycopg.errors import SerializationFailure
 
 from tests.behaviour.chaos import WORKERS, Chaos
-from tests.behaviour.driver import Driver, Record
+from tests.behaviour.driver import Connection, Driver, Record
 from tests.behaviour.faults import faults, unended
 from tests.behaviour.races import together
 
@@ -44,12 +43,12 @@ class Stubborn(Driver):
 
     level = ""
 
-    def __init__(self, url: str, stack: ExitStack) -> None:
-        super().__init__(url, stack)
+    def __init__(self, url: str, connect: Callable[[], Connection]) -> None:
+        super().__init__(url, connect)
         super().rows(f"set default_transaction_isolation = '{self.level}'")
 
     def another(self) -> Stubborn:
-        return type(self)(self.url, self._stack)
+        return type(self)(self.url, self.connect)
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         return _repeat(super().rows, query, *parameters)
@@ -70,9 +69,8 @@ def _repeat(call: Callable[..., T], *arguments: object) -> T:
 def test_random_dags_end_when_all_callers_are_stricter(driver: Driver, level: str) -> None:
     chaos = Chaos(7)
     chaos.build(driver, 12)
-    with ExitStack() as stack:
-        kind = type("Strict", (Stubborn,), {"level": level})
-        together(kind(driver.url, stack), WORKERS + 1, chaos.run)
+    kind = type("Strict", (Stubborn,), {"level": level})
+    together(kind(driver.url, driver.connect), WORKERS + 1, chaos.run)
 
     assert faults(driver) == []
     assert unended(driver) == {}
