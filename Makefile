@@ -16,6 +16,9 @@ PG15_BIN ?= $(shell for bin in /usr/lib/postgresql/15/bin /usr/pgsql-15/bin \
 
 # What pytest gets, for example: make test ARGS="tests/behaviour -x"
 ARGS ?=
+# Test processes side by side, each with a server of its own; many tests mostly wait.
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo dev test test-pg15 check format bench requirements sql clean
@@ -43,13 +46,13 @@ dev: venv ## run the database, a worker and all services in the foreground
 	@$(BIN)/treadle dev
 
 test: venv ## run the tests on real PostgreSQL
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 # Guards that are broken on purpose test the tests: once is enough.
 test-pg15: venv ## run the tests on PostgreSQL 15, where it is installed
 	@if [ -n "$(PG15_BIN)" ]; then \
 	  echo "testing on $$($(PG15_BIN)/postgres --version)"; \
-	  TREADLE_TEST_PG_BIN="$(PG15_BIN)" $(BIN)/python -m pytest -m 'not mutant' $(ARGS); \
+	  TREADLE_TEST_PG_BIN="$(PG15_BIN)" $(PYTEST) -m 'not mutant' $(or $(ARGS),$(ON_15)); \
 	else echo "skipped: PostgreSQL 15 is not installed; set PG15_BIN=..."; fi
 
 check: venv ## formatting, lint, types, SQL lint, import direction
