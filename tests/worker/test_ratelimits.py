@@ -20,6 +20,9 @@ class Response:
         self.status_code = status_code
         self.headers = headers if headers is not None else {}
 
+    def __repr__(self) -> str:
+        return f"Response({self.status_code}, {self.headers})"
+
 
 class ApiError(Exception):
     """An error with whatever attributes a library gives it."""
