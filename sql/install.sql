@@ -648,6 +648,6 @@ set local check_function_bodies = off;
 \ir triggers/tasks_910_doom.sql
 
 insert into treadle.code (checksum)
-values ('8c4b6b60426083f183ffd7df6a58939ca7c9e50069bc02bf571082648001d914');
+values ('a9f6c8e4b47dcf8470da127b3cd2dc33c61bf7c16861f82597d095bdecbb00bf');
 
 commit;

@@ -5935,7 +5935,7 @@ create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[
   returns TABLE(id uuid, verdict text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, lock_timeout=200ms
-  as sha256 6e4da0d19b3c1a435fc5fe1db9c7a95a776deea7210e5c67999a6f05d553a8ae
+  as sha256 e6f69de4987ecd2bea7692614b79dea61196b7b363d6df97286b56892fcc4f49
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -4,7 +4,7 @@
 -- when its id is passed in p_skip.
 --
 -- Concurrency: first what fails, with locks that are waited for briefly and no budget held; then
---              the rest, which waits for nothing.
+--              the rest, which skips what others hold; the next look comes soon.
 -- Lock order:  tasks, dags, then the history; budgets, tasks (never waited for), waits.
 -- Raises:      nothing.
 
@@ -63,7 +63,12 @@ begin
   end;
 
   for v_at in 1..cardinality(v_budgets) loop
-    v_asked := treadle.review_budget(v_budgets[v_at], v_now);
+    begin
+      v_asked := treadle.review_budget(v_budgets[v_at], v_now);
+    exception when lock_not_available then
+      -- A row that is being written is waited for even where locked ones are skipped.
+      continue;
+    end;
     return query select v_asked, 'asked', null where v_asked is not null;
   end loop;
 end;
