@@ -46,7 +46,7 @@ class Pruner(Service):
     name = "pruner"
 
     every_s = 600.0
-    share = 0.25
+    share = 0.1
     batch = 1000
 
     _round: Round | None = None
