@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from treadle.errors import InvalidArgument, MissingExtra
+from treadle.errors import InvalidArgument, extra
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -172,10 +172,8 @@ def _fields_of(line: str) -> str:
 
 
 def _simulation(fields: str, wall: datetime) -> CronSim:
-    try:
+    with extra("cron", "cron lines need cronsim"):
         from cronsim import CronSim, CronSimError
-    except ImportError:
-        raise MissingExtra("cron lines need cronsim", hint="pip install 'treadle[cron]'") from None
     try:
         return CronSim(fields, wall)
     except CronSimError as error:

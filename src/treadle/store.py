@@ -20,10 +20,10 @@ from treadle import folders
 from treadle.errors import (
     ArtifactNotFound,
     ConfigurationError,
-    MissingExtra,
     StoreError,
     TooLarge,
     TreadleError,
+    extra,
 )
 from treadle.settings import Settings, data_home
 
@@ -174,12 +174,8 @@ class Store:
         return self._made
 
     def _make(self) -> ObjectStore:
-        try:
+        with extra("artifacts", "artifacts need obstore"):
             from obstore.store import LocalStore, MemoryStore, S3Store
-        except ImportError:
-            raise MissingExtra(
-                "artifacts need obstore", hint="pip install 'treadle[artifacts]'"
-            ) from None
         if self.folder is not None:
             # Who may read the files of tasks is for the owner to say.
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

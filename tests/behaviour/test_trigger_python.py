@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
@@ -66,8 +67,8 @@ async def test_what_a_handler_emits_belongs_to_its_task(driver: Driver, app: Tre
     assert outside is None
 
 
-async def follow(app: Treadle, into: list[Event], count: int, **options: object) -> None:
-    async with aclosing(app.events(**options)) as stream:  # type: ignore[arg-type]
+async def follow(app: Treadle, into: list[Event], count: int, **options: Any) -> None:
+    async with aclosing(app.events(**options)) as stream:
         async for event in stream:
             into.append(event)
             if len(into) == count:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from treadle.errors import InvalidArgument, MissingExtra, TooLarge
+from treadle.errors import InvalidArgument, TooLarge, extra
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_VALUES = 1_000_000
@@ -97,13 +97,8 @@ def _pairs(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
 
 
 def _yaml(text: str, name: str) -> object:
-    try:
+    with extra("yaml", 'plans in YAML need "treadle[yaml]"', ", or write the plan in JSON."):
         yaml: Any = import_module("yaml")
-    except ImportError:
-        raise MissingExtra(
-            'plans in YAML need "treadle[yaml]"',
-            hint="pip install 'treadle[yaml]', or write the plan in JSON.",
-        ) from None
     loader = yaml.SafeLoader(text)
     try:
         top = loader.get_single_node()

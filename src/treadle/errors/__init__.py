@@ -94,6 +94,7 @@ from treadle.errors.system import (
     SchemaTooNew,
     StoreError,
     Unavailable,
+    extra,
 )
 
 __all__ = [
@@ -139,4 +140,5 @@ __all__ = [
     "WaitExpired",
     "WaitNotFound",
     "by_sqlstate",
+    "extra",
 ]

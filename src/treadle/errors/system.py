@@ -1,5 +1,8 @@
 """What is wrong with the surroundings: schema, rights, connections, settings."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from treadle.errors.base import TreadleError
 
 
@@ -77,3 +80,12 @@ class ConfigurationError(TreadleError):
 
 class MissingExtra(ConfigurationError):
     """An optional dependency is needed and not installed."""
+
+
+@contextmanager
+def extra(name: str, problem: str, instead: str = "") -> Iterator[None]:
+    """Around imports that need an extra: `with extra("cron", "cron lines need cronsim"): …`."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(problem, hint=f"pip install 'treadle[{name}]'{instead}") from None

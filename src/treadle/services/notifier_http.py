@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from treadle.db.webhooks import WebhookTarget
-from treadle.errors import MissingExtra
+from treadle.errors import extra
 from treadle.services.notifier_addresses import AddressRefused, Rules, checked_addresses
 from treadle.services.notifier_formats import body_of, signatures
 
@@ -126,12 +126,8 @@ class HttpSender:
 @asynccontextmanager
 async def http_sender(target: WebhookTarget, rules: Rules) -> AsyncIterator[HttpSender]:
     """A sender for one endpoint, with at most one open connection."""
-    try:
+    with extra("webhooks", "webhooks need httpx2"):
         import httpx2
-    except ImportError:
-        raise MissingExtra(
-            "webhooks need httpx2", hint="Install it: pip install 'treadle[webhooks]'"
-        ) from None
     # Its messages would show paths, and paths can be secrets.
     logging.getLogger("httpcore2").setLevel(logging.WARNING)
     limits = httpx2.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=20)

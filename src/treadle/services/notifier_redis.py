@@ -3,13 +3,14 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import anyio
 
 from treadle.db.webhooks import WebhookTarget
-from treadle.errors import MissingExtra
+from treadle.errors import extra
 from treadle.services.notifier_addresses import PORTS, AddressRefused, Rules, checked_addresses
 from treadle.services.notifier_http import Answer
 
@@ -97,12 +98,8 @@ def _login(url: SplitResult) -> dict[str, Any]:
 @asynccontextmanager
 async def redis_sender(target: WebhookTarget, rules: Rules) -> AsyncIterator[RedisSender]:
     """A sender for one stream."""
-    try:
-        import redis.asyncio  # noqa: F401
-    except ImportError:
-        raise MissingExtra(
-            "Redis streams need redis", hint="Install it: pip install 'treadle[redis]'"
-        ) from None
+    with extra("redis", "Redis streams need redis"):
+        import_module("redis.asyncio")
     sender = RedisSender(target, rules)
     try:
         yield sender

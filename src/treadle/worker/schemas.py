@@ -11,11 +11,12 @@ import math
 import re
 import sys
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from pydantic_core import from_json
 
-from treadle.errors import MissingExtra
+from treadle.errors import extra
 from treadle.settings import bare_environment
 from treadle.worker.children import run_child
 from treadle.worker.schema_child import compiled, messages_of, shortened
@@ -71,13 +72,8 @@ class SchemaCheck:
 
 def schema_check(schema: Any) -> SchemaCheck:
     """The check of a schema; made once for each text of one."""
-    try:
-        import jsonschema_rs  # noqa: F401
-    except ImportError:
-        raise MissingExtra(
-            "the validators json_schema and regex need jsonschema-rs",
-            hint="pip install 'treadle[schema]'",
-        ) from None
+    with extra("schema", "the validators json_schema and regex need jsonschema-rs"):
+        import_module("jsonschema_rs")
     return _made(json.dumps(schema, sort_keys=True))
 
 
