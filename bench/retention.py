@@ -2,9 +2,10 @@
 
 Finished tasks by the million lie in the table, a tenth of them with a failed attempt and a tenth
 with steps. A real worker works through a backlog all the time. The pruner, a process of its own, is
-stopped and continued by signals, so that moments with it and without it alternate until all the old
-tasks are gone. Before that, and so without what its deletions leave to vacuum, the same is measured
-alone.
+started and ended, so that moments with it and without it alternate until all the old tasks are gone.
+(Stopping it by a signal would not do: it rests in proportion to what a step took, and a step that was
+stopped took long.) Before that, and so without what its deletions leave to vacuum, the same is
+measured alone.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from treadle import Treadle
 
 GOAL = 1.2
 BACKLOG = 100_000
-# A moment with the pruner lasts so many times as long as one without it.
-LONGER = 3
+# Moments of a turn, each with a full backlog.
+ALONE = 4
+PRUNING = 6
 PROBES = 100
 PAUSE_S = 0.05
 
@@ -140,22 +142,22 @@ def fill(engine: Engine, million: int) -> None:
 
 
 def in_turns(engine: Engine, url: str, parts: dict[str, Part], moment_s: float) -> float:
-    """Moments with the pruner and without it, until nothing is left; the seconds that it had."""
+    """Turns with the pruner and without it, until nothing is left; the seconds that it had."""
     had = 0.0
-    with process(url, "pruner") as pruner:
-        # Its start is nobody's moment.
-        time.sleep(2)
-        had += 2
-        while count(engine, "select count(*) from (select from treadle.prunable_tasks limit 1)"):
-            pruner.send_signal(signal.SIGSTOP)
-            time.sleep(0.5)
-            work(engine, parts["alone"], moment_s)
-            pruner.send_signal(signal.SIGCONT)
-            had += work(engine, parts["pruning"], LONGER * moment_s)
-            notes.print(
-                f"retention: {parts['alone'].rates[-1]:,.0f} tasks/s alone, "
-                f"{parts['pruning'].rates[-1]:,.0f} beside the pruner"
-            )
+    alone, pruning = parts["alone"], parts["pruning"]
+    while count(engine, "select count(*) from (select from treadle.prunable_tasks limit 1)"):
+        for _ in range(ALONE):
+            work(engine, alone, moment_s)
+        with process(url, "pruner"):
+            # Its start is nobody's moment.
+            time.sleep(2)
+            had += 2 + sum(work(engine, pruning, moment_s) for _ in range(PRUNING))
+        left = count(engine, "select count(*) from treadle.prunable_tasks")
+        beside = Sample(pruning.rates[-PRUNING:]).median
+        notes.print(
+            f"retention: {Sample(alone.rates[-ALONE:]).median:,.0f} tasks/s alone, "
+            f"{beside:,.0f} beside the pruner, {left:,} old tasks left"
+        )
     return had
 
 
@@ -225,6 +227,12 @@ def process(url: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
             child.kill()
 
 
+def turns(part: Part, moments: int) -> list[float]:
+    """What each turn reached: the median of its moments."""
+    starts = range(0, len(part.rates), moments)
+    return [Sample(part.rates[start : start + moments]).median for start in starts]
+
+
 def report(parts: list[Part], per_s: float, sizes: list[Any]) -> None:
     alone, pruning = parts[1], parts[2]
     table = Table(title="one worker with 100 slots and claims of 100, beside the pruner and alone")
@@ -232,7 +240,7 @@ def report(parts: list[Part], per_s: float, sizes: list[Any]) -> None:
     for head in ("n", "tasks/s", "claim, ms", "throughput", "claim", "goal", ""):
         table.add_column(head, justify="right")
     # Of neighbours in time, so that a slow moment of the machine hits both.
-    pairs = zip(alone.rates, pruning.rates, strict=True)
+    pairs = zip(turns(alone, ALONE), turns(pruning, PRUNING), strict=True)
     slower = Sample([without / beside for without, beside in pairs]).median
     dearer = pruning.claim_ms / alone.claim_ms
     for part in parts:
