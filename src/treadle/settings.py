@@ -94,6 +94,8 @@ class Settings(BaseSettings):
     webhook_ports: Annotated[list[int], NoDecode] = Field(
         [], description="More ports of public addresses to send to, comma separated."
     )
+    host: str = Field("127.0.0.1", description="Address that the server listens on.")
+    port: int = Field(8420, ge=0, le=65535, description="Port that the server listens on.")
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
     )

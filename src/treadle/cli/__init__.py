@@ -28,6 +28,7 @@ SECTIONS = {
         "scheduler": "Make the work of schedules when their time has come, and of triggers.",
         "pruner": "Archive or drop finished tasks that are older than their queues keep them.",
         "notifier": "Send events to webhooks and Redis streams.",
+        "server": "Serve the HTTP interfaces: work API, queue API, harness protocol, and /v1.",
     },
     "Look and act": {
         "tasks": "List, show, enqueue, cancel, retry, fork and await tasks.",

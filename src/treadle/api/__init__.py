@@ -1,0 +1,1 @@
+"""HTTP: one router per wire protocol, each a thin map onto the SQL functions (extra `http`)."""

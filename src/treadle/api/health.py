@@ -1,0 +1,24 @@
+"""Whether the server lives, and whether it can do its work; answered without a token."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from treadle.api.deps import Calls
+from treadle.api.problems import answers
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def alive() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/health", responses=answers(503))
+@router.get("/readyz", responses=answers(503))
+async def ready(calls: Calls) -> dict[str, Any]:
+    """The database answers too, and has the schema that this server needs."""
+    version, _ = await calls.schema_version()
+    return {"status": "ok", "schema_version": version}

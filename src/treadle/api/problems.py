@@ -1,0 +1,152 @@
+"""Errors as RFC 9457 problem documents: one shape for everything that goes wrong.
+
+`type` leads to a page about the kind of problem, `code` is its word for programs, and what the
+error knows besides (`allowed`, `task_id`, `depth`) stands next to them.
+"""
+
+import http
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from treadle.errors import InvalidArgument, QueueFull, TreadleError, Unavailable
+
+log = structlog.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S: dict[type[TreadleError], int] = {QueueFull: 5, Unavailable: 2}
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one part of a request."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """An error as every route of this server tells it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    instance: str | None = None
+    hint: str | None = None
+    errors: list[FieldProblem] | None = None
+    retry_after: int | None = None
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route may answer with, for the OpenAPI document."""
+    return {
+        status: {
+            "description": http.HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    **members: Any,
+) -> Response:
+    """A problem document; what is not known is left out, and facts replace none of its members."""
+    body = {
+        **(facts or {}),
+        "type": f"/problems/{code}",
+        "title": code.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **members,
+    }
+    shown = {name: value for name, value in body.items() if value is not None}
+    sent = dict(headers or {})
+    if "retry_after" in shown:
+        sent["Retry-After"] = str(shown["retry_after"])
+    return JSONResponse(jsonable_encoder(shown), status, sent, MEDIA_TYPE)
+
+
+def of_error(request: Request, error: TreadleError) -> Response:
+    """The problem document of an error of ours."""
+    after = error.detail.get("retry_after_s", RETRY_AFTER_S.get(type(error)))
+    return problem(
+        error.http_status,
+        error.code,
+        str(error),
+        facts=error.detail,
+        headers={"WWW-Authenticate": "Bearer"} if error.http_status == 401 else None,
+        instance=request.url.path,
+        hint=error.hint,
+        retry_after=None if after is None else math.ceil(float(str(after))),
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of this application a problem document."""
+
+    @app.exception_handler(TreadleError)
+    async def ours(request: Request, error: TreadleError) -> Response:
+        if error.http_status >= 500 and not isinstance(error, QueueFull):
+            log.warning("http.failed", path=request.url.path, error=str(error))
+        return of_error(request, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        found = [
+            {"pointer": _pointer(item["loc"]), "detail": str(item["msg"])}
+            for item in error.errors()
+        ]
+        first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "not valid"
+        return problem(
+            InvalidArgument.http_status,
+            InvalidArgument.code,
+            first,
+            instance=request.url.path,
+            errors=found,
+        )
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> Response:
+        phrase = http.HTTPStatus(error.status_code).phrase
+        return problem(
+            error.status_code,
+            phrase.lower().replace(" ", "-"),
+            str(error.detail),
+            instance=request.url.path,
+            headers=dict(error.headers or {}),
+        )
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        log.error("http.broken", path=request.url.path, exc_info=error)
+        return problem(
+            500,
+            "internal-error",
+            "This was not expected; the log says more.",
+            instance=request.url.path,
+        )
+
+
+def _pointer(location: tuple[int | str, ...]) -> str:
+    """Where in the request, as a JSON pointer for a body and as `query/limit` for the rest."""
+    place, *parts = (str(part) for part in location)
+    return "/" + "/".join(parts) if place == "body" else "/".join([place, *parts])

@@ -1,0 +1,1 @@
+"""What an agent author installs: HTTP only, no database, nothing else of treadle."""

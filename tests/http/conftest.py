@@ -1,0 +1,59 @@
+"""A real server process on a real database, and clients that speak HTTP to it.
+
+Starting a server takes longer than most tests, so those of a module share one, and its database is
+emptied before each. A test that needs other settings starts its own with `serve`.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import httpx2
+import psycopg
+import pytest
+
+from tests.behaviour.conftest import EMPTY, SEEDS
+from tests.http.support import Conn, Served, served
+
+NewDatabase = Callable[[], AbstractContextManager[str]]
+Serve = Callable[..., Served]
+
+
+@pytest.fixture(scope="module")
+def server(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The server that the tests of a module share."""
+    folder = tmp_path_factory.mktemp("server")
+    with new_database() as url, psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(SEEDS.encode())
+        with served(url, folder / "server.log") as running:
+            yield running
+
+
+@pytest.fixture
+def sql(server: Served) -> Iterator[Conn]:
+    """A connection to the database of `server`, which is empty now."""
+    with psycopg.connect(server.database_url, autocommit=True) as conn:
+        conn.execute(EMPTY.encode())
+        yield conn
+
+
+@pytest.fixture
+def http(server: Served, sql: Conn) -> Iterator[httpx2.Client]:
+    """A client of `server`, on an empty database."""
+    with httpx2.Client(base_url=server.url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def serve(new_database: NewDatabase, tmp_path: Path) -> Iterator[Serve]:
+    """Start a server of the test's own: `serve("--host", "0.0.0.0", database_url=…, port=…)`."""
+    numbers = itertools.count()
+    with ExitStack() as stack:
+
+        def start(*arguments: str, database_url: str | None = None, **settings: object) -> Served:
+            url = database_url or stack.enter_context(new_database())
+            log = tmp_path / f"server-{next(numbers)}.log"
+            return stack.enter_context(served(url, log, *arguments, **settings))
+
+        yield start

@@ -1,0 +1,44 @@
+"""Start servers and read what they say."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.process.support import Child
+
+Conn = psycopg.Connection[tuple[Any, ...]]
+START_S = 20
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs."""
+
+    url: str
+    database_url: str
+    child: Child
+
+
+@contextmanager
+def served(database_url: str, log: Path, *arguments: str, **settings: object) -> Iterator[Served]:
+    """A `treadle server` process until the block ends."""
+    words = ["server", "--port", "0", *arguments]
+    child = Child(words, log=log, database_url=database_url, **settings)
+    try:
+        yield Served(_address(child), database_url, child)
+    finally:
+        child.end()
+
+
+def _address(child: Child) -> str:
+    until = time.monotonic() + START_S
+    while time.monotonic() < until and child.running:
+        if found := child.events("server.started"):
+            return str(found[0]["url"])
+        time.sleep(0.02)
+    raise AssertionError(f"the server did not start:\n{child.log.read_text()}")
