@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     service_s: Seconds = Field(5.0, description="Longest sleep of the reaper and the promoter.")
     prune_every_s: Seconds = Field(600.0, description="Time between two rounds of the pruner.")
     prune_share: float = Field(
-        0.1, gt=0, le=1, description="Part of the time that the pruner works; it rests the others."
+        0.25, gt=0, le=1, description="Part of the time that the pruner works; it rests the others."
     )
     prune_batch: int = Field(
         1000, ge=1, le=10_000, description="Most tasks that the pruner takes in one transaction."

@@ -18,6 +18,8 @@ from treadle.store import make_store
 
 Tell = Callable[["Round"], None]
 MOST_ROUNDS = 100
+# A step that waited for a lock, or whose process was stopped, did not work all that time.
+LONGEST_REST_S = 30.0
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Pruner(Service):
     name = "pruner"
 
     every_s = 600.0
-    share = 0.1
+    share = 0.25
     batch = 1000
 
     _round: Round | None = None
@@ -125,7 +127,8 @@ class Pruner(Service):
 
     async def _rest(self, worked_s: float) -> None:
         """Leave the rest of the time to others; a stop ends it."""
-        with anyio.move_on_after(worked_s * (1 - self.share) / self.share):
+        rest_s = worked_s * (1 - self.share) / self.share
+        with anyio.move_on_after(min(rest_s, LONGEST_REST_S)):
             await self._wake.wait()
 
     async def _sweep(self) -> None:
