@@ -17,7 +17,7 @@ from tests.behaviour.faults import faults, unended
 from tests.behaviour.graphs import Graph, create
 from treadle.models import Claim
 
-TIMES = 200
+TIMES = 100
 # What the sessions of a round said: an answer, or the SQLSTATE of an error.
 Said = tuple[Any, ...]
 

@@ -1,7 +1,7 @@
 """Fixtures of the plan tests: a database with hostile statistics, a connection without plans."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
 import psycopg
 import pytest
@@ -14,28 +14,32 @@ from tests.plans.hostile import (
     ready_analysed,
 )
 
+NewDatabase = Callable[[], AbstractContextManager[str]]
+Prepare = Callable[[Conn], None]
+
+
+@pytest.fixture(scope="session")
+def hostile_urls(new_database: NewDatabase) -> Iterator[Callable[[Prepare], str]]:
+    """Each database is made once, whichever file asks first: a million rows take half a minute."""
+    made: dict[Prepare, str] = {}
+    with ExitStack() as stack:
+
+        def url_of(prepare: Prepare) -> str:
+            if prepare not in made:
+                made[prepare] = stack.enter_context(new_database())
+                _prepare(made[prepare], prepare)
+            return made[prepare]
+
+        yield url_of
+
 
 @pytest.fixture(
-    scope="package",
     params=[empty_analysed, ready_analysed, million_finished],
     ids=lambda prepare: prepare.__name__,
 )
-def hostile_url(
-    request: pytest.FixtureRequest, new_database: Callable[[], AbstractContextManager[str]]
-) -> Iterator[str]:
+def hostile_url(request: pytest.FixtureRequest, hostile_urls: Callable[[Prepare], str]) -> str:
     """A database whose statistics mislead, with autovacuum out of the way."""
-    prepare: Callable[[Conn], None] = request.param
-    with new_database() as url:
-        with psycopg.connect(url, autocommit=True) as conn:
-            for table in ("tasks", "dependencies"):
-                conn.execute(f"alter table treadle.{table} set (autovacuum_enabled = off)")
-            conn.execute("select treadle.register_agent('a')")
-            # What fails here fails on purpose.
-            conn.execute("update treadle.task_types set breaker = '{\"threshold\": 0}'")
-            enqueue(conn, 1)
-            conn.execute("truncate treadle.tasks")
-            prepare(conn)
-        yield url
+    return hostile_urls(request.param)
 
 
 @pytest.fixture
@@ -43,3 +47,15 @@ def hostile(hostile_url: str) -> Iterator[Conn]:
     """A connection of the test's own, with no plan made yet."""
     with psycopg.connect(hostile_url, autocommit=True) as conn:
         yield conn
+
+
+def _prepare(url: str, prepare: Prepare) -> None:
+    with psycopg.connect(url, autocommit=True) as conn:
+        for table in ("tasks", "dependencies"):
+            conn.execute(f"alter table treadle.{table} set (autovacuum_enabled = off)")
+        conn.execute("select treadle.register_agent('a')")
+        # What fails here fails on purpose.
+        conn.execute("update treadle.task_types set breaker = '{\"threshold\": 0}'")
+        enqueue(conn, 1)
+        conn.execute("truncate treadle.tasks")
+        prepare(conn)
