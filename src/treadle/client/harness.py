@@ -1,0 +1,268 @@
+"""The agent's side of the harness protocol.
+
+client = HarnessClient("http://localhost:8420", "http://localhost:9000")
+while task := client.next_task():
+    with client.keep_alive(task.task_id):
+        decision = think_for_a_while(task.payload)
+    client.complete_task(task.task_id, decision)
+
+Every request but the nudge may be repeated without a second effect, so a lost answer is asked for
+again. A claim lasts five minutes unless the harness says otherwise: heartbeat every 30 seconds.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
+from uuid import uuid4
+
+from treadle.client.alive import Alive, AsyncAlive
+from treadle.client.errors import ClaimLost, ClientError, Unavailable, Unreachable
+from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncSender, Sender, checked_url
+from treadle.client.models import TaskMessage, decision_body
+
+log = logging.getLogger(__name__)
+HEARTBEAT_S = 30.0
+NUDGE_S = 5.0
+
+
+class _Claims:
+    """The tokens of the tasks that this client holds; a token is the proof of a claim."""
+
+    def __init__(self, agent_url: str) -> None:
+        self.agent_url = checked_url(agent_url)
+        self._tokens: dict[str, str] = {}
+        # Of claims that were not answered: they may have been made, and are asked for again.
+        self._unanswered: list[str] = []
+        self._ending: set[str] = set()
+
+    def asking(self) -> dict[str, str]:
+        """The body of a question for the next task."""
+        try:
+            token = self._unanswered.pop()
+        except IndexError:
+            token = str(uuid4())
+        return {"agent_url": self.agent_url, "claim_token": token}
+
+    def unanswered(self, asked: dict[str, str]) -> None:
+        self._unanswered.append(asked["claim_token"])
+
+    def taken(self, asked: dict[str, str], found: Any) -> TaskMessage | None:
+        if found is None:
+            return None
+        task = TaskMessage.read(found)
+        self._tokens[task.task_id] = asked["claim_token"]
+        return task
+
+    def body(self, task_id: str, **more: Any) -> dict[str, Any]:
+        token = self._tokens.get(str(task_id))
+        if token is None:
+            raise ClaimLost(f"this client does not hold the task {task_id}")
+        return {"claim_token": token, **more}
+
+    def holds(self, task_id: str) -> bool:
+        return str(task_id) in self._tokens
+
+    def needs_beats(self, task_id: str) -> bool:
+        """Whether it is held, and this client is not ending it at the moment."""
+        return self.holds(task_id) and str(task_id) not in self._ending
+
+    def forget(self, task_id: str) -> None:
+        self._tokens.pop(str(task_id), None)
+
+    @contextmanager
+    def ending(self, task_id: str) -> Iterator[None]:
+        """Around a request that ends a task: once it is answered, the claim is over."""
+        self._ending.add(str(task_id))
+        try:
+            yield
+            self.forget(task_id)
+        except ClaimLost:
+            self.forget(task_id)
+            raise
+        finally:
+            self._ending.discard(str(task_id))
+
+
+class HarnessClient:
+    """Fetches the tasks of one agent and brings its decisions back; threads may share it."""
+
+    def __init__(
+        self,
+        harness_url: str,
+        agent_url: str,
+        token: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._claims = _Claims(agent_url)
+        self._sender = Sender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+
+    @property
+    def agent_url(self) -> str:
+        return self._claims.agent_url
+
+    def next_task(self) -> TaskMessage | None:
+        """Claim the oldest task of this agent; None when there is none."""
+        asked = self._claims.asking()
+        try:
+            found = self._post("/harness/next", asked)
+        except (Unreachable, Unavailable):
+            self._claims.unanswered(asked)
+            raise
+        return self._claims.taken(asked, found)
+
+    def heartbeat(self, task_id: str) -> None:
+        """Begin the claim timeout anew; call it at least every 30 seconds during long work."""
+        self._post(f"/harness/tasks/{task_id}/heartbeat", self._claims.body(task_id))
+
+    def complete_task(self, task_id: str, decision: object) -> None:
+        """Store the decision and nudge the harness; ClaimLost means: drop the decision."""
+        body = self._claims.body(task_id, decision=decision_body(decision))
+        with self._claims.ending(task_id):
+            self._post(f"/harness/tasks/{task_id}/complete", body)
+        try:
+            self._sender.request(
+                *("POST", "/harness/result"),
+                json={"task_id": str(task_id)},
+                again=False,
+                timeout_s=NUDGE_S,
+            )
+        except ClientError as error:
+            # The decision is stored: the harness looks by itself every few seconds.
+            log.debug("the harness was not nudged: %s", error)
+
+    def fail_task(self, task_id: str, error: str, *, retry: bool = True) -> None:
+        """Give the task back: it is pending again, or failed after its last retry."""
+        body = self._claims.body(task_id, error=error, retry=retry)
+        with self._claims.ending(task_id):
+            self._post(f"/harness/tasks/{task_id}/fail", body)
+
+    @contextmanager
+    def keep_alive(self, task_id: str, every_s: float = HEARTBEAT_S) -> Iterator[Alive]:
+        """Heartbeats from a thread while the block runs; `alive.lost` says when to stop."""
+        alive = Alive(lambda: self._beat(task_id), every_s)
+        alive.start()
+        try:
+            yield alive
+        finally:
+            alive.stop()
+
+    def close(self) -> None:
+        """Give the connections back; claims run out by themselves."""
+        self._sender.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _beat(self, task_id: str) -> bool:
+        """Whether to go on: a task that this client has ended needs no more heartbeats."""
+        if self._claims.needs_beats(task_id):
+            try:
+                self.heartbeat(task_id)
+            except ClaimLost:
+                # Unless it is being ended here.
+                if self._claims.needs_beats(task_id):
+                    raise
+        return self._claims.holds(task_id)
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._sender.request("POST", path, json=body, again=True)
+
+
+class AsyncHarnessClient:
+    """The same for programs with an event loop."""
+
+    def __init__(
+        self,
+        harness_url: str,
+        agent_url: str,
+        token: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._claims = _Claims(agent_url)
+        self._sender = AsyncSender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+
+    @property
+    def agent_url(self) -> str:
+        return self._claims.agent_url
+
+    async def next_task(self) -> TaskMessage | None:
+        """Claim the oldest task of this agent; None when there is none."""
+        asked = self._claims.asking()
+        try:
+            found = await self._post("/harness/next", asked)
+        except BaseException as error:
+            # Also when it is cancelled: the claim may have been made.
+            if not isinstance(error, ClientError) or isinstance(error, Unreachable | Unavailable):
+                self._claims.unanswered(asked)
+            raise
+        return self._claims.taken(asked, found)
+
+    async def heartbeat(self, task_id: str) -> None:
+        """Begin the claim timeout anew; call it at least every 30 seconds during long work."""
+        await self._post(f"/harness/tasks/{task_id}/heartbeat", self._claims.body(task_id))
+
+    async def complete_task(self, task_id: str, decision: object) -> None:
+        """Store the decision and nudge the harness; ClaimLost means: drop the decision."""
+        body = self._claims.body(task_id, decision=decision_body(decision))
+        with self._claims.ending(task_id):
+            await self._post(f"/harness/tasks/{task_id}/complete", body)
+        try:
+            await self._sender.request(
+                *("POST", "/harness/result"),
+                json={"task_id": str(task_id)},
+                again=False,
+                timeout_s=NUDGE_S,
+            )
+        except ClientError as error:
+            # The decision is stored: the harness looks by itself every few seconds.
+            log.debug("the harness was not nudged: %s", error)
+
+    async def fail_task(self, task_id: str, error: str, *, retry: bool = True) -> None:
+        """Give the task back: it is pending again, or failed after its last retry."""
+        body = self._claims.body(task_id, error=error, retry=retry)
+        with self._claims.ending(task_id):
+            await self._post(f"/harness/tasks/{task_id}/fail", body)
+
+    @asynccontextmanager
+    async def keep_alive(
+        self, task_id: str, every_s: float = HEARTBEAT_S
+    ) -> AsyncIterator[AsyncAlive]:
+        """Heartbeats beside the block while it runs; `alive.lost` says when to stop."""
+        alive = AsyncAlive(lambda: self._beat(task_id), every_s)
+        alive.start()
+        try:
+            yield alive
+        finally:
+            await alive.stop()
+
+    async def close(self) -> None:
+        """Give the connections back; claims run out by themselves."""
+        await self._sender.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _beat(self, task_id: str) -> bool:
+        """Whether to go on: a task that this client has ended needs no more heartbeats."""
+        if self._claims.needs_beats(task_id):
+            try:
+                await self.heartbeat(task_id)
+            except ClaimLost:
+                # Unless it is being ended here.
+                if self._claims.needs_beats(task_id):
+                    raise
+        return self._claims.holds(task_id)
+
+    async def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return await self._sender.request("POST", path, json=body, again=True)

@@ -1,0 +1,212 @@
+"""The work API for those who hand out work, and for the agents that do it.
+
+    with WorkQueue("http://127.0.0.1:8420") as queue:
+        item = queue.work_add("code_review", "Review PR #3", {"pr": 3}, "steve-w")
+        queue.work_dispatch(item["id"], "steve-w")
+
+Every call may be repeated after a lost answer: it carries a key by which the server knows it.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from treadle.client.errors import Conflict
+from treadle.client.http import Sender
+
+Item = dict[str, Any]
+# Returns notes about the result, or None.
+Work = Callable[[Item], str | None]
+
+STALE = timedelta(minutes=30)
+PAGE = 200
+IN_FLIGHT = "request-in-flight"
+
+
+class WorkQueue:
+    """Talks to the work API; one for all threads of a program."""
+
+    def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
+        self._sender = Sender(base_url, token, **options)
+
+    # The dispatcher
+
+    def work_add(
+        self,
+        type: str,
+        description: str,
+        payload: Mapping[str, Any] | None = None,
+        agent: str | None = None,
+        project_id: str | None = None,
+        *,
+        priority: int = 3,
+        created_by: str | None = None,
+    ) -> Item:
+        """Make a work item; it is queued until it is dispatched."""
+        item = {
+            "type": type,
+            "description": description,
+            "payload": dict(payload or {}),
+            "assigned_agent": agent,
+            "project_id": project_id,
+            "priority": priority,
+            "created_by": created_by,
+        }
+        return self._change("POST", "/work", item)
+
+    def work_dispatch(self, work_item_id: str, agent: str, *, pick_up: bool = True) -> Item:
+        """Give an item to an agent and mark that it has it; without `pick_up` the agent does."""
+        item = self.work_update(work_item_id, "dispatched", assigned_agent=agent)
+        return self.work_update(work_item_id, "in_progress") if pick_up else item
+
+    def work_update(
+        self,
+        work_item_id: str,
+        status: str | None = None,
+        outcome: str | None = None,
+        notes: str | None = None,
+        *,
+        assigned_agent: str | None = None,
+        unless_updated_since: str | None = None,
+    ) -> Item:
+        """Change an item; a Conflict says in `allowed` what its state allows."""
+        change = {
+            "status": status,
+            "outcome": outcome,
+            "notes": notes,
+            "assigned_agent": assigned_agent,
+            "unless_updated_since": unless_updated_since,
+        }
+        return self._change("PATCH", f"/work/{work_item_id}", change)
+
+    def work_cancel(self, work_item_id: str) -> None:
+        """Cancel an item that nobody has begun."""
+        self._sender.request("DELETE", f"/work/{work_item_id}", again=True)
+
+    def work_list(
+        self,
+        status: str | None = None,
+        agent: str | None = None,
+        project_id: str | None = None,
+        *,
+        since: datetime | str | None = None,
+    ) -> list[Item]:
+        """All items that match, the most urgent first; with `since` the oldest first."""
+        return list(self._pages(status, agent, project_id, since))
+
+    def work_get(self, work_item_id: str) -> Item:
+        """One item with its dispatch_history and changes."""
+        found: Item = self._sender.request("GET", f"/work/{work_item_id}", again=True)
+        return found
+
+    def work_stale_check(self, older_than: timedelta = STALE) -> list[Item]:
+        """Block items in progress without an update for so long; returns those it blocked.
+
+        The reaper does the same by itself. An item that is updated meanwhile is left alone.
+        """
+        blocked = []
+        for item in self.work_list("in_progress"):
+            updated_at = datetime.fromisoformat(item["updated_at"])
+            if datetime.now(UTC) - updated_at <= older_than:
+                continue
+            note = f"timed out: no update since {item['updated_at']}"
+            notes = "\n".join(text for text in (item["notes"], note) if text)
+            try:
+                changed = self.work_update(
+                    item["id"], "blocked", notes=notes, unless_updated_since=item["updated_at"]
+                )
+            except Conflict:
+                continue
+            blocked.append(changed)
+        return blocked
+
+    # Agents
+
+    def work_mine(self, agent: str, work: Work, *, resume: bool = False) -> int:
+        """Do what was dispatched to an agent, one item after the other; returns how many.
+
+        What `work` returns becomes the notes. When it raises, the item has failed, and the error
+        goes on to the caller. An item that somebody else has taken or cancelled is passed by.
+        With `resume`, for the first look of a program, what the agent has in progress comes first:
+        it was restarted, or the dispatcher picked up for it.
+        """
+        done = 0
+        for item in self.work_list("in_progress", agent) if resume else []:
+            self._do(item, work)
+            done += 1
+        for item in self.work_list("dispatched", agent):
+            try:
+                taken = self.work_update(item["id"], "in_progress")
+            except Conflict:
+                continue
+            self._do(taken, work)
+            done += 1
+        return done
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._sender.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _do(self, item: Item, work: Work) -> None:
+        try:
+            notes = work(item)
+        except Exception as error:
+            self._end(item["id"], "failed", f"{type(error).__name__}: {error}"[:2000])
+            raise
+        self._end(item["id"], "completed", notes)
+
+    def _end(self, work_item_id: str, status: str, notes: str | None) -> Item:
+        """Report the end; an item that was taken for stuck meanwhile is picked up again first."""
+        outcome = "success" if status == "completed" else "failed"
+        try:
+            return self.work_update(work_item_id, status, outcome, notes)
+        except Conflict as error:
+            if error.allowed != ["in_progress"]:
+                raise
+        self.work_update(work_item_id, "in_progress")
+        return self.work_update(work_item_id, status, outcome, notes)
+
+    def _pages(
+        self,
+        status: str | None,
+        agent: str | None,
+        project_id: str | None,
+        since: datetime | str | None,
+    ) -> Iterator[Item]:
+        asked = {
+            "status": status,
+            "agent": agent,
+            "project_id": project_id,
+            "since": since.isoformat() if isinstance(since, datetime) else since,
+            "limit": PAGE,
+        }
+        params = {name: value for name, value in asked.items() if value is not None}
+        while True:
+            found: list[Item] = self._sender.request("GET", "/work", params=params, again=True)
+            yield from found
+            if len(found) < PAGE:
+                return
+            params["cursor"] = found[-1]["id"]
+
+    def _change(self, method: str, path: str, given: Mapping[str, Any]) -> Item:
+        body = {name: value for name, value in given.items() if value is not None}
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        for _ in range(10):
+            try:
+                return dict(
+                    self._sender.request(method, path, json=body, headers=headers, again=True)
+                )
+            except Conflict as error:
+                # The answer was lost while the first request is still under way.
+                if error.code != IN_FLIGHT:
+                    raise
+                time.sleep(error.retry_after or 1)
+        raise Conflict(f"{method} {path} has been under way for too long")
