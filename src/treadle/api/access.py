@@ -1,7 +1,8 @@
 """Who calls, and what that caller may do.
 
-Without tokens in the database a server on loopback trusts whoever reaches it. With tokens every
-route but the health checks wants one.
+A server on loopback trusts whoever reaches it until there is a token; from then on, and on every
+other address, each request but a health check needs one. The wall in front of all routes finds out
+who calls (`treadle.api.wall`); routes say which scope they need, and check what they act on.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
 
-from treadle.errors import Forbidden
+from treadle.errors import Forbidden, Unauthenticated
 
 Scope = Literal["read", "enqueue", "work", "operate", "admin"]
+
+# Where the wall leaves the caller in the scope of a request.
+KEY = "treadle.principal"
+NO_TOKEN = "this needs a token"
+HOW = "Send Authorization: Bearer TOKEN; make one with: treadle token create"
 
 
 @dataclass(frozen=True)
@@ -24,17 +30,29 @@ class Principal:
     # What it may touch; None is everything.
     queues: frozenset[str] | None = None
     agent: str | None = None
+    project: str | None = None
+    # The id of its token; None for a caller that needs none.
+    token: str | None = None
 
     def may(self, scope: Scope) -> bool:
-        return scope in self.scopes or "admin" in self.scopes
+        """Whether it has a scope: admin has all of them, operate has read."""
+        return (
+            scope in self.scopes
+            or "admin" in self.scopes
+            or (scope == "read" and "operate" in self.scopes)
+        )
 
     def check_scope(self, scope: Scope) -> None:
         if not self.may(scope):
             raise Forbidden(f"{self.name} lacks the scope {scope}", scope=scope)
 
+    def sees(self, queue: str | None) -> bool:
+        """Whether a list may show what is in this queue."""
+        return self.queues is None or queue in self.queues
+
     def check_queue(self, queue: str) -> None:
         """Refuse a queue that the token is not for."""
-        if self.queues is not None and queue not in self.queues:
+        if not self.sees(queue):
             raise Forbidden(f"{self.name} may not use the queue {queue}", queue=queue)
 
     def check_agent(self, agent: str | None) -> None:
@@ -42,13 +60,21 @@ class Principal:
         if self.agent is not None and agent != self.agent:
             raise Forbidden(f"{self.name} may not act for {agent}", agent=agent)
 
+    def check_project(self, project: str | None) -> None:
+        """Refuse work of a project that the token is not for."""
+        if self.project is not None and project != self.project:
+            raise Forbidden(f"{self.name} may not use the project {project}", project=project)
+
 
 LOCAL = Principal("local", frozenset({"admin"}))
 
 
 async def principal(request: Request) -> Principal:
-    """Who calls; 401 for a token that is missing, unknown, revoked or too old."""
-    return LOCAL
+    """Who calls, as the wall found; without a wall nobody gets in."""
+    found = request.scope.get(KEY)
+    if not isinstance(found, Principal):
+        raise Unauthenticated(NO_TOKEN, hint=HOW)
+    return found
 
 
 Who = Annotated[Principal, Depends(principal)]
@@ -57,9 +83,13 @@ Who = Annotated[Principal, Depends(principal)]
 def need(scope: Scope) -> Any:
     """A dependency for routes: the caller has this scope. `dependencies=[need("read")]`."""
 
-    async def check(who: Who) -> Principal:
+    # Not by Who: each dependency of a dependency costs as much again.
+    async def check(request: Request) -> Principal:
+        who = await principal(request)
         who.check_scope(scope)
         return who
 
+    # For those who look whether a route was forgotten.
+    check.scope = scope  # type: ignore[attr-defined]
     checked: Callable[..., Any] = check
     return Depends(checked)

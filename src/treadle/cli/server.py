@@ -34,7 +34,11 @@ def server(
     with common.database(database_url) as url:
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(
-            serve(_application(url), host=host or settings.host, port=port or settings.port),
+            serve(
+                _application(url),
+                host=host or settings.host,
+                port=settings.port if port is None else port,
+            ),
             fast=True,
         )
 

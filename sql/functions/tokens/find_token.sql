@@ -1,0 +1,43 @@
+-- find_token: the token of this id, with the hash that its secret must have.
+--
+-- Who asks compares the hash before it believes the rest. No row: there is no such token.
+--
+-- Concurrency: reads one row.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.find_token(p_id text)
+returns table (
+  name         text,
+  secret_hash  bytea,
+  scopes       text[],
+  queues       text[],
+  agent        text,
+  project      text,
+  status       text,
+  used         boolean
+)
+language sql
+stable
+rows 1
+security definer
+set search_path = ''
+as $$
+select
+  api_tokens.name,
+  api_tokens.secret_hash,
+  api_tokens.scopes,
+  api_tokens.queues,
+  api_tokens.agent,
+  api_tokens.project,
+  treadle.status_of_token(api_tokens.revoked_at, api_tokens.expires_at) as status,
+  coalesce(api_tokens.last_used_at > treadle.clock() - interval '1 minute', false) as used
+from treadle.api_tokens
+where api_tokens.id = p_id
+$$;
+
+comment on function treadle.find_token(text) is
+'A token by its id: the hash of its secret, what it is for, whether it was used lately.';
+
+revoke all on function treadle.find_token(text) from public;
+grant execute on function treadle.find_token(text) to treadle_operator;

@@ -1,0 +1,47 @@
+-- revoke_token: end a token, by its id or its name; again is no error for an id.
+--
+-- Who gives the whole token has its id in it; the rest is not repeated.
+--
+-- Concurrency: servers hear of it within five seconds.
+-- Lock order:  api_tokens.
+-- Raises:      TR217 unknown token.
+
+create or replace function treadle.revoke_token(p_token text, p_actor text default null)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_key text := coalesce(substring(p_token from '^trd_([0-9a-f]{12})_'), p_token);
+  v_row treadle.api_tokens;
+begin
+  -- An id before a name that looks like one.
+  select api_tokens.* into v_row
+  from treadle.api_tokens
+  where api_tokens.id = v_key or (api_tokens.name = v_key and api_tokens.revoked_at is null)
+  order by api_tokens.id = v_key desc
+  limit 1
+  for no key update;
+  if not found then
+    perform treadle.refuse(
+      format('there is no token %s', left(quote_nullable(v_key), 100)),
+      jsonb_build_object('token', left(v_key, 100)), 'List them: treadle token list', 'TR217'
+    );
+  elsif v_row.revoked_at is null then
+    perform treadle.keep_durable();
+    update treadle.api_tokens
+    set revoked_at = treadle.clock(), revoked_by = coalesce(left(p_actor, 200), session_user)
+    where api_tokens.id = v_row.id;
+    perform treadle.tell_token('revoked', v_row.id, p_actor);
+  end if;
+  return v_row.id;
+end;
+$$;
+
+comment on function treadle.revoke_token(text, text) is
+'Revoke a token by id or name and return its id; it cannot be undone.';
+
+revoke all on function treadle.revoke_token(text, text) from public;
+grant execute on function treadle.revoke_token(text, text) to treadle_operator;

@@ -1,0 +1,160 @@
+"""Which caller a token belongs to: one lookup, remembered for a few seconds."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from treadle.api.access import HOW, NO_TOKEN, Principal
+from treadle.db.gateway import Gateway
+from treadle.db.tokens import Token
+from treadle.errors import Unauthenticated
+
+log = structlog.get_logger(__name__)
+
+SHAPE = re.compile(rb"trd_([0-9a-f]{12})_([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{6})")
+SCHEME = b"bearer "
+# A token that is revoked is refused after this time at the latest, a first one wanted.
+REMEMBERED_S = 2.0
+MOST_REMEMBERED = 2000
+# Last uses are kept to the minute.
+NOTED_S = 60.0
+# Unknown tokens cost a lookup each; they do not get all connections of the pool.
+LOOKUPS_AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A token that was looked up, and who it is."""
+
+    token: Token
+    who: Principal
+    until: float
+
+
+class Tokens:
+    """Turns the Authorization header of a request into its caller.
+
+    `local` says that only this host can reach the server: then no token is wanted before there is
+    one. A server that has wanted tokens once wants them until it ends.
+    """
+
+    def __init__(self, gateway: Callable[[], Awaitable[Gateway]], *, local: bool) -> None:
+        self._gateway = gateway
+        self._wanted = not local
+        self._open_until = 0.0
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._noted: dict[bytes, float] = {}
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._looking = asyncio.Lock()
+        self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether callers need one, as far as is known without a question."""
+        return self._wanted
+
+    async def is_open(self) -> bool:
+        """Whether callers need no token, asked anew every few seconds."""
+        if not self._wanted and time.monotonic() >= self._open_until:
+            async with self._looking:
+                if time.monotonic() >= self._open_until:
+                    await self._ask()
+        return not self._wanted
+
+    async def caller(self, headers: list[bytes]) -> Principal:
+        """Who sent these Authorization headers; raises Unauthenticated."""
+        if len(headers) != 1:
+            raise Unauthenticated(
+                "there is more than one Authorization header" if headers else NO_TOKEN, hint=HOW
+            )
+        text = headers[0]
+        found = SHAPE.fullmatch(text[len(SCHEME) :].strip(b" "))
+        if found is None or text[: len(SCHEME)].lower() != SCHEME:
+            raise Unauthenticated("this is not a token of treadle", hint=HOW)
+        token_id, secret, checksum = found.groups()
+        known = self._known.get(token_id)
+        if known is None or time.monotonic() >= known.until:
+            if not hmac.compare_digest(checksum, _checksum(token_id, secret)):
+                raise Unauthenticated("this token is mistyped", hint=HOW)
+            known = await self._look_up(token_id)
+        given = hashlib.sha256(secret).digest()
+        if known is None or not hmac.compare_digest(given, known.token.secret_hash):
+            raise Unauthenticated("this token is not valid", hint=HOW)
+        if known.token.status != "live":
+            state = known.token.status
+            raise Unauthenticated(f"the token {known.token.name} is {state}", hint=HOW)
+        self._note(token_id, known.token)
+        return known.who
+
+    async def _ask(self) -> None:
+        now = time.monotonic()
+        wanted, _ = await (await self._gateway()).has_tokens()
+        self._open_until = now + REMEMBERED_S
+        if wanted and not self._wanted:
+            self._wanted = True
+            log.info("server.closed", reason="there is a token now")
+
+    async def _look_up(self, token_id: bytes) -> _Known | None:
+        async with self._lookups:
+            known = self._known.get(token_id)
+            if known is not None and time.monotonic() < known.until:
+                return known
+            # From before the question: what is revoked while it is asked is not missed longer.
+            until = time.monotonic() + REMEMBERED_S
+            token = await (await self._gateway()).find_token(token_id.decode())
+        self._known.pop(token_id, None)
+        if token is None:
+            return None
+        known = _Known(token, _principal(token_id, token), until)
+        self._known[token_id] = known
+        while len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return known
+
+    def _note(self, token_id: bytes, token: Token) -> None:
+        """Have the use written down, once a minute and while the request goes on."""
+        now = time.monotonic()
+        if token.used or now < self._noted.get(token_id, 0.0):
+            return
+        if len(self._noted) >= MOST_REMEMBERED:
+            self._noted.clear()
+        self._noted[token_id] = now + NOTED_S
+        self._later(self._write_use(token_id.decode()))
+
+    async def _write_use(self, token_id: str) -> None:
+        try:
+            await (await self._gateway()).note_token_use(token_id)
+        except Exception as error:
+            # Nobody waits for it, and the next minute has another.
+            log.warning("token.use_not_noted", token=token_id, error=str(error))
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _checksum(token_id: bytes, secret: bytes) -> bytes:
+    """As `treadle.new_token()` makes it."""
+    digest = hashlib.sha256(b"trd_" + token_id + b"_" + secret).digest()
+    return base64.urlsafe_b64encode(digest)[:6]
+
+
+def _principal(token_id: bytes, token: Token) -> Principal:
+    return Principal(
+        token.name,
+        frozenset(token.scopes),
+        None if token.queues is None else frozenset(token.queues),
+        token.agent,
+        token.project,
+        token_id.decode(),
+    )

@@ -1,0 +1,224 @@
+"""The wall in front of all routes: nobody gets past it without being known.
+
+It is the outermost part of the application, so that a route whose author forgot about access is
+behind it too. What is open without a token is listed here, by its exact path.
+"""
+
+import re
+import time
+from collections.abc import Iterable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from treadle.api import explained, reference
+from treadle.api.access import HOW, KEY, LOCAL, Principal
+from treadle.api.limits import Limits
+from treadle.api.problems import of_error, problem
+from treadle.api.rates import Rates
+from treadle.api.tokens import REMEMBERED_S, Tokens
+from treadle.app import Treadle
+from treadle.errors import (
+    Forbidden,
+    TooManyRequests,
+    TreadleError,
+    Unauthenticated,
+    Unavailable,
+)
+
+# Answered without a token, to GET and HEAD: health, and pages that only say what the source says.
+OPEN_PATHS = frozenset(
+    {
+        *("/health", "/healthz", "/readyz", "/status"),
+        *("/docs", *(f"/docs/{name}" for name in reference.FILES)),
+        *("/problems", *(f"/problems/{code}" for code in explained.explained())),
+    }
+)
+# Answered however many requests there are: who hears nothing from it may kill the process.
+ALIVE = "/healthz"
+ANYBODY = Principal("anybody", frozenset())
+# Bytes of path and query, and of all headers.
+MAX_TARGET = 8 * 1024
+MAX_HEAD = 32 * 1024
+
+_READS = frozenset({"GET", "HEAD"})
+_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,255})(?::[0-9]{1,5})?")
+_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+_NOTICED = _FORWARDED | {b"authorization", b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode"}
+
+Noticed = dict[bytes, list[bytes]]
+
+
+def guard(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
+    """Put the wall around an application, and the limits of bodies behind it."""
+    settings = treadle.settings
+    app.add_middleware(Limits, max_bytes=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
+    app.add_middleware(
+        Wall,
+        tokens=Tokens(treadle.gateway, local=local),
+        rates=Rates(settings.rate_per_s),
+        max_requests=settings.max_requests,
+        hosts=frozenset(map(str.lower, (*hosts, *settings.allowed_hosts))),
+    )
+
+
+class Wall:
+    """Lets known callers through, and leaves who they are in the scope of the request."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        tokens: Tokens,
+        rates: Rates,
+        max_requests: int,
+        hosts: frozenset[str] = frozenset(),
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._rates = rates
+        self._max_requests = max_requests
+        self._hosts = _LOCAL_HOSTS | hosts
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            # There are no websockets here; if one comes in some day, it does not come in unseen.
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            self._inside += 1
+            try:
+                await self._let_in(scope, receive, send)
+            finally:
+                self._inside -= 1
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        noticed: Noticed = {}
+        size = 0
+        for name, value in scope["headers"]:
+            size += len(name) + len(value)
+            if name in _NOTICED:
+                noticed.setdefault(name, []).append(value)
+        if fault := _fault(scope, noticed, size):
+            await problem(*fault)(scope, receive, send)
+            return
+        began = time.monotonic()
+        try:
+            who = await self._admit(scope, noticed)
+        except TreadleError as error:
+            await of_error(Request(scope), error)(scope, receive, send)
+            return
+        scope[KEY] = who
+        if who.token is not None:
+            send = _Watched(self._tokens, noticed[b"authorization"], send, began)
+        await self._app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
+        """Who calls; raises what the caller has to hear."""
+        path = _path(scope)
+        if self._inside > self._max_requests and path != ALIVE:
+            raise Unavailable("the server is busy with other requests", retry_after_s=1)
+        if not self._tokens.wanted:
+            self._check_host(noticed)
+        if path in OPEN_PATHS and scope["method"] in _READS:
+            if path != ALIVE:
+                self._count(_address(scope))
+            return ANYBODY
+        if await self._tokens.is_open():
+            self._count(_address(scope))
+            _check_browser(scope["method"], noticed)
+            return LOCAL
+        try:
+            who = await self._tokens.caller(noticed.get(b"authorization", []))
+        except Unauthenticated:
+            self._count(_address(scope))
+            raise
+        self._count(who.token or who.name)
+        return who
+
+    def _count(self, caller: str) -> None:
+        wait_s = self._rates.take(caller)
+        if wait_s > 0:
+            raise TooManyRequests(
+                "there were too many requests from here", retry_after_s=round(wait_s, 3)
+            )
+
+    def _check_host(self, noticed: Noticed) -> None:
+        """Refuse a name that is not ours: a page may have had it lead here."""
+        for given in noticed.get(b"host", [b"-"]):
+            found = _HOST.fullmatch(given)
+            if found is None or found[1].decode().lower() not in self._hosts:
+                raise Forbidden(
+                    "without tokens this server answers under names of this host only",
+                    hint="Make a token: treadle token create; or set TREADLE_ALLOWED_HOSTS.",
+                )
+
+
+class _Watched:
+    """Sends an answer; one that goes on for long ends when its token does."""
+
+    def __init__(self, tokens: Tokens, headers: list[bytes], send: Send, at: float) -> None:
+        self._tokens = tokens
+        self._headers = headers
+        self._send = send
+        self._checked_at = at
+        self._ended = False
+
+    async def __call__(self, message: Message) -> None:
+        if message.get("more_body") and time.monotonic() - self._checked_at > REMEMBERED_S:
+            try:
+                await self._tokens.caller(self._headers)
+            except Unauthenticated:
+                self._ended = True
+                await self._send({"type": "http.response.body", "body": b""})
+            except Unavailable:
+                # Nobody can say; what was let in stays in until somebody can.
+                pass
+            self._checked_at = time.monotonic()
+        if not self._ended:
+            await self._send(message)
+
+
+def _fault(scope: Scope, noticed: Noticed, size: int) -> tuple[int, str, str] | None:
+    """What is wrong with a request whoever sends it: the status, the code and the words."""
+    if any(_HOST.fullmatch(host) is None for host in noticed.get(b"host", ())):
+        return 400, "bad-request", "the Host header is not a host"
+    if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET:
+        return 414, "uri-too-long", f"path and query have more than {MAX_TARGET} bytes"
+    if size > MAX_HEAD:
+        code = "request-header-fields-too-large"
+        return 431, code, f"the headers have more than {MAX_HEAD} bytes"
+    return None
+
+
+def _check_browser(method: str, noticed: Noticed) -> None:
+    """Refuse what a page of another site makes a browser send, and what a proxy sends on."""
+    if not _FORWARDED.isdisjoint(noticed):
+        raise Unauthenticated("requests through a proxy need a token", hint=HOW)
+    sites = noticed.get(b"sec-fetch-site", ())
+    origins = noticed.get(b"origin", ())
+    foreign = any(site not in (b"same-origin", b"none") for site in sites)
+    # Links may lead here, from anywhere.
+    is_link = method in _READS and noticed.get(b"sec-fetch-mode") == [b"navigate"]
+    if foreign and not is_link:
+        raise Forbidden("without tokens this server does not answer pages of other sites", hint=HOW)
+    hosts = noticed.get(b"host", ())
+    ours = {scheme + host for scheme in (b"http://", b"https://") for host in hosts}
+    if any(origin not in ours for origin in origins):
+        raise Forbidden("without tokens this server does not answer pages of other sites", hint=HOW)
+
+
+def _path(scope: Scope) -> str:
+    """The path as the routes see it: without the prefix that the application is mounted under."""
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "")
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else "-"

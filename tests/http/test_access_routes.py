@@ -1,0 +1,127 @@
+"""No route is forgotten: each says which scope it needs, and none answers without a token."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from tests.http.conftest import NewDatabase
+from tests.http.tokens import SCOPES, Closed, closed, create
+from treadle import Treadle
+from treadle.api.app import make_app
+from treadle.api.wall import OPEN_PATHS
+
+NOBODY = "01890000-0000-7000-8000-00000000dead"
+# What the routes of open paths look like.
+OPEN_ROUTES = {
+    *("/health", "/healthz", "/readyz", "/status"),
+    *("/docs", "/docs/{name}", "/problems", "/problems/{code}"),
+}
+IMPLIED = {"read": {"operate"}}
+
+
+def routes() -> Iterator[tuple[str, str, set[str]]]:
+    """Method, path and scopes of every route."""
+    app = make_app(Treadle("postgresql://nowhere/nothing"))
+    for route in iter_route_contexts(app.routes):
+        for method in sorted(route.methods or {"GET"}):
+            yield method, str(route.path), set(scopes(route.dependant))
+
+
+def scopes(dependant: Any) -> Iterator[str]:
+    for each in dependant.dependencies:
+        if found := getattr(each.call, "scope", None):
+            yield found
+
+
+ROUTES = list(routes())
+BEHIND = [route for route in ROUTES if route[1] not in OPEN_ROUTES]
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Closed]:
+    with closed(new_database, tmp_path_factory.mktemp("closed")) as found:
+        yield found
+
+
+def asked(client: httpx2.Client, method: str, path: str) -> tuple[int, Any]:
+    """The status of the answer to a request for a route, and its problem."""
+    filled = re.sub(r"\{[^}]*\}", NOBODY, path)
+    with client.stream(method, filled) as answer:
+        kind = answer.headers.get("content-type")
+        body = answer.read() if kind == "application/problem+json" else b""
+        problem = answer.json() if body and method != "HEAD" else None
+        return answer.status_code, problem
+
+
+@pytest.mark.requirement("B10")
+def test_every_route_says_which_scope_it_needs() -> None:
+    forgotten = [f"{method} {path}" for method, path, needed in BEHIND if not needed]
+
+    assert len(BEHIND) > 20
+    assert forgotten == []
+    assert {each for _, _, needed in BEHIND for each in needed} <= set(SCOPES)
+
+
+def test_what_is_open_is_a_short_list_of_exact_paths_that_only_read() -> None:
+    fixed = {path for path in OPEN_PATHS if not path.startswith(("/docs/", "/problems/"))}
+
+    assert fixed == {"/health", "/healthz", "/readyz", "/status", "/docs", "/problems"}
+    assert not any("{" in path or path.endswith("/") for path in OPEN_PATHS)
+    open_routes = {(method, path) for method, path, _ in ROUTES if path in OPEN_ROUTES}
+    assert {method for method, _ in open_routes} <= {"GET", "HEAD"}
+
+
+@pytest.mark.requirement("B10")
+def test_no_route_answers_without_a_token(guarded: Closed) -> None:
+    with guarded.client() as nobody:
+        found = {f"{method} {path}": asked(nobody, method, path)[0] for method, path, _ in BEHIND}
+
+    assert {route: status for route, status in found.items() if status != 401} == {}
+
+
+@pytest.mark.requirement("B10")
+def test_no_route_answers_to_all_scopes_but_its_own(guarded: Closed) -> None:
+    wrong: dict[str, Any] = {}
+    for scope in SCOPES:
+        others = [
+            each
+            for each in SCOPES
+            if each not in {scope, "admin"} and each not in IMPLIED.get(scope, set())
+        ]
+        with guarded.client(create(guarded.sql, f"all-but-{scope}", *others)) as caller:
+            for method, path, needed in BEHIND:
+                if scope in needed:
+                    status, problem = asked(caller, method, path)
+                    if status != 403 or (problem and problem["scope"] != scope):
+                        wrong[f"{method} {path}"] = (status, problem)
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/nowhere", "/", "/docs/", "/health/", "//health", "/health/../openapi.json"),
+        *("/openapi.json?/health", "/healthz.json", "/docs/../openapi.json", "/status/x"),
+        *("/problems/%2e%2e/openapi.json", "/HEALTH", "/healthz%00", "/x/healthz", "/docs/x.js"),
+    ],
+)
+def test_what_only_looks_like_an_open_path_is_not_open(guarded: Closed, path: str) -> None:
+    with guarded.client() as nobody:
+        # As it stands: a client would tidy the path.
+        request = nobody.build_request("GET", "/")
+        request.url = request.url.copy_with(raw_path=path.encode())
+        assert nobody.send(request).status_code == 401
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FLY"])
+def test_an_open_path_is_open_for_reading_only(guarded: Closed, method: str) -> None:
+    with guarded.client() as nobody:
+        assert nobody.request(method, "/healthz").status_code == 401
+        assert nobody.get("/healthz").status_code == 200

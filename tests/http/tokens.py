@@ -1,0 +1,48 @@
+"""Servers that want tokens, and tokens for them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import psycopg
+
+from tests.http.conftest import NewDatabase
+from tests.http.support import Conn, Served, served
+
+SCOPES = ("read", "enqueue", "work", "operate", "admin")
+
+
+def create(sql: Conn, name: str, *scopes: str, **settings: object) -> str:
+    """The text of a new token."""
+    given = json.dumps({"scopes": scopes or ["read"], **settings})
+    found = sql.execute("select treadle.create_token(%s, %s)", (name, given)).fetchone()
+    assert found is not None
+    return str(found[0])
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+class Closed:
+    """A server that wants tokens, with one token for each scope."""
+
+    def __init__(self, server: Served, sql: Conn, tokens: dict[str, str]) -> None:
+        self.server = server
+        self.sql = sql
+        self.tokens = tokens
+
+    def client(self, token: str | None = None) -> httpx2.Client:
+        headers = bearer(token) if token else {}
+        return httpx2.Client(base_url=self.server.url, headers=headers, timeout=30)
+
+
+@contextmanager
+def closed(new_database: NewDatabase, folder: Path, **settings: object) -> Iterator[Closed]:
+    """Such a server until the block ends."""
+    with new_database() as url, psycopg.connect(url, autocommit=True) as sql:
+        tokens = {scope: create(sql, scope, scope) for scope in SCOPES}
+        with served(url, folder / "server.log", **settings) as server:
+            yield Closed(server, sql, tokens)
