@@ -7,9 +7,13 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY pyproject.toml README.md LICENSE ./
 COPY sql sql
 COPY src src
-RUN /opt/treadle/bin/pip install '.[artifacts,cron,fast]'
+RUN /opt/treadle/bin/pip install '.[artifacts,cron,fast,http,redis,schema,webhooks,yaml]'
 
 FROM python:3.13-slim
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="treadle" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="$REVISION"
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin treadle \
   && install -d -o treadle -g treadle /run/treadle /var/lib/treadle
 COPY --from=build /opt/treadle /opt/treadle
@@ -21,8 +25,10 @@ ENV PATH=/opt/treadle/bin:$PATH \
     TREADLE_LOG_FORMAT=json
 WORKDIR /app
 USER treadle
-# A process touches its health file while it is well; older than a minute means stuck.
+EXPOSE 8420
+# A process touches its health file while it is well; older than a minute means stuck. The server,
+# which has none, is asked.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["sh", "-c", "test -n \"$(find /run/treadle/health -mmin -1 2>/dev/null)\""]
+  CMD ["sh", "-c", "if test -e /run/treadle/health; then find /run/treadle/health -mmin -1 | grep -q .; else python -c 'import urllib.request as it; it.urlopen(\"http://127.0.0.1:8420/health\", timeout=4)'; fi"]
 ENTRYPOINT ["treadle"]
 CMD ["--help"]

@@ -21,7 +21,7 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo dev test test-pg15 check format bench requirements sql clean
+.PHONY: help venv demo dev test test-pg15 check format bench requirements sql vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -42,7 +42,7 @@ venv: .venv/.installed ## make .venv with treadle and its tools
 demo: venv ## see it work: embedded PostgreSQL, workers, a crash, the recovery
 	@$(BIN)/treadle demo
 
-dev: venv ## run the database, a worker and all services in the foreground
+dev: venv ## run database, server, worker and all services in the foreground
 	@$(BIN)/treadle dev
 
 test: venv ## run the tests on real PostgreSQL
@@ -75,6 +75,9 @@ requirements: venv ## print which tests show which requirement
 
 sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machine picture
 	@$(BIN)/python -m treadle.db.generate
+
+vendor: venv ## fetch the browser files of vendor.lock again
+	@$(BIN)/python tests/vendor.py $(ARGS)
 
 clean: ## remove .venv and caches
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

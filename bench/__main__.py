@@ -116,6 +116,31 @@ def dags(
 
 
 @app.command()
+def http(
+    *,
+    connections: Annotated[int, typer.Option(min=1, max=1000, help="Kept open, and busy.")] = 16,
+    pool: Annotated[
+        int | None, typer.Option(min=2, max=100, help="Of both servers; what treadle has.")
+    ] = None,
+    fsync: Annotated[
+        bool, typer.Option(help="Without, only the servers themselves are measured.")
+    ] = True,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="How often each is measured; 5.")
+    ] = None,
+    quick: Quick = False,
+) -> None:
+    """The HTTP server beside a bare one with a `select 1` for each request."""
+    from bench.http import http
+    from treadle.settings import Settings
+
+    seconds, default = (1.0, 1) if quick else (4.0, 5)
+    pool = pool or Settings.model_fields["pool_size"].default
+    rounds = rounds or default
+    http(connections=connections, pool=pool, fsync=fsync, seconds=seconds, rounds=rounds)
+
+
+@app.command()
 def retention(*, quick: Quick = False) -> None:
     """A worker while a million finished tasks are pruned, against the same worker alone."""
     from bench.retention import retention

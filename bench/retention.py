@@ -2,10 +2,10 @@
 
 Finished tasks by the million lie in the table, a tenth of them with a failed attempt and a tenth
 with steps. A real worker works through a backlog all the time. The pruner, a process of its own, is
-started and ended, so that moments with it and without it alternate until all the old tasks are gone.
-(Stopping it by a signal would not do: it rests in proportion to what a step took, and a step that was
-stopped took long.) Before that, and so without what its deletions leave to vacuum, the same is
-measured alone.
+started and ended, so that moments with it and without it alternate until all the old tasks are
+gone. (Stopping it by a signal would not do: it rests in proportion to what a step took, and a step
+that was stopped took long.) Before that, and so without what its deletions leave to vacuum, the
+same is measured alone.
 """
 
 from __future__ import annotations

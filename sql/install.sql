@@ -72,6 +72,30 @@ values (14, 'artifacts', '5efa742c0d60c9d529ceb619a61885bbbff0050c80e48a1b0cc3be
 insert into treadle.migrations (version, name, checksum)
 values (15, 'retention', '8f89f696e7870ef78018ac9ee1b8f4ee410316131e9f0be839694644d5b46555');
 
+\ir migrations/0016_tokens.sql
+insert into treadle.migrations (version, name, checksum)
+values (16, 'tokens', '734799732fb94f98b309fb39147e338dc04cb0e08c071fb19940144a2d34bc73');
+
+\ir migrations/0017_work.sql
+insert into treadle.migrations (version, name, checksum)
+values (17, 'work', 'b8527270018853b1f1f2cb0d2bd97517f59e8d6fea8d310b32b9c3719e27294d');
+
+\ir migrations/0018_push.sql
+insert into treadle.migrations (version, name, checksum)
+values (18, 'push', 'b39fb63c2326d00cca164e76ec599af5d2e9722d410638c90502a37fd02f2e28');
+
+\ir migrations/0019_dispatch.sql
+insert into treadle.migrations (version, name, checksum)
+values (19, 'dispatch', '3aa9d994224191bc14a06928732f95e57662550ad717f23db5a118eb889cb749');
+
+\ir migrations/0020_harness.sql
+insert into treadle.migrations (version, name, checksum)
+values (20, 'harness', 'ddd7061d2a673ae5c822c4670ec1b1026c8cf0ebd4a48dcf89e0cf074f4d12f0');
+
+\ir migrations/0021_replies.sql
+insert into treadle.migrations (version, name, checksum)
+values (21, 'replies', 'dcf6d7d6885d04c745b42135bc08a2f389cb1100dcbb32ab55701f81d909b894');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -165,6 +189,7 @@ set local check_function_bodies = off;
 \ir functions/claims/claim_tasks.sql
 \ir functions/claims/claim_verdicts.sql
 \ir functions/claims/claiming_agent.sql
+\ir functions/claims/claims_of.sql
 \ir functions/claims/complete_task.sql
 \ir functions/claims/complete_tasks.sql
 \ir functions/claims/demand_claim.sql
@@ -205,7 +230,9 @@ set local check_function_bodies = off;
 \ir functions/core/check_pairs.sql
 \ir functions/core/clock.sql
 \ir functions/core/keep_durable.sql
+\ir functions/core/looks_secret.sql
 \ir functions/core/refuse.sql
+\ir functions/core/refuse_secret.sql
 \ir functions/core/schema_version.sql
 \ir functions/dags/add_dependency.sql
 \ir functions/dags/add_task.sql
@@ -260,9 +287,26 @@ set local check_function_bodies = off;
 \ir functions/dags/store_nodes.sql
 \ir functions/dags/tally_dags.sql
 \ir functions/dags/task_named.sql
+\ir functions/dispatch/accept_dispatch.sql
+\ir functions/dispatch/check_lease.sql
+\ir functions/dispatch/define_push_agent.sql
+\ir functions/dispatch/dispatch_number.sql
+\ir functions/dispatch/dispatch_target_of.sql
+\ir functions/dispatch/dispatch_targets.sql
+\ir functions/dispatch/dispatch_task.sql
+\ir functions/dispatch/end_dispatch.sql
+\ir functions/dispatch/give_up_dispatch.sql
+\ir functions/dispatch/hold_dispatch.sql
+\ir functions/dispatch/leave_dispatches.sql
+\ir functions/dispatch/remove_push_agent.sql
+\ir functions/dispatch/renew_dispatches.sql
+\ir functions/dispatch/seen_agents.sql
+\ir functions/dispatch/settle_dispatch.sql
+\ir functions/dispatch/take_dispatches.sql
 \ir functions/events/audit_tasks.sql
 \ir functions/events/event_facts.sql
 \ir functions/events/event_numbered.sql
+\ir functions/events/event_place.sql
 \ir functions/events/listen_events.sql
 \ir functions/events/next_events.sql
 \ir functions/events/read_events.sql
@@ -301,6 +345,28 @@ set local check_function_bodies = off;
 \ir functions/gates/slowdown_s.sql
 \ir functions/gates/tell_slowdown.sql
 \ir functions/gates/wake_gates.sql
+\ir functions/harness/agent_url_of.sql
+\ir functions/harness/allow_nudges.sql
+\ir functions/harness/claim_harness.sql
+\ir functions/harness/close_action.sql
+\ir functions/harness/complete_harness.sql
+\ir functions/harness/enqueue_harness.sql
+\ir functions/harness/finish_action.sql
+\ir functions/harness/harness_agent.sql
+\ir functions/harness/heartbeat_harness.sql
+\ir functions/harness/hold_action.sql
+\ir functions/harness/interrupt_actions.sql
+\ir functions/harness/make_harness.sql
+\ir functions/harness/next_action_at.sql
+\ir functions/harness/note_nudge.sql
+\ir functions/harness/renew_actions.sql
+\ir functions/harness/requeue_harness.sql
+\ir functions/harness/rerun_action.sql
+\ir functions/harness/skip_action.sql
+\ir functions/harness/take_actions.sql
+\ir functions/harness/take_nudges.sql
+\ir functions/harness/tell_action.sql
+\ir functions/harness/wake_harness.sql
 \ir functions/lanes/are_names.sql
 \ir functions/lanes/check_names.sql
 \ir functions/lanes/deadline_at_step.sql
@@ -319,8 +385,19 @@ set local check_function_bodies = off;
 \ir functions/lanes/rerank_tasks.sql
 \ir functions/lanes/shift_at.sql
 \ir functions/lanes/sorted.sql
+\ir functions/projects/change_project.sql
+\ir functions/projects/check_project.sql
+\ir functions/projects/create_project.sql
 \ir functions/projects/define_project.sql
 \ir functions/projects/project_named.sql
+\ir functions/projects/project_of.sql
+\ir functions/push/cancel_push.sql
+\ir functions/push/open_push.sql
+\ir functions/push/push_id.sql
+\ir functions/push/push_rank.sql
+\ir functions/push/push_spec.sql
+\ir functions/push/push_template.sql
+\ir functions/push/submit_push.sql
 \ir functions/queues/cap_tasks.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/check_settings.sql
@@ -328,6 +405,10 @@ set local check_function_bodies = off;
 \ir functions/queues/mark_idle.sql
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/resume_queue.sql
+\ir functions/replies/begin_reply.sql
+\ir functions/replies/keep_reply.sql
+\ir functions/replies/prune_replies.sql
+\ir functions/replies/reply_age.sql
 \ir functions/retention/archive_tasks.sql
 \ir functions/retention/find_prunable.sql
 \ir functions/retention/hold_prunable.sql
@@ -457,6 +538,15 @@ set local check_function_bodies = off;
 \ir functions/tasks/urgency_of_priority.sql
 \ir functions/tasks/wake_promoter.sql
 \ir functions/tasks/wake_queues.sql
+\ir functions/tokens/check_token.sql
+\ir functions/tokens/create_token.sql
+\ir functions/tokens/find_token.sql
+\ir functions/tokens/has_tokens.sql
+\ir functions/tokens/new_token.sql
+\ir functions/tokens/note_token_use.sql
+\ir functions/tokens/revoke_token.sql
+\ir functions/tokens/status_of_token.sql
+\ir functions/tokens/tell_token.sql
 \ir functions/triggers/begin_reading.sql
 \ir functions/triggers/check_failure_rates.sql
 \ir functions/triggers/check_template.sql
@@ -607,6 +697,26 @@ set local check_function_bodies = off;
 \ir functions/why/why_time.sql
 \ir functions/why/why_turn.sql
 \ir functions/why/why_waiting.sql
+\ir functions/why/why_work.sql
+\ir functions/work/add_work.sql
+\ir functions/work/check_work.sql
+\ir functions/work/check_work_text.sql
+\ir functions/work/hold_work.sql
+\ir functions/work/judge_work.sql
+\ir functions/work/list_work.sql
+\ir functions/work/log_work.sql
+\ir functions/work/move_work.sql
+\ir functions/work/open_work.sql
+\ir functions/work/refuse_work.sql
+\ir functions/work/stall_work.sql
+\ir functions/work/take_work.sql
+\ir functions/work/tg_work_log__keep.sql
+\ir functions/work/update_work.sql
+\ir functions/work/work_outcome.sql
+\ir functions/work/work_priority.sql
+\ir functions/work/work_states.sql
+\ir functions/work/work_status.sql
+\ir functions/work/write_work.sql
 \ir views/agent_load.sql
 \ir views/archived_dags.sql
 \ir views/archived_tasks.sql
@@ -624,21 +734,33 @@ set local check_function_bodies = off;
 \ir views/dispatch_log.sql
 \ir views/event_log.sql
 \ir views/gate_status.sql
+\ir views/harness_nudging.sql
+\ir views/harness_tasks.sql
+\ir views/project_list.sql
 \ir views/project_load.sql
 \ir views/prunable_tasks.sql
+\ir views/push_agent_status.sql
+\ir views/push_queue.sql
 \ir views/queue_health.sql
 \ir views/retention_ages.sql
 \ir views/schedule_history.sql
 \ir views/schedule_status.sql
+\ir views/submission_log.sql
 \ir views/task_details.sql
 \ir views/task_parts.sql
+\ir views/task_places.sql
 \ir views/task_steps.sql
+\ir views/token_status.sql
 \ir views/transitions.sql
 \ir views/trigger_log.sql
 \ir views/trigger_status.sql
 \ir views/type_status.sql
 \ir views/wait_details.sql
 \ir views/webhook_status.sql
+\ir views/work_changes.sql
+\ir views/work_dispatches.sql
+\ir views/work_items.sql
+\ir views/work_transitions.sql
 \ir views/dead_letter_review.sql
 \ir views/stuck.sql
 \ir triggers/dead_letter_decisions_100_keep.sql
@@ -646,8 +768,9 @@ set local check_function_bodies = off;
 \ir triggers/tasks_100_place.sql
 \ir triggers/tasks_900_wake.sql
 \ir triggers/tasks_910_doom.sql
+\ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('a9f6c8e4b47dcf8470da127b3cd2dc33c61bf7c16861f82597d095bdecbb00bf');
+values ('d5dccfbc8917188f9293b824e97814d98d1fe6fb7fcce6fbe3488bbe6325ff63');
 
 commit;

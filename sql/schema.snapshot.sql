@@ -23,6 +23,22 @@ create type treadle.bulk_task (
 );
 alter type treadle.bulk_task owner to treadle_owner;
 
+-- type treadle.dispatch_target
+create type treadle.dispatch_target (
+  task_id uuid,
+  claim_token uuid,
+  number integer,
+  attempt smallint,
+  max_attempts smallint,
+  agent_id text,
+  agent_url text,
+  allow_private boolean,
+  agent_task_id text,
+  spec jsonb,
+  verdict text,
+);
+alter type treadle.dispatch_target owner to treadle_owner;
+
 -- type treadle.ended_attempt
 create type treadle.ended_attempt (
   place tid,
@@ -103,6 +119,10 @@ alter sequence treadle.schedule_runs_id_seq owner to treadle_owner;
 create sequence treadle.webhook_deliveries_id_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 alter sequence treadle.webhook_deliveries_id_seq owner to treadle_owner;
 
+-- sequence treadle.work_log_number_seq
+create sequence treadle.work_log_number_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+alter sequence treadle.work_log_number_seq owner to treadle_owner;
+
 -- table treadle.admissions
 create table treadle.admissions (
   id bigint not null generated always as identity,
@@ -159,6 +179,35 @@ create table treadle.answers (
 );
 alter table treadle.answers owner to treadle_owner;
 comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+
+-- table treadle.api_tokens
+create table treadle.api_tokens (
+  id text not null,
+  name text not null,
+  secret_hash bytea not null,
+  scopes text[] not null,
+  queues text[],
+  agent text,
+  project text,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  created_by text not null default SESSION_USER,
+  revoked_at timestamp with time zone,
+  revoked_by text,
+  constraint api_tokens_id_check CHECK ((id ~ '^[0-9a-f]{12}$'::text)),
+  constraint api_tokens_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
+  constraint api_tokens_pkey PRIMARY KEY (id),
+  constraint api_tokens_queues_check CHECK ((cardinality(queues) > 0)),
+  constraint api_tokens_revoked_check CHECK (((revoked_at IS NULL) = (revoked_by IS NULL))),
+  constraint api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'work'::text, 'operate'::text, 'admin'::text]))),
+  constraint api_tokens_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
+);
+alter table treadle.api_tokens owner to treadle_owner;
+comment on table treadle.api_tokens is 'Tokens for HTTP, with what each may do. A row stays when its token is revoked.';
+comment on column treadle.api_tokens.secret_hash is 'SHA-256 of the secret part, which has 256 random bits; the secret itself is nowhere.';
+comment on column treadle.api_tokens.queues is 'The queues that it is for; null is all.';
+CREATE UNIQUE INDEX api_tokens_name_key ON treadle.api_tokens USING btree (name) WHERE (revoked_at IS NULL);
 
 -- table treadle.artifact_store
 create table treadle.artifact_store (
@@ -423,6 +472,45 @@ comment on column treadle.dependencies.optional is 'The dependent goes on withou
 comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
 
+-- table treadle.dispatches
+create table treadle.dispatches (
+  task_id uuid not null,
+  claim_token uuid not null,
+  number integer not null,
+  attempt smallint not null,
+  agent_id text not null,
+  agent_url text not null,
+  allow_private boolean not null default false,
+  agent_task_id text,
+  session_id text,
+  holder uuid,
+  lease_until timestamp with time zone,
+  sent_at timestamp with time zone not null default clock_timestamp(),
+  heard_at timestamp with time zone not null default clock_timestamp(),
+  accepted_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  outcome text,
+  error text,
+  constraint dispatches_accepted_check CHECK (((accepted_at IS NULL) = (agent_task_id IS NULL))),
+  constraint dispatches_end_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+  constraint dispatches_lease_check CHECK ((num_nonnulls(holder, lease_until) =
+CASE
+    WHEN (ended_at IS NULL) THEN 2
+    ELSE 0
+END)),
+  constraint dispatches_number_check CHECK (((number >= 1) AND (attempt >= 1))),
+  constraint dispatches_outcome_check CHECK ((outcome = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'busy'::text, 'refused'::text, 'error'::text, 'unreachable'::text, 'unsure'::text, 'lost'::text, 'silent'::text, 'superseded'::text]))),
+  constraint dispatches_pkey PRIMARY KEY (task_id, claim_token),
+) with (fillfactor=70);
+alter table treadle.dispatches owner to treadle_owner;
+comment on table treadle.dispatches is 'One row per submission of a task to an agent: kept under a lease until its end is known.';
+comment on column treadle.dispatches.number is 'Which submission of the task: with the queue id, the idempotency key that the agent sees.';
+comment on column treadle.dispatches.holder is 'Who follows it now: fresh and random each time, void after lease_until.';
+comment on column treadle.dispatches.sent_at is 'When it was claimed for the agent, before anything was sent.';
+comment on column treadle.dispatches.heard_at is 'When the agent last answered about it.';
+CREATE INDEX dispatches_agent_idx ON treadle.dispatches USING btree (agent_id, sent_at);
+CREATE INDEX dispatches_open_idx ON treadle.dispatches USING btree (holder) WHERE (ended_at IS NULL);
+
 -- table treadle.event_listeners
 create table treadle.event_listeners (
   name text not null,
@@ -511,6 +599,55 @@ comment on column treadle.gates.slowed_until is 'Until when a rate limit closed 
 comment on column treadle.gates.slowdowns is 'Times in a row that it was closed by a rate limit.';
 comment on column treadle.gates.touched is 'Written by who counts, so that nobody counts twice.';
 
+-- table treadle.harness_actions
+create table treadle.harness_actions (
+  task_id uuid not null,
+  status text not null default 'executing'::text,
+  tries integer not null default 1,
+  token uuid not null,
+  lease_until timestamp with time zone,
+  next_try_at timestamp with time zone,
+  started_at timestamp with time zone not null default clock_timestamp(),
+  ended_at timestamp with time zone,
+  error text,
+  decision jsonb not null,
+  constraint harness_actions_end_check CHECK (((ended_at IS NOT NULL) = (status = ANY (ARRAY['done'::text, 'failed'::text, 'interrupted'::text, 'skipped'::text])))),
+  constraint harness_actions_lease_check CHECK (((lease_until IS NOT NULL) = (status = 'executing'::text))),
+  constraint harness_actions_next_check CHECK (((next_try_at IS NOT NULL) = (status = 'waiting'::text))),
+  constraint harness_actions_pkey PRIMARY KEY (task_id),
+  constraint harness_actions_status_check CHECK ((status = ANY (ARRAY['executing'::text, 'waiting'::text, 'done'::text, 'failed'::text, 'interrupted'::text, 'skipped'::text]))),
+  constraint harness_actions_tries_check CHECK ((tries >= 0)),
+) with (fillfactor=70);
+alter table treadle.harness_actions owner to treadle_owner;
+comment on table treadle.harness_actions is 'The action log: a decision is here before the harness acts on it, and is here once.';
+comment on column treadle.harness_actions.tries is 'How often it was handed to the callback since it was taken, or since an operator asked again.';
+comment on column treadle.harness_actions.token is 'Who executes it: fresh and random each time. It stays, so that an ending may be repeated.';
+CREATE INDEX harness_actions_open_idx ON treadle.harness_actions USING btree (status) WHERE (status = ANY (ARRAY['executing'::text, 'waiting'::text]));
+
+-- table treadle.harness_agents
+create table treadle.harness_agents (
+  agent_url text not null,
+  allow_private boolean not null default false,
+  nudged_at timestamp with time zone,
+  nudge_error text,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  created_by text not null default SESSION_USER,
+  constraint harness_agents_pkey PRIMARY KEY (agent_url),
+  constraint harness_agents_url_check CHECK (((octet_length(agent_url) >= 1) AND (octet_length(agent_url) <= 200))),
+);
+alter table treadle.harness_agents owner to treadle_owner;
+comment on table treadle.harness_agents is 'Agents that are nudged. Operators write it: what an agent or a task says does not change where the harness connects to.';
+
+-- table treadle.harness_nudges
+create table treadle.harness_nudges (
+  task_id uuid not null,
+  attempt smallint not null,
+  nudged_at timestamp with time zone not null default clock_timestamp(),
+  constraint harness_nudges_pkey PRIMARY KEY (task_id),
+);
+alter table treadle.harness_nudges owner to treadle_owner;
+comment on table treadle.harness_nudges is 'The last nudge about each task: one for every time that it became pending.';
+
 -- table treadle.idle_queues
 create unlogged table treadle.idle_queues (
   queue text not null,
@@ -583,6 +720,19 @@ alter table treadle.projects owner to treadle_owner;
 comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
 comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
 
+-- table treadle.push_agents
+create table treadle.push_agents (
+  agent_id text not null,
+  url text not null,
+  allow_private boolean not null default false,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  created_by text not null default SESSION_USER,
+  constraint push_agents_pkey PRIMARY KEY (agent_id),
+  constraint push_agents_url_check CHECK (((octet_length(url) >= 1) AND (octet_length(url) <= 2000))),
+);
+alter table treadle.push_agents owner to treadle_owner;
+comment on table treadle.push_agents is 'Where agents are that tasks are sent to. Operators write it: what an agent says of itself does not change where the dispatcher connects to.';
+
 -- table treadle.queues
 create table treadle.queues (
   name text not null,
@@ -626,6 +776,27 @@ comment on column treadle.queues.keep_completed_s is 'Completed tasks go so many
 comment on column treadle.queues.keep_cancelled_s is 'Cancelled tasks go so many seconds after their end; empty: never.';
 comment on column treadle.queues.keep_dead_s is 'Dead letters that nobody decided about go after so many seconds; empty: never.';
 comment on column treadle.queues.prune_mode is 'archive: what goes is kept in task_history; drop: it is not.';
+
+-- table treadle.replies
+create table treadle.replies (
+  principal text not null,
+  key text not null,
+  route text not null,
+  hash text not null,
+  status integer not null,
+  headers jsonb not null default '{}'::jsonb,
+  body bytea not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint replies_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
+  constraint replies_pkey PRIMARY KEY (principal, key),
+  constraint replies_principal_check CHECK (((octet_length(principal) >= 1) AND (octet_length(principal) <= 200))),
+  constraint replies_status_check CHECK (((status >= 100) AND (status <= 599))),
+);
+alter table treadle.replies owner to treadle_owner;
+comment on table treadle.replies is 'Answers to requests that may be repeated, stored with what they did; kept for 24 hours.';
+comment on column treadle.replies.principal is 'Who asked: a key is the caller''s own.';
+comment on column treadle.replies.hash is 'Of the method, the address and the body.';
+CREATE INDEX replies_created_idx ON treadle.replies USING btree (created_at);
 
 -- table treadle.reservations
 create table treadle.reservations (
@@ -992,6 +1163,7 @@ CREATE INDEX tasks_depth_idx ON treadle.tasks USING btree (queue) WHERE (capped 
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
 CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX tasks_parked_idx ON treadle.tasks USING btree (budget_id, rank) WHERE (budget_id IS NOT NULL);
+CREATE INDEX tasks_push_idx ON treadle.tasks USING btree (rank, id) WHERE ((queue = 'push'::text) AND (completed_at IS NULL));
 CREATE INDEX tasks_ready_idx ON treadle.tasks USING btree (lane_id, rank, id) WHERE (status = 'ready'::text);
 CREATE INDEX tasks_references_idx ON treadle.tasks USING btree (id) WHERE ((inputs IS NOT NULL) AND (status <> ALL (ARRAY['completed'::text, 'cancelled'::text])) AND ((forked_from IS NOT NULL) OR ((inputs)::text ~~ '%artifact:%'::text)));
 CREATE INDEX tasks_rerank_idx ON treadle.tasks USING btree (rerank_at) WHERE ((rerank_at IS NOT NULL) AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
@@ -999,6 +1171,8 @@ CREATE INDEX tasks_results_idx ON treadle.tasks USING btree (consumer, consumed_
 CREATE INDEX tasks_retry_idx ON treadle.tasks USING btree (retry_at) WHERE (status = 'retrying'::text);
 CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((status = 'pending'::text) AND (blocked_count = 0) AND (run_at IS NOT NULL) AND (slot IS NULL) AND (budget_id IS NULL));
 CREATE INDEX tasks_slot_idx ON treadle.tasks USING btree (concurrency_key, slot, lane_id, rank, id) WHERE (slot IS NOT NULL);
+CREATE UNIQUE INDEX tasks_work_agent_idx ON treadle.tasks USING btree (agent_id) WHERE ((queue = 'work'::text) AND (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text])));
+CREATE INDEX tasks_work_idx ON treadle.tasks USING btree (status, created_at, id) WHERE (queue = 'work'::text);
 CREATE TRIGGER tasks_100_place BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__place();
 CREATE TRIGGER tasks_900_wake AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__wake();
 CREATE TRIGGER tasks_910_doom AFTER DELETE ON treadle.tasks REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__doom();
@@ -1185,6 +1359,28 @@ comment on table treadle.webhooks is 'Endpoints that events are sent to, each in
 comment on column treadle.webhooks.secret is 'Signs the messages. No view shows it; functions of the operator give it to the notifier.';
 comment on column treadle.webhooks.previous_secret is 'Signs them too until previous_until, so that a receiver can change over.';
 comment on column treadle.webhooks.token is 'Who delivers now: fresh and random each time, void after lease_until.';
+
+-- table treadle.work_log
+create table treadle.work_log (
+  id uuid not null default treadle.uuidv7(),
+  number bigint not null generated always as identity,
+  task_id uuid not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  actor text not null default SESSION_USER,
+  from_status text,
+  to_status text not null,
+  agent text,
+  handed_over boolean not null default false,
+  note text,
+  constraint work_log_pkey PRIMARY KEY (id),
+  constraint work_log_status_check CHECK ((to_status = ANY (ARRAY['queued'::text, 'dispatched'::text, 'in_progress'::text, 'blocked'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
+);
+alter table treadle.work_log owner to treadle_owner;
+comment on table treadle.work_log is 'Append-only: every change of a work item, in the words of the work API.';
+comment on column treadle.work_log.handed_over is 'The item was given to the agent by this: it was dispatched, or given to another one.';
+comment on column treadle.work_log.note is 'What was said with the change; with the first one, a description too long for a title.';
+CREATE INDEX work_log_task_idx ON treadle.work_log USING btree (task_id, number);
+CREATE TRIGGER work_log_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.work_log FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_work_log__keep();
 
 -- view treadle.agent_load
 create view treadle.agent_load (
@@ -1604,6 +1800,62 @@ comment on view treadle.gate_status is 'Gates: closed until when and why, the li
 grant select on table treadle.gate_status to treadle_observer;
 grant select on table treadle.gate_status to treadle_operator;
 
+-- view treadle.harness_nudging
+create view treadle.harness_nudging (
+  agent_url text,
+  allow_private boolean,
+  nudged_at timestamp with time zone,
+  nudge_error text,
+  last_seen_at timestamp with time zone,
+  created_at timestamp with time zone,
+  created_by text,
+);
+alter view treadle.harness_nudging owner to treadle_owner;
+comment on view treadle.harness_nudging is 'Agents of the harness that operators let it nudge.';
+grant select on table treadle.harness_nudging to treadle_observer;
+grant select on table treadle.harness_nudging to treadle_operator;
+
+-- view treadle.harness_tasks
+create view treadle.harness_tasks (
+  task_id uuid,
+  agent_url text,
+  status text,
+  payload jsonb,
+  created_at timestamp with time zone,
+  claimed_at timestamp with time zone,
+  completed_at timestamp with time zone,
+  result jsonb,
+  retry_count integer,
+  max_retries integer,
+  last_heartbeat timestamp with time zone,
+  claim_until timestamp with time zone,
+  last_error text,
+  action text,
+  action_tries integer,
+  action_started_at timestamp with time zone,
+  action_ended_at timestamp with time zone,
+  action_next_try_at timestamp with time zone,
+  action_error text,
+);
+alter view treadle.harness_tasks owner to treadle_owner;
+comment on view treadle.harness_tasks is 'Tasks of the harness: pending, claimed, completed, done or failed, and the action of each.';
+grant select on table treadle.harness_tasks to treadle_observer;
+grant select on table treadle.harness_tasks to treadle_operator;
+
+-- view treadle.project_list
+create view treadle.project_list (
+  id uuid,
+  name text,
+  external_ref text,
+  share numeric(10,3),
+  created_at timestamp with time zone,
+  updated_at timestamp with time zone,
+);
+alter view treadle.project_list owner to treadle_owner;
+comment on view treadle.project_list is 'Projects; project_load has what each has under way.';
+grant select on table treadle.project_list to treadle_observer;
+grant select on table treadle.project_list to treadle_operator;
+
 -- view treadle.project_load
 create view treadle.project_load (
   id uuid,
@@ -1635,6 +1887,55 @@ alter view treadle.prunable_tasks owner to treadle_owner;
 comment on view treadle.prunable_tasks is 'Finished tasks whose time is over: the pruner takes them unless something else needs them.';
 grant select on table treadle.prunable_tasks to treadle_observer;
 grant select on table treadle.prunable_tasks to treadle_operator;
+
+-- view treadle.push_agent_status
+create view treadle.push_agent_status (
+  agent_id text,
+  url text,
+  allow_private boolean,
+  status text,
+  silent boolean,
+  answered_at timestamp with time zone,
+  queue_id text,
+  last_sent_at timestamp with time zone,
+  last_outcome text,
+  last_error text,
+  created_at timestamp with time zone,
+  created_by text,
+);
+alter view treadle.push_agent_status owner to treadle_owner;
+comment on view treadle.push_agent_status is 'One row per agent that tasks are sent to: its address, its task, its last submission.';
+grant select on table treadle.push_agent_status to treadle_observer;
+grant select on table treadle.push_agent_status to treadle_operator;
+
+-- view treadle.push_queue
+create view treadle.push_queue (
+  queue_id text,
+  state text,
+  "position" integer,
+  created_at timestamp with time zone,
+  prompt text,
+  model text,
+  timeout_seconds integer,
+  session_id text,
+  project jsonb,
+  env jsonb,
+  thinking boolean,
+  dispatched_at timestamp with time zone,
+  task_id text,
+  agent_url text,
+  attempts smallint,
+  last_error text,
+  source text,
+  source_job text,
+  completed_at timestamp with time zone,
+  status text,
+  id uuid,
+);
+alter view treadle.push_queue owner to treadle_owner;
+comment on view treadle.push_queue is 'Entries of queue push: the state, the position of those that wait, the agent of the others.';
+grant select on table treadle.push_queue to treadle_observer;
+grant select on table treadle.push_queue to treadle_operator;
 
 -- view treadle.queue_health
 create view treadle.queue_health (
@@ -1704,6 +2005,7 @@ create view treadle.schedule_status (
   last_error text,
   last_task uuid,
   last_dag uuid,
+  last_queue_id text,
   makes text,
   what text collate "C",
   queue text,
@@ -1740,6 +2042,29 @@ alter view treadle.stuck owner to treadle_owner;
 comment on view treadle.stuck is 'Tasks that should move and do not, with the reason; ready ones are grouped by lane.';
 grant select on table treadle.stuck to treadle_observer;
 grant select on table treadle.stuck to treadle_operator;
+
+-- view treadle.submission_log
+create view treadle.submission_log (
+  queue_id text,
+  task_id uuid,
+  number integer,
+  attempt smallint,
+  agent_id text,
+  agent_url text,
+  agent_task_id text,
+  session_id text,
+  sent_at timestamp with time zone,
+  accepted_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  outcome text,
+  error text,
+  heard_at timestamp with time zone,
+  lease_until timestamp with time zone,
+);
+alter view treadle.submission_log owner to treadle_owner;
+comment on view treadle.submission_log is 'One row per submission to an agent; without an end it is being followed until lease_until.';
+grant select on table treadle.submission_log to treadle_observer;
+grant select on table treadle.submission_log to treadle_operator;
 
 -- view treadle.task_details
 create view treadle.task_details (
@@ -1836,6 +2161,17 @@ comment on view treadle.task_parts is 'Attempts, steps, waits, dead letters, spe
 grant select on table treadle.task_parts to treadle_observer;
 grant select on table treadle.task_parts to treadle_operator;
 
+-- view treadle.task_places
+create view treadle.task_places (
+  id uuid,
+  queue text,
+  project text,
+);
+alter view treadle.task_places owner to treadle_owner;
+comment on view treadle.task_places is 'The queue and the project of each task.';
+grant select on table treadle.task_places to treadle_observer;
+grant select on table treadle.task_places to treadle_operator;
+
 -- view treadle.task_steps
 create view treadle.task_steps (
   task_id uuid,
@@ -1860,6 +2196,27 @@ alter view treadle.task_steps owner to treadle_owner;
 comment on view treadle.task_steps is 'One row per saved step, answers and subtasks included; filter by task_id, order by seq.';
 grant select on table treadle.task_steps to treadle_observer;
 grant select on table treadle.task_steps to treadle_operator;
+
+-- view treadle.token_status
+create view treadle.token_status (
+  id text,
+  name text,
+  status text,
+  scopes text[],
+  queues text[],
+  agent text,
+  project text,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone,
+  created_by text,
+  revoked_at timestamp with time zone,
+  revoked_by text,
+);
+alter view treadle.token_status owner to treadle_owner;
+comment on view treadle.token_status is 'Tokens for HTTP: live, expired or revoked, with their scopes and last use (to the minute).';
+grant select on table treadle.token_status to treadle_observer;
+grant select on table treadle.token_status to treadle_operator;
 
 -- view treadle.transitions
 create view treadle.transitions (
@@ -2019,6 +2376,85 @@ comment on view treadle.webhook_status is 'Webhooks: failures, the next try, wha
 grant select on table treadle.webhook_status to treadle_observer;
 grant select on table treadle.webhook_status to treadle_operator;
 
+-- view treadle.work_changes
+create view treadle.work_changes (
+  id uuid,
+  work_item_id uuid,
+  at timestamp with time zone,
+  actor text,
+  from_status text,
+  to_status text,
+  agent text,
+  note text,
+  number bigint,
+);
+alter view treadle.work_changes owner to treadle_owner;
+comment on view treadle.work_changes is 'The log of work items: who changed what, when, and what was said.';
+grant select on table treadle.work_changes to treadle_observer;
+grant select on table treadle.work_changes to treadle_operator;
+
+-- view treadle.work_dispatches
+create view treadle.work_dispatches (
+  id uuid,
+  work_item_id uuid,
+  dispatched_at timestamp with time zone,
+  agent text,
+  completed_at timestamp with time zone,
+  outcome text,
+  number bigint,
+);
+alter view treadle.work_dispatches owner to treadle_owner;
+comment on view treadle.work_dispatches is 'One row per dispatch of a work item; without an end while the agent has it, or lost it.';
+grant select on table treadle.work_dispatches to treadle_observer;
+grant select on table treadle.work_dispatches to treadle_operator;
+
+-- view treadle.work_items
+create view treadle.work_items (
+  id uuid,
+  project_id uuid,
+  project text,
+  type text,
+  description text,
+  payload jsonb,
+  priority integer,
+  status text,
+  assigned_agent text,
+  created_by text,
+  created_at timestamp with time zone,
+  updated_at timestamp with time zone,
+  completed_at timestamp with time zone,
+  outcome text,
+  notes text,
+);
+alter view treadle.work_items owner to treadle_owner;
+comment on view treadle.work_items is 'Work items in the words of the work API: status, priority 1 to 5, outcome once ended.';
+grant select on table treadle.work_items to treadle_observer;
+grant select on table treadle.work_items to treadle_operator;
+
+-- view treadle.work_transitions
+create view treadle.work_transitions (
+  from_status text,
+  to_status text,
+  needs text,
+  why text,
+);
+alter view treadle.work_transitions owner to treadle_owner;
+comment on view treadle.work_transitions is 'Every change of state that the work API allows, and the field that it needs.';
+grant select on table treadle.work_transitions to treadle_observer;
+grant select on table treadle.work_transitions to treadle_operator;
+grant select on table treadle.work_transitions to treadle_producer;
+grant select on table treadle.work_transitions to treadle_worker;
+
+-- function treadle.accept_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_agent_task text, p_session text)
+create function treadle.accept_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_agent_task text, p_session text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 415740080efed6ad8728c62c9d5477976b8f7a085977cee5f18c033ecc35f0bd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id bigint, p_status integer, p_ms integer)
 create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id bigint, p_status integer DEFAULT NULL::integer, p_ms integer DEFAULT NULL::integer)
   returns boolean
@@ -2079,6 +2515,18 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   as sha256 e423134e7963e2b1e7a26183e1b35a3234db7d10a58a0bab62303bb52efab3f7
   owner treadle_owner
   with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.add_work(p_type text, p_description text, p_payload jsonb, p_priority integer, p_agent text, p_project uuid, p_created_by text, p_actor text)
+create function treadle.add_work(p_type text, p_description text, p_payload jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT 3, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_created_by text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 3f79337ab82784223acf1e5457fc7d8adcf8e74b67f40fe0eda4ad7ca43115ff
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
@@ -2147,6 +2595,25 @@ create function treadle.agent_of(p_task uuid, p_token uuid)
   as sha256 26d75026bcdbc2b16ebbdb862ec140c6771559edf02deaf696efdeaa67da0b36
   owner treadle_owner
   with a comment
+
+-- function treadle.agent_url_of(p_url text)
+create function treadle.agent_url_of(p_url text)
+  returns text
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 6545d47b4b0430e38102ab9e2bc774756642f579028ca8fd3401e13aa9b78465
+  owner treadle_owner
+  with a comment
+
+-- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean)
+create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 2491091e0421abb701504064e3c1de8dabd83d89ce9e95ab3d85abc45d03db2f
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.announce_rows(p_rows tid[], p_what text)
 create function treadle.announce_rows(p_rows tid[], p_what text)
@@ -2313,6 +2780,18 @@ create function treadle.begin_reading()
   owner treadle_owner
   with a comment
 
+-- function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
+create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
+  returns TABLE(status integer, headers jsonb, body bytea)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 697a12c05b8b13951ef079634ab8c9c1ba5c4ba9bd08aa8b9d8bee13abd2d4e5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
 create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
   returns jsonb
@@ -2441,12 +2920,23 @@ create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text
   owner treadle_owner
   with a comment
 
+-- function treadle.cancel_push(p_queue_id text, p_reason text, p_actor text)
+create function treadle.cancel_push(p_queue_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 ca2eeb01f86dfe1f0796b8f8c5487c7626bff5a26c268644c95109f7132236ad
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
 -- function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
 create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 52a1101b9b0ada64c3d58939bdab1b3bf19cdf0d4fb72fd101b24c3819486ee9
+  as sha256 89866f12071395674671cf3387a7d3ec6e60918bb12b52f7c422e6a064b98c09
   owner treadle_owner
   with a comment
 
@@ -2517,6 +3007,17 @@ create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric,
   as sha256 1ce9c5ed58aeb10ea3ee4c93d93b71068dc9f334f3fcff1555a36a2dcfd0cb21
   owner treadle_owner
   with a comment
+
+-- function treadle.change_project(p_id uuid, p_changes jsonb)
+create function treadle.change_project(p_id uuid, p_changes jsonb)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 32ac45d38937ced60eecca5ea2bfb9908841cb843a9fe384a3c051e30f7a4157
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
 
 -- function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb)
 create function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
@@ -2672,6 +3173,15 @@ create function treadle.check_key(p_key text, p_max integer, p_least integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
+create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 857b75cda7e13b1f973a0f9be3f289431d8a65f80e969a7559b95cbbbb241cb5
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_letter_filter(p_filter jsonb)
 create function treadle.check_letter_filter(p_filter jsonb)
   returns void
@@ -2741,6 +3251,15 @@ create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text D
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 37d61af4a250c92366d34d5d4db771a5c6dfe999a7b8abc0681928b44472436e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_project(p_name text, p_external_ref text)
+create function treadle.check_project(p_name text, p_external_ref text)
+  returns void
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 94eb37f2235b2da051fc38a6179193cd8c8cedc3eb2838b423e3a9fa2d75e7ab
   owner treadle_owner
   with a comment
 
@@ -2852,6 +3371,15 @@ create function treadle.check_timezone(p_timezone text)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_token(p_token treadle.api_tokens)
+create function treadle.check_token(p_token treadle.api_tokens)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 ec5c0527191938b46bef35e4c69365aac5a21a87fed6508ceab847d3f9e4aaf9
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_topic(p_event text, p_key text)
 create function treadle.check_topic(p_event text, p_key text)
   returns void
@@ -2906,6 +3434,34 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_work(p_changes jsonb, p_stale_s double precision)
+create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 212374ae1aa3577b90ce9865f43c992e63029cbf14f27a6cca843ba8629d3ea6
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_work_text(p_name text, p_text text, p_max integer, p_required boolean)
+create function treadle.check_work_text(p_name text, p_text text, p_max integer, p_required boolean)
+  returns void
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 e8c95c31e310a94f10b9d8bcb52c51d5caecf5f776398c36803d9d1f1f786c5b
+  owner treadle_owner
+  with a comment
+
+-- function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision)
+create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
+  returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 117b689a512f1e4e2760c6b54985fda8ede237e1f461ff2c3cf56fd5087d9a17
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.claim_order(p_queue text, p_limit integer)
 create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
   returns TABLE(place integer, id uuid, type text, priority smallint, effective_priority numeric, since timestamp with time zone, title text, project text, shut text)
@@ -2954,6 +3510,16 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
+create function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
+  returns TABLE(id uuid, queue text, project text, agent_id text)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 6099f2b415886d16376551ee3addbfd819cd725c95db178f17c9919be400338c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.clock()
 create function treadle.clock()
   returns timestamp with time zone
@@ -2965,6 +3531,15 @@ create function treadle.clock()
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.close_action(p_id uuid, p_token uuid)
+create function treadle.close_action(p_id uuid, p_token uuid)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 6f5ae665b73b9b62bba1747a7f94c01d7c0b05e6c3b35207d16f2076b99675d1
+  owner treadle_owner
+  with a comment
 
 -- function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
 create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
@@ -3020,6 +3595,16 @@ create function treadle.common_errors(p_type text, p_since timestamp with time z
   as sha256 0eade0dbe08de99c55fa6b4add9c7dc0fd253779e3fa7a5611cf06c1b1ab1803
   owner treadle_owner
   with a comment
+
+-- function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean)
+create function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean DEFAULT false)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 01a1e8df75b5f70e556848999b6abee5c870ac1a020d6d212e407e11a94b2e71
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb, p_report jsonb)
 create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DEFAULT NULL::jsonb, p_report jsonb DEFAULT NULL::jsonb)
@@ -3080,6 +3665,27 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.create_project(p_name text, p_external_ref text, OUT id uuid, OUT created boolean)
+create function treadle.create_project(p_name text, p_external_ref text DEFAULT NULL::text, OUT id uuid, OUT created boolean)
+  returns record
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 7a42da11d3118b2865be0fad85376dcad2ddda5fed5fb932287e3f6f304a30bd
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.create_token(p_name text, p_settings jsonb, p_actor text)
+create function treadle.create_token(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 94a7dfb83da019aaa2ecf8b20e818b9a6865332a9520d397dc1b2740863f6420
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
 create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
@@ -3179,7 +3785,7 @@ create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::j
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 6a31b60f25ee78ecadedf15c6ed14f846db822e5ecfc5a0b1e8199203eda5a53
+  as sha256 2b0fd1c9091ad39140d3efdac9f30f2fdeb918d13f6567932b46f12d1d1b33dd
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3190,6 +3796,16 @@ create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 f4443ae1ad74be5fda7b2188a1ffb26b7e6e40477e1a5d45645f2513e765c0ea
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.define_push_agent(p_id text, p_url text, p_allow_private boolean, p_actor text)
+create function treadle.define_push_agent(p_id text, p_url text, p_allow_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 a0e6b66d3f98192950587010c5a17f42ddcffca20923c3502eae893842de529d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3288,6 +3904,44 @@ create function treadle.dependents_of(p_ids uuid[])
   as sha256 1706831e430bb702f1f119e7e9af39daad77f2585840d00acc523da3c4afcd0d
   owner treadle_owner
   with a comment
+
+-- function treadle.dispatch_number(p_task uuid, p_agent text)
+create function treadle.dispatch_number(p_task uuid, p_agent text)
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 7a83a6b09ff2c794ca4787261a5dca990034842dff7a804cfa84854487720c48
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
+create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
+  returns treadle.dispatch_target
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 3f9a21af1c214d3e5438efe1d83e0a395df06366c27a1034239e32e828e803c9
+  owner treadle_owner
+  with a comment
+
+-- function treadle.dispatch_targets()
+create function treadle.dispatch_targets()
+  returns TABLE(agent_id text, url text, allow_private boolean, free boolean, waiting boolean)
+  language sql stable security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 c116bf9cfa6cba368568b1982dcac7a2174836ddf9535faa36c4d13e3f4e0d94
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
+create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400)
+  returns SETOF treadle.dispatch_target
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 26a80ecbb16f1fd80891d200e304e3df6d28fdd7f1bece85eb75f9cf0d1569c9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.dollars(p_usd numeric)
 create function treadle.dollars(p_usd numeric)
@@ -3413,6 +4067,16 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   owner treadle_owner
   with a comment
 
+-- function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_outcome text, p_error text, p_output jsonb)
+create function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_outcome text, p_error text DEFAULT NULL::text, p_output jsonb DEFAULT NULL::jsonb)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 c17888a8070350929a250da368f2be1e314357795393885cead87ba9f89e791b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[], p_verdict text)
 create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[], p_verdict text)
   returns TABLE(id uuid, verdict text)
@@ -3451,6 +4115,16 @@ create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[]
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id uuid, p_secrets boolean)
+create function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id uuid DEFAULT NULL::uuid, p_secrets boolean DEFAULT false)
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 f51c91f92410c3657abb7eb91ca3bacdb247a4a4b16eb42ab0d229229fec3528
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+
 -- function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb, p_priority integer, p_run_at timestamp with time zone, p_delay_s double precision, p_idempotency_key text, p_dedupe boolean, p_options jsonb)
 create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT NULL::integer, p_run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_delay_s double precision DEFAULT NULL::double precision, p_idempotency_key text DEFAULT NULL::text, p_dedupe boolean DEFAULT false, p_options jsonb DEFAULT '{}'::jsonb)
   returns uuid
@@ -3478,7 +4152,7 @@ create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 385d80b9fcc16b78d991717c434603d309185f0d7888ece03dabac97e64fccd3
+  as sha256 a70cfde6db9d8964c0271b2f18015abf30449aed109bd0ebb84f5cc74c561f26
   owner treadle_owner
   with a comment
 
@@ -3569,6 +4243,17 @@ create function treadle.event_numbered(p_id bigint)
   as sha256 8b946212017817fa59a10f0ac429cb933cfbe230b5ac35becc30748157e5d316
   owner treadle_owner
   with a comment
+
+-- function treadle.event_place(p_after text)
+create function treadle.event_place(p_after text)
+  returns text
+  language plpgsql stable security definer cost 100
+  set search_path=""
+  as sha256 3b29f20d816cacc2bd631a226fcefdaad9b312fa27486298c9cfd0155ba5c3bf
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
@@ -3744,6 +4429,16 @@ create function treadle.find_step(p_task uuid, p_name text)
   owner treadle_owner
   with a comment
 
+-- function treadle.find_token(p_id text)
+create function treadle.find_token(p_id text)
+  returns TABLE(name text, secret_hash bytea, scopes text[], queues text[], agent text, project text, status text, used boolean)
+  language sql stable security definer cost 100 rows 1
+  set search_path=""
+  as sha256 842db8dc27af82c5a7d4fffb11cac8659bf82da3de419b215b45b8e9d3331137
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.find_wait(p_wait uuid)
 create function treadle.find_wait(p_wait uuid)
   returns treadle.waits
@@ -3752,6 +4447,16 @@ create function treadle.find_wait(p_wait uuid)
   as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
   owner treadle_owner
   with a comment
+
+-- function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text, p_error text, p_tries integer)
+create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DEFAULT 'done'::text, p_error text DEFAULT NULL::text, p_tries integer DEFAULT 3)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 c466651d0f2ec1feb7850b8b929ea7cf81827cb794fabbfd6d989c0849a4084b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
 
 -- function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
 create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
@@ -3919,6 +4624,16 @@ create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
   owner treadle_owner
   with a comment
 
+-- function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision, p_silent_s double precision)
+create function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision DEFAULT 60, p_silent_s double precision DEFAULT 600)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 084b5a999a8744bf9225e7d0404242d0da0360f6aa0708690b1b9fe3d1f8a5f5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
 create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
   returns boolean
@@ -3934,6 +4649,15 @@ create function treadle.grow_dag(p_dag uuid, p_tasks integer)
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
+  owner treadle_owner
+  with a comment
+
+-- function treadle.harness_agent(p_url text, p_timeout_s double precision)
+create function treadle.harness_agent(p_url text, p_timeout_s double precision)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 523acb16e8b0b2bed24f88479c23f95d9c154eb7ddf93636ce20548b4bc34a05
   owner treadle_owner
   with a comment
 
@@ -3971,6 +4695,16 @@ create function treadle.has_terms(p_task treadle.tasks, p_types text[])
   owner treadle_owner
   with a comment
 
+-- function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
+create function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
+  returns record
+  language sql stable security definer cost 100
+  set search_path=""
+  as sha256 a830713be58c498b467462830f4b3ab8a16689f4390097bd2504f95efd88ceec
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
 create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
   returns uuid
@@ -3979,6 +4713,16 @@ create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget n
   as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
   owner treadle_owner
   with a comment
+
+-- function treadle.heartbeat_harness(p_id uuid, p_token uuid)
+create function treadle.heartbeat_harness(p_id uuid, p_token uuid)
+  returns timestamp with time zone
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 e3c900e40fa4a3666cb16f02da368107764679e8d5d702450b6cc44ade1a5872
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[])
 create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[] DEFAULT NULL::jsonb[])
@@ -3989,6 +4733,15 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.hold_action(p_id uuid, p_to text)
+create function treadle.hold_action(p_id uuid, p_to text)
+  returns treadle.harness_actions
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 cd9e88ae47efd38c542328890ba35149eacc9cf1f0a5955f1380c246f120b586
+  owner treadle_owner
+  with a comment
 
 -- function treadle.hold_claim(p_id uuid, p_token uuid)
 create function treadle.hold_claim(p_id uuid, p_token uuid)
@@ -4005,6 +4758,15 @@ create function treadle.hold_dependencies(p_ids uuid[])
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
+  owner treadle_owner
+  with a comment
+
+-- function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
+create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
+  returns treadle.dispatches
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 03e858bf52be22bd3d325315237b976d19df51c147a3eb8e02fbeac6c46453b4
   owner treadle_owner
   with a comment
 
@@ -4044,6 +4806,15 @@ create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double
   owner treadle_owner
   with a comment
 
+-- function treadle.hold_work(p_id uuid, p_to text)
+create function treadle.hold_work(p_id uuid, p_to text)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 31961ec4360bc6eab492e3277e0248dd6db8d9aef6e3671f6b32a8c517754477
+  owner treadle_owner
+  with a comment
+
 -- function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
 create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
   returns TABLE(id uuid, budget_id bigint, need numeric, reason text)
@@ -4070,6 +4841,16 @@ create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_ke
   as sha256 647fd92f83b58733327ad8189aad45ef2b777e5efe762ffc3d80af8a482bd0ce
   owner treadle_owner
   with a comment
+
+-- function treadle.interrupt_actions(p_limit integer)
+create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
+  returns SETOF uuid
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 24b935646f84bf7fe570119b1f4e7e1758c84632e31adfa18c0b037caec93f03
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
 
 -- function treadle.is_counted(p_task treadle.tasks)
 create function treadle.is_counted(p_task treadle.tasks)
@@ -4152,6 +4933,15 @@ create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_
   owner treadle_owner
   with a comment
 
+-- function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
+create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 f63cb8ff9c606a6c9aa35820daf763eb656f6f058a02976dac47aa4be56b816e
+  owner treadle_owner
+  with a comment
+
 -- function treadle.keep_durable()
 create function treadle.keep_durable()
   returns void
@@ -4177,6 +4967,18 @@ create function treadle.keep_fire(p_fire treadle.trigger_fires)
   as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
   owner treadle_owner
   with a comment
+
+-- function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
+create function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 f0a3e0d8262942e703e0ac04cea840bee32edb1cb23c12e0f31c53c4c40ed15c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_cost_usd numeric)
 create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
@@ -4254,7 +5056,7 @@ create function treadle.lane_trouble(p_lane treadle.lanes)
   returns text
   language plpgsql stable security definer cost 100
   set search_path=""
-  as sha256 fa91a2a2f6c29c997d28a365ac3e709700b84b36b76f4eda1ce8e2c6c7d626a8
+  as sha256 b946743b4c366cb195ca6744984dda23e485e2120caab09644ecf133af96fa81
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -4277,6 +5079,16 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
   as sha256 80144c007ef99010421911ffe7d3f5ab20ff4716a2c50fedd279e7b759c47099
   owner treadle_owner
   with a comment
+
+-- function treadle.leave_dispatches(p_holder uuid)
+create function treadle.leave_dispatches(p_holder uuid)
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 c6d132666c23513c89c8310ceda2aad61c317d440049359dab4414efa4c8ae79
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.letter_facts(p_letter treadle.dead_letters)
 create function treadle.letter_facts(p_letter treadle.dead_letters)
@@ -4332,6 +5144,18 @@ create function treadle.list_artifacts(p_task uuid)
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.list_work(p_status text, p_agent text, p_project uuid, p_since timestamp with time zone, p_after uuid, p_limit integer)
+create function treadle.list_work(p_status text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_since timestamp with time zone DEFAULT NULL::timestamp with time zone, p_after uuid DEFAULT NULL::uuid, p_limit integer DEFAULT 200)
+  returns SETOF uuid
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", plan_cache_mode=force_custom_plan
+  as sha256 4cef0f999c8692f6ab2e9d45cd7f9f6fae47df0babd87f1379ce50f0521469d4
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
   grant execute to treadle_worker
 
 -- function treadle.listen_events(p_name text, p_seconds double precision, p_kinds text[])
@@ -4464,6 +5288,27 @@ create function treadle.lock_with_dependents(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to text, p_agent text, p_note text, p_handed_over boolean, p_kind text, p_at timestamp with time zone)
+create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to text, p_agent text, p_note text, p_handed_over boolean DEFAULT false, p_kind text DEFAULT NULL::text, p_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 036db19da122bdd9279b445df041985762a256b303df7e7d8df57ebfc96a8659
+  owner treadle_owner
+  with a comment
+
+-- function treadle.looks_secret(p_value jsonb)
+create function treadle.looks_secret(p_value jsonb)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 1f4b63c6481b01971e782229d77dac1c2d0c8d211a8f9a78129755a7e650c196
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
 create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
   returns bigint
@@ -4497,6 +5342,15 @@ create function treadle.make_gates(p_keys text[])
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
+  owner treadle_owner
+  with a comment
+
+-- function treadle.make_harness()
+create function treadle.make_harness()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 d1a780a6fd44857c435a9eb83ae61d2f40ca31dee4e4bf1f970a7c51f71e1383
   owner treadle_owner
   with a comment
 
@@ -4599,6 +5453,15 @@ create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now tim
   owner treadle_owner
   with a comment
 
+-- function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
+create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 50665ff4fc063de697d9a45d3fcf48f91dc242f24c038974753da441c9c1a78b
+  owner treadle_owner
+  with a comment
+
 -- function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
   returns jsonb
@@ -4625,6 +5488,25 @@ create function treadle.new_secret()
   as sha256 9befa717b29dc459b66a1b0b185c8b3185b10148aa8c6a26e121652b6f497a85
   owner treadle_owner
   with a comment
+
+-- function treadle.new_token()
+create function treadle.new_token()
+  returns text
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 44fcf0adcd657611606d391fe09fd90ef388f95d4fb8a4aaa2e0e5cdfd97f7bb
+  owner treadle_owner
+  with a comment
+
+-- function treadle.next_action_at()
+create function treadle.next_action_at()
+  returns timestamp with time zone
+  language sql stable security definer cost 100
+  set search_path=""
+  as sha256 92caca47ce54a5bd3a677029489f26d2136fa3daa991c49880a5f2ce379c2194
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
 
 -- function treadle.next_due_at()
 create function treadle.next_due_at()
@@ -4738,6 +5620,16 @@ create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timest
   owner treadle_owner
   with a comment
 
+-- function treadle.note_nudge(p_agent_url text, p_error text)
+create function treadle.note_nudge(p_agent_url text, p_error text DEFAULT NULL::text)
+  returns void
+  language sql volatile security definer cost 100
+  set search_path=""
+  as sha256 09b4098a653567153aebaa8130cf03d8a9eb75ecf71f44db44007d6670dd6902
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+
 -- function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
 create function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
   returns void
@@ -4746,6 +5638,16 @@ create function treadle.note_success(p_ids uuid[], p_now timestamp with time zon
   as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
   owner treadle_owner
   with a comment
+
+-- function treadle.note_token_use(p_id text)
+create function treadle.note_token_use(p_id text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 80ad6a8191c1b89fb9c84f855bc1c14a222aa6f8b57a45625d898b51cb1b0554
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
@@ -4810,7 +5712,16 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 adaad7d68fd83b5b9cbc08d8fefbbcd3903665c4878aeb7e3f5c17699f7826cf
+  as sha256 c099272446a0697f116179cdf488d69c081ef214a609706093a59cf934776656
+  owner treadle_owner
+  with a comment
+
+-- function treadle.open_push(p_max_depth integer, p_max_attempts integer)
+create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 daaa1489d488b9ff781fe982670d2d42531e1bca726468e0baa7ad7b8af5f526
   owner treadle_owner
   with a comment
 
@@ -4823,6 +5734,15 @@ create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait j
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.open_work(p_type text)
+create function treadle.open_work(p_type text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 99edec804e48a1472e98b77c2bd84bcd615cfa673a9b3c257ac7d83f6204ec6c
+  owner treadle_owner
+  with a comment
 
 -- function treadle.own_options(p_task treadle.tasks)
 create function treadle.own_options(p_task treadle.tasks)
@@ -4969,7 +5889,7 @@ create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 bad6f66c8a2e6d42fd31a21d128cb7b77875f8cfdda53acc96c755121e6d1886
+  as sha256 501439791add5fa74977f0f14fd3ec7cc0193509fb2d598f91e27127acba8f80
   owner treadle_owner
   with a comment
 
@@ -5111,7 +6031,7 @@ create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with t
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 387269fb683337b155a69ce63bf5191ca436206138a772df572c77dbd2bfdd17
+  as sha256 561d1aa88dddc7aff983c9ba5eb967702bb7d20ebb5fc95c27cca2e4cba69fa4
   owner treadle_owner
   with a comment
 
@@ -5121,6 +6041,15 @@ create function treadle.project_named(p_name text)
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 d418b00343c7e393dfbb507736839f56271a2eb112dbe53b2486828a8888e696
+  owner treadle_owner
+  with a comment
+
+-- function treadle.project_of(p_id uuid)
+create function treadle.project_of(p_id uuid)
+  returns treadle.projects
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 9aabc50844ce513e388d7258f80a21ad23a194c385e184fad82ee5caf081bb5f
   owner treadle_owner
   with a comment
 
@@ -5189,12 +6118,21 @@ create function treadle.prune_keys(p_limit integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.prune_replies(p_limit integer)
+create function treadle.prune_replies(p_limit integer)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 df231be0556cd18131a664825a51030f4a15c83530f7ad67b939d40bcab0e360
+  owner treadle_owner
+  with a comment
+
 -- function treadle.prune_rest(p_limit integer)
 create function treadle.prune_rest(p_limit integer DEFAULT 1000)
   returns TABLE(kind text, pruned integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 4d87b1c68f29a6f48b4b2fc3ff69e783ae10b4aef53b2a2f5e45dfed63a06d45
+  as sha256 ee0847f78570211f3da7c67db80435189b918486a614c72981ec99ab0815e9d4
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5204,7 +6142,7 @@ create function treadle.prune_rows(p_ids uuid[])
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a623a6bd919ad285acca9afb2718e0c5097008dc9dc3af583f239a1608bcf651
+  as sha256 f621980987141a1b2b994baf74aa629808c46ac42d65f3f4526f4d5db24625ca
   owner treadle_owner
   with a comment
 
@@ -5233,6 +6171,42 @@ create function treadle.prune_uses(p_limit integer)
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 001df4e51b3636cc97f2762b14b09daf9a99cbec075c004aeddc2869def77844
+  owner treadle_owner
+  with a comment
+
+-- function treadle.push_id(p_queue_id text)
+create function treadle.push_id(p_queue_id text)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 0048056f3a46bd11cd69f56a879a3dd23f09ef8a3d001bfdb709f6149b6ba21e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time zone)
+create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time zone)
+  returns bigint
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 0073f3288230689175aef40c4ea8c365281cfa86f2c40a38f298c4f9257f139f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.push_spec(p_request jsonb)
+create function treadle.push_spec(p_request jsonb)
+  returns jsonb
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 730f4286dda1715c82e1aacc6465fc7337b82f91da4e003141faebd47f0f4d19
+  owner treadle_owner
+  with a comment
+
+-- function treadle.push_template(p_task jsonb)
+create function treadle.push_template(p_task jsonb)
+  returns jsonb
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 2da3608d517abfe7a2ec6e4e6bc516823fc61915b2f90b9bcab82157138a59fa
   owner treadle_owner
   with a comment
 
@@ -5397,9 +6371,9 @@ create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] D
 -- function treadle.reap_rows(p_rows tid[], p_reasons text[])
 create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   returns TABLE(id uuid, status text)
-  language sql volatile security invoker cost 100 rows 1000
+  language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=""
-  as sha256 5dd495394c037b8855c4a78dae6bb540379c194a64385db00672a63ec252a32b
+  as sha256 c234dd20992eb28e04708ac172fa01cf63571a1ec819e1ce7f6d0eefed9da13c
   owner treadle_owner
   with a comment
 
@@ -5535,12 +6509,30 @@ create function treadle.refuse_priority(p_priority integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.refuse_secret(p_value jsonb, p_name text)
+create function treadle.refuse_secret(p_value jsonb, p_name text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 472f62284eb2176cddcec7cbeb2bda90a842aaf7e5ff6a5634453de551ed1e62
+  owner treadle_owner
+  with a comment
+
 -- function treadle.refuse_transition(p_id uuid, p_to text, p_by text)
 create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 a899ce11f651723b38c1b7c0b22283f2986bc004a5766ff906f1c9561f7c8702
+  owner treadle_owner
+  with a comment
+
+-- function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text)
+create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text DEFAULT NULL::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 5148bc42b24b0ab771fbe6be8f2460e4384005df059cb4012014fa6cc8c037ec
   owner treadle_owner
   with a comment
 
@@ -5603,6 +6595,16 @@ create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.remove_push_agent(p_id text, p_actor text)
+create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 cbf6f56dd7227fab5b740fd2f32146a41cc6aaec0fba8b6ec2f1b63dad600b71
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.remove_schedule(p_name text, p_actor text)
 create function treadle.remove_schedule(p_name text, p_actor text DEFAULT NULL::text)
   returns void
@@ -5633,6 +6635,26 @@ create function treadle.remove_webhook(p_name text, p_actor text DEFAULT NULL::t
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s double precision)
+create function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s double precision DEFAULT 60)
+  returns SETOF uuid
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 068fd6d36faa5407a4f78fb9d867b3dab82ca31e3c3ced30c454982aeb3d9c3e
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+
+-- function treadle.renew_dispatches(p_holder uuid, p_heard uuid[], p_lease_s double precision, p_keep_s double precision)
+create function treadle.renew_dispatches(p_holder uuid, p_heard uuid[] DEFAULT '{}'::uuid[], p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400)
+  returns SETOF treadle.dispatch_target
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 4958944a1bea6b164a9ed5863d016bbb5f67531fc8d1f18b8e3fee259c16c21f
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.reopen_gates()
 create function treadle.reopen_gates()
   returns integer
@@ -5642,6 +6664,15 @@ create function treadle.reopen_gates()
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.reply_age()
+create function treadle.reply_age()
+  returns interval
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 f3d412fff75cd71efb9cc789f81dcba9d22f9236f3c19267ea9cc939010508d7
+  owner treadle_owner
+  with a comment
 
 -- function treadle.report_problem(p_report jsonb)
 create function treadle.report_problem(p_report jsonb)
@@ -5670,6 +6701,17 @@ create function treadle.request_slots(p_keys text[])
   owner treadle_owner
   with a comment
 
+-- function treadle.requeue_harness(p_limit integer, p_skip uuid[])
+create function treadle.requeue_harness(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
+  returns TABLE(id uuid, agent_url text, reason text, status text, problem text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
+  as sha256 d65dfd72d02ba8921aecfbfda05f61b824cc44d0d485d7d6bae37f171cb66007
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
 create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
   returns SETOF uuid
@@ -5688,6 +6730,16 @@ create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[]
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.rerun_action(p_id uuid, p_actor text, p_note text)
+create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 4aa93332abf5cd72bd7ed25ab38a93ba7f1ad1f55f64a5ba8ab22f77c9a5acb6
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text, OUT key text, OUT uri text)
 create function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text DEFAULT NULL::text, OUT key text, OUT uri text)
@@ -5771,7 +6823,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 cb23739c3e03bf4e226aa9279cfc9cd5039afe4e758afc798fae758c59463ace
+  as sha256 0420f3a23d84ffcd4e556c5df3ac4ff6a6a2ab61ad708e089db966dc53e71827
   owner treadle_owner
   with a comment
 
@@ -5949,6 +7001,16 @@ create function treadle.revivable_of(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.revoke_token(p_token text, p_actor text)
+create function treadle.revoke_token(p_token text, p_actor text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 5d42b366fc03a14d4c8e45c476db11538252eca908042535d646bad9081a983d
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time zone)
 create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time zone)
   returns void
@@ -6037,6 +7099,16 @@ create function treadle.schema_version(OUT version integer, OUT code_checksum te
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.seen_agents(p_ids text[])
+create function treadle.seen_agents(p_ids text[])
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 07577040f73853b9002dc5e889acc251f8696fb46a537e84e1a90b26dfdcdd2c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid)
 create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid DEFAULT NULL::uuid)
   returns bigint
@@ -6105,6 +7177,15 @@ create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable 
   owner treadle_owner
   with a comment
 
+-- function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome text, p_error text, p_output jsonb)
+create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome text, p_error text, p_output jsonb)
+  returns text
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 5e22bfe06d773993a9080a325f3d7f59b00fa30ca0e0941416e06efb1777ec52
+  owner treadle_owner
+  with a comment
+
 -- function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text)
 create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text DEFAULT NULL::text)
   returns void
@@ -6131,6 +7212,16 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.skip_action(p_id uuid, p_actor text, p_note text)
+create function treadle.skip_action(p_id uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 2850b47c333d6d9ea3279f97b636208228f3055ccb983d8619f61da3e3ec4f42
+  owner treadle_owner
+  with a comment
   grant execute to treadle_operator
 
 -- function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
@@ -6210,11 +7301,20 @@ create function treadle.stale_claims(p_now timestamp with time zone, p_limit int
 create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
   returns text
   language sql stable security invoker cost 100
-  as sha256 7592104c58b882913f2391738d837405e4625b8d658a6405025f6a3ef29ef88e
+  as sha256 c85bc56a6437758e43511d230822b10aa55df4c585f681ae77e1f768fc37f9ff
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
+create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
+  returns TABLE(id uuid, status text)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 e859e00e099f4fc63f68fceb9f5a6213b9aa483719dcfca6aa2105babb366331
+  owner treadle_owner
+  with a comment
 
 -- function treadle.stamp(p_at timestamp with time zone)
 create function treadle.stamp(p_at timestamp with time zone)
@@ -6246,6 +7346,17 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.status_of_token(p_revoked_at timestamp with time zone, p_expires_at timestamp with time zone)
+create function treadle.status_of_token(p_revoked_at timestamp with time zone, p_expires_at timestamp with time zone)
+  returns text
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 fe264051a79392d42fbcd58579606405f4f521225b57aabdf1082d297f61d02c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_bytes bigint, p_sha256 text)
 create function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_bytes bigint, p_sha256 text)
   returns jsonb
@@ -6273,6 +7384,17 @@ create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p
   as sha256 4f7236de20bdc404f960744e61d2518778e94c64b179b90c78525f9265ac2349
   owner treadle_owner
   with a comment
+
+-- function treadle.submit_push(p_request jsonb, p_source text, p_source_job text, p_max_depth integer, p_max_attempts integer)
+create function treadle.submit_push(p_request jsonb, p_source text, p_source_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+  returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 8b8113f80af322b7d8caf7791282d0576ffbb995030a6550b5a99c7a6dbf8cd4
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.subschemas(p_schema jsonb, p_path text)
 create function treadle.subschemas(p_schema jsonb, p_path text)
@@ -6311,6 +7433,26 @@ create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now
   owner treadle_owner
   with a comment
 
+-- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision)
+create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
+  returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 a2cde7140148b8869251a779ea6ace1b24c3aeb45fcadf4a635fa8f7331bf8be
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+
+-- function treadle.take_dispatches(p_holder uuid, p_limit integer, p_lease_s double precision)
+create function treadle.take_dispatches(p_holder uuid, p_limit integer DEFAULT 100, p_lease_s double precision DEFAULT 15)
+  returns SETOF treadle.dispatch_target
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=""
+  as sha256 fe466148aa964c39313a1c261b814a952ea318020d9e685c256b87d932adbf86
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
 create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
   returns treadle.waits
@@ -6319,6 +7461,16 @@ create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
   as sha256 6752321dc9cdee99770199773a31a9ea8bb70d74b9762a8eebcc846e75ab787e
   owner treadle_owner
   with a comment
+
+-- function treadle.take_nudges(p_limit integer, p_skip text[])
+create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] DEFAULT '{}'::text[])
+  returns TABLE(agent_url text, task_id uuid, allow_private boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 f7a82b72ac93b2dd7b74a33963554b6a16ad0f76ed4c8afb82d8a978df5cd92d
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
 
 -- function treadle.take_results(p_consumer text, p_limit integer, p_token uuid)
 create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 100, p_token uuid DEFAULT NULL::uuid)
@@ -6348,6 +7500,15 @@ create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, 
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
+create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 a0a069cc0301a83c24c471d16ea5cb0a21b8b49e809c1363b7c8a1227f1e69ce
+  owner treadle_owner
+  with a comment
 
 -- function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -6395,6 +7556,15 @@ create function treadle.task_words(p_id uuid, p_name text, p_type text)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_note text)
+create function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_note text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
+  owner treadle_owner
+  with a comment
+
 -- function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
 create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
   returns void
@@ -6419,6 +7589,15 @@ create function treadle.tell_slowdown(p_key text, p_until timestamp with time zo
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tell_token(p_what text, p_id text, p_actor text)
+create function treadle.tell_token(p_what text, p_id text, p_actor text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=""
+  as sha256 915ee331769e519af6f1213ad3c51e5b72971b2afb83e9ee56a006f112ab055a
   owner treadle_owner
   with a comment
 
@@ -6513,6 +7692,15 @@ create function treadle.tg_tasks__wake()
   language plpgsql volatile security definer cost 100
   set search_path=""
   as sha256 24d1a1b90d56af4834d790723e0abc15204c54da95019e793719eb777a151cbe
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tg_work_log__keep()
+create function treadle.tg_work_log__keep()
+  returns trigger
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 bfe94283696cb5e286463b08172f580052276436208e7ac028820bfc100e23c0
   owner treadle_owner
   with a comment
 
@@ -6668,6 +7856,17 @@ create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key 
   owner treadle_owner
   with a comment
 
+-- function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text, p_as text, p_stale_s double precision)
+create function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_as text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 6ef754e361b0a72c3d4b3b4609af364a8b10e1f57f944f79a89320cadcd7287a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_worker
+
 -- function treadle.urgency_of_priority(p_priority integer)
 create function treadle.urgency_of_priority(p_priority integer)
   returns smallint
@@ -6753,6 +7952,17 @@ create function treadle.wake_gates(p_keys text[])
   owner treadle_owner
   with a comment
 
+-- function treadle.wake_harness()
+create function treadle.wake_harness()
+  returns void
+  language sql volatile security definer cost 100
+  set search_path=""
+  as sha256 90b8e0e20807ec37f83d7d2f3337239044336ea1a862c064874c9191a16ff1a5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.wake_promoter(p_due_at timestamp with time zone)
 create function treadle.wake_promoter(p_due_at timestamp with time zone)
   returns void
@@ -6821,7 +8031,7 @@ create function treadle.why(p_id uuid)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=""
-  as sha256 3559e41c4ba292ef42c249a51484355f3d7b37df1b232e64ce6a0949a78f3d00
+  as sha256 3a1da2cd1bdd2f09fbe131914760ff86e6f6d530b4ae312902f547ce7c0a5abc
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6915,7 +8125,7 @@ create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=""
-  as sha256 8c126c354af6769280151510f3075665760fb517bd22639a124d26e9ad77e572
+  as sha256 9d128a945554e88b2b2b1609ec8486b7f91e57c65508696b7314fe23a268824f
   owner treadle_owner
   with a comment
 
@@ -7009,11 +8219,68 @@ create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with t
   owner treadle_owner
   with a comment
 
+-- function treadle.why_work(p_task treadle.tasks)
+create function treadle.why_work(p_task treadle.tasks)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=""
+  as sha256 a1b79644a28f370442cc0122dbd2f032e7bb62f1f0b93b190638f6a2d3a77370
+  owner treadle_owner
+  with a comment
+
 -- function treadle.without_nulls(p_object jsonb)
 create function treadle.without_nulls(p_object jsonb)
   returns jsonb
   language sql immutable security invoker cost 100
   set search_path=""
   as sha256 92c177b307fdf5a539b734f6b2f1fa4457efbfedbadef06295f7dbb16fe0591a
+  owner treadle_owner
+  with a comment
+
+-- function treadle.work_outcome(p_status text)
+create function treadle.work_outcome(p_status text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 7dd2ed9dcb1c80b4f6cc51a2cbb593eda4ca0e2b552f67630202b18b0655e623
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.work_priority(p_priority smallint)
+create function treadle.work_priority(p_priority smallint)
+  returns integer
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 9a1b267b8a21072fb8cec432d7538c41b84357ecc80bed730f91220666104a2a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.work_states(p_status text)
+create function treadle.work_states(p_status text)
+  returns text[]
+  language plpgsql immutable security invoker cost 100
+  set search_path=""
+  as sha256 6c2c2657235cc10c346e0b2b199465377644a26cc0a4c391ace6863d7f8a1aba
+  owner treadle_owner
+  with a comment
+
+-- function treadle.work_status(p_status text)
+create function treadle.work_status(p_status text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 fb8cd6fc2ce6d65cd243aca4406dac788d53ee6b866aa48409e2d72204b4f099
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes text, p_stale_s double precision, p_now timestamp with time zone)
+create function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes text, p_stale_s double precision, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9f22911d46e74ad66c4b88430eefa9f8c0ee5e40f315f5711e10ccfaedea67ec
   owner treadle_owner
   with a comment

@@ -16,6 +16,9 @@ select
   schedules.last_error,
   schedules.last_task,
   schedules.last_dag,
+  case
+    when schedules.template #>> '{task,queue}' = 'push' then 'queue-' || schedules.last_task
+  end as last_queue_id,
   case when schedules.template ? 'dag' then 'dag' else 'task' end as makes,
   coalesce(
     schedules.template #>> '{task,type}', schedules.template #>> '{dag,name}', schedules.name

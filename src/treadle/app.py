@@ -150,6 +150,8 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
     async def gateway(self) -> Gateway:
         """The SQL interface, opened on first use."""
+        if self._checked and self._gateway is not None:
+            return self._gateway
         async with self._opening:
             if self._gateway is None:
                 stack = AsyncExitStack()

@@ -1,10 +1,12 @@
 """What can be configured, from where, and with which defaults.
 
 The only module that reads the environment. Order: command line, `TREADLE_*`, then `treadle.toml`
-in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`.
+in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`, and
+`AG_QUEUE_*` for the settings of the queue.
 """
 
 import os
+import re
 import socket
 import tomllib
 from pathlib import Path
@@ -24,6 +26,21 @@ from treadle.errors import ConfigurationError
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
+# A variable that stands in for that of a setting when it is not given.
+STAND_INS = {
+    "database_url": "DATABASE_URL",
+    "queue_max_size": "AG_QUEUE_MAX_SIZE",
+    "queue_max_attempts": "AG_QUEUE_MAX_ATTEMPTS",
+    "queue_dispatch_timeout_s": "AG_QUEUE_DISPATCH_TIMEOUT",
+}
+SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
+def _names(name: str) -> AliasChoices:
+    """The variable of a setting, what stands in for it, and its name in a file."""
+    return AliasChoices(f"TREADLE_{name.upper()}", STAND_INS[name], name)
+
+
 class Settings(BaseSettings):
     """The effective settings of one process."""
 
@@ -33,7 +50,7 @@ class Settings(BaseSettings):
 
     database_url: str | None = Field(
         None,
-        validation_alias=AliasChoices("TREADLE_DATABASE_URL", "DATABASE_URL", "database_url"),
+        validation_alias=_names("database_url"),
         description="PostgreSQL 15 or newer, as a libpq URL.",
     )
     listen_url: str | None = Field(
@@ -96,6 +113,97 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address that the server listens on.")
     port: int = Field(8420, ge=0, le=65535, description="Port that the server listens on.")
+    queue_max_size: int = Field(
+        50,
+        ge=1,
+        le=100_000,
+        validation_alias=_names("queue_max_size"),
+        description="Most prompts that wait in queue push; one more is refused.",
+    )
+    queue_max_attempts: int = Field(
+        3,
+        ge=1,
+        le=1000,
+        validation_alias=_names("queue_max_attempts"),
+        description="Times that a prompt is sent before it has failed.",
+    )
+    queue_dispatch_timeout_s: float = Field(
+        30.0,
+        gt=0,
+        le=600,
+        validation_alias=_names("queue_dispatch_timeout_s"),
+        description="Longest wait for an agent to take a prompt; also as 30s, 500ms or 2m.",
+    )
+    dispatch_every_s: Seconds = Field(
+        1.0, description="Longest time between two looks of the dispatcher for idle agents."
+    )
+    track_every_s: Seconds = Field(
+        5.0, description="Time between two questions to an agent about what it works on."
+    )
+    dispatch_lease_s: float = Field(
+        15.0, ge=0.1, le=3600, description="Another dispatcher takes over after this silence."
+    )
+    dispatch_unsure_s: Seconds | None = Field(
+        None, description="Time to ask whether a prompt arrived; else twice the dispatch timeout."
+    )
+    dispatch_silent_s: Seconds = Field(
+        600.0, description="How long an agent that works may be out of reach."
+    )
+    dispatch_private: bool = Field(
+        True, description="Connect to private addresses, for agents with allow_private."
+    )
+    dispatch_http: bool = Field(
+        False, description="Connect to agents at public addresses without encryption too."
+    )
+    dispatch_ports: Annotated[list[int], NoDecode] = Field(
+        [], description="More ports of agents at public addresses, comma separated."
+    )
+    work_stale_s: Seconds = Field(1800.0, description="Work without news for so long is blocked.")
+    harness_claim_timeout_s: Seconds = Field(
+        300.0,
+        ge=1,
+        description="A claim of an agent of the harness lasts so long without a heartbeat.",
+    )
+    harness_drain_s: Seconds = Field(
+        10.0, description="Time between two looks of the harness for results."
+    )
+    harness_requeue_s: Seconds = Field(
+        60.0, description="Time between two looks of the harness for claims that ran out."
+    )
+    harness_slots: int = Field(
+        4, ge=1, le=1000, description="Callbacks that a harness runs at once."
+    )
+    harness_tries: int = Field(
+        3, ge=1, le=100, description="How often a callback that fails gets the same decision."
+    )
+    harness_nudge_timeout_s: float = Field(
+        5.0, gt=0, le=30, description="Longest wait for the answer of an agent to a nudge."
+    )
+    harness_secrets: bool = Field(
+        False, description="Store payloads and decisions that look as if a credential were in them."
+    )
+    allowed_hosts: Annotated[list[str], NoDecode] = Field(
+        [], description="More names that a server without tokens answers to, comma separated."
+    )
+    max_body_bytes: int = Field(
+        2 * 1024**2, ge=1024, le=1024**3, description="Largest body that the server takes."
+    )
+    body_timeout_s: Seconds = Field(15.0, description="Longest wait for the body of a request.")
+    header_timeout_s: Seconds = Field(
+        10.0, description="Longest wait for the headers of a request."
+    )
+    max_connections: int = Field(
+        2000, ge=16, le=100_000, description="Most connections of clients to the server."
+    )
+    max_requests: int = Field(
+        1000, ge=1, le=100_000, description="Most requests that the server works on at once."
+    )
+    rate_per_s: float = Field(
+        0.0, ge=0, le=1e6, description="Requests a second of one token or address; 0 is no limit."
+    )
+    sse_max: int = Field(
+        200, ge=1, le=10_000, description="Most streams of events that the server has at once."
+    )
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
     )
@@ -106,12 +214,21 @@ class Settings(BaseSettings):
         "info", description="Log level."
     )
 
-    @field_validator("queues", "capabilities", "webhook_ports", mode="before")
+    @field_validator(
+        "queues", "capabilities", "webhook_ports", "dispatch_ports", "allowed_hosts", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value
+
+    @field_validator("queue_dispatch_timeout_s", mode="before")
+    @classmethod
+    def _span(cls, value: object) -> object:
+        """Seconds, or a number with its unit."""
+        found = re.fullmatch(r"([0-9.]+)(ms|s|m|h)", value) if isinstance(value, str) else None
+        return float(found[1]) * SPANS[found[2]] if found else value
 
     @classmethod
     def settings_customise_sources(
@@ -146,10 +263,7 @@ def load_settings(**overrides: object) -> Settings:
 
 def origin(name: str) -> str:
     """Say where a setting comes from: environment, file or default."""
-    names = [f"TREADLE_{name.upper()}"]
-    if name == "database_url":
-        names.append("DATABASE_URL")
-    for variable in names:
+    for variable in filter(None, (f"TREADLE_{name.upper()}", STAND_INS.get(name))):
         if variable in os.environ:
             return f"environment {variable}"
     file = Path("treadle.toml")

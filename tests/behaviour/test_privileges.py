@@ -14,16 +14,25 @@ A_SCHEDULE = """define_schedule('s', '{"cron": "@daily", "task": {"type": "code"
 A_TRIGGER = """define_trigger('t', '{"on": "x", "task": {"type": "code"}}')"""
 PRODUCE = (
     "receive_webhook('w', '{}')",
+    "enqueue_harness('http://a', '{}')",
+    f"take_actions('{NOBODY}')",
+    f"renew_actions({ONE}, {ONE})",
+    f"finish_action('{NOBODY}', '{NOBODY}')",
+    *("interrupt_actions()", "next_action_at()", "take_nudges()", "note_nudge('http://a')"),
     f"create_dag('{A_DAG}')",
     *("open_dag('x')", "enqueue_task('default', 'code')", "enqueue_tasks('[]')"),
     *(f"cancel_tasks({ONE})", f"read_results({ONE})", "take_results('me')"),
+    *("create_project('shop')", "add_work('code', 'Fix it')"),
 )
+REPLY = ("begin_reply('k', 'me', 'r', 'h')", "keep_reply('k', 'me', 'r', 'h', 200, '{}', '')")
 WORK = (
     *("register_agent('w')", "agent_heartbeat('a')", "claim_tasks('a')"),
     *(f"start_tasks({ONE}, {ONE})", f"heartbeat_tasks({ONE}, {ONE})"),
     f"validate_tasks({ONE}, {ONE})",
+    f"claims_of({ONE}, {ONE})",
     *(f"{each}_tasks({ONE}, {ONE})" for each in ("complete", "fail", "release")),
     "doomed_artifacts()",
+    f"claim_harness('http://a', '{NOBODY}')",
     "reap_claims()",
     "promote_tasks()",
     *("due_schedules()", "next_schedule_at()"),
@@ -33,9 +42,16 @@ WORK = (
     "check_failure_rates()",
     *("rerank_tasks()", "admit_tasks()", "reopen_gates()", "review_budgets()"),
     *("prune_tasks()", "prune_events()", "prune_rest()", "oldest_open_at()"),
+    *("dispatch_targets()", "seen_agents('{a}')"),
+    *(f"{each}_dispatches('{NOBODY}')" for each in ("take", "renew", "leave")),
+    f"dispatch_task('a', '{NOBODY}', '{NOBODY}')",
+    f"accept_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 't')",
+    f"end_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 'busy')",
+    f"give_up_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 'silent')",
 )
 OPERATE = (
     "set_retention('events', 86400)",
+    *("define_push_agent('p', 'https://example.org')", "remove_push_agent('p')"),
     *("pause_queue('default')", "resume_queue('default')", "define_queue('q')"),
     *("define_type('t')", "pause_type('code')", "resume_type('code')"),
     *("define_gate('g')", "close_gate('type:code', 60)", "open_gate('type:code')"),
@@ -49,6 +65,7 @@ OPERATE = (
     "resume_trigger('t')",
     "remove_trigger('t')",
     "rebase_events()",
+    "allow_nudges('http://a')",
     """cancel_where('{"queue": "default"}')""",
     """retry_where('{"queue": "default"}')""",
     f"resolve_dead_letters({ONE})",
@@ -66,9 +83,9 @@ def become(driver: Driver, role: str) -> Driver:
 @pytest.mark.parametrize(
     ("role", "calls"),
     [
-        ("treadle_producer", PRODUCE),
-        ("treadle_worker", WORK),
-        ("treadle_operator", (*PRODUCE, *WORK, *OPERATE)),
+        ("treadle_producer", (*PRODUCE, *REPLY)),
+        ("treadle_worker", (*WORK, *REPLY)),
+        ("treadle_operator", (*PRODUCE, *WORK, *OPERATE, *REPLY)),
     ],
 )
 def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...]) -> None:
@@ -91,7 +108,14 @@ def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...
         ),
         (
             "treadle_observer",
-            (*PRODUCE, *WORK, *OPERATE, f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+            (
+                *PRODUCE,
+                *WORK,
+                *OPERATE,
+                *REPLY,
+                f"retry_task('{NOBODY}')",
+                f"retry_dag('{NOBODY}')",
+            ),
         ),
     ],
 )

@@ -21,7 +21,14 @@ PARTS = {
     "events": "events",
 }
 # Rows that go by themselves, or never: money that is counted, the history, what people decided.
-NOT_PARTS = {"reservations", "dead_letter_decisions", "schedule_runs", "trigger_fires"}
+NOT_PARTS = {
+    "reservations",
+    "dead_letter_decisions",
+    "schedule_runs",
+    "trigger_fires",
+    "harness_actions",
+    "harness_nudges",
+}
 
 
 def rich(driver: Driver) -> UUID:

@@ -13,6 +13,7 @@ from tests.behaviour.driver import Driver, Record
 from tests.behaviour.expect import refused, unchanged
 from tests.behaviour.graphs import depend, spawn, suspend
 from tests.behaviour.waiting import answer, open_wait
+from tests.behaviour.working import taken_up_again
 from treadle.models import Claim
 
 pytestmark = pytest.mark.requirement("F2")
@@ -157,6 +158,7 @@ def test_every_transition_of_a_random_run_is_listed_and_has_an_event(fresh: Driv
     fresh.conn.execute(LOG.encode())
     wait_for_slots(fresh)
     run_out_of_money(fresh)
+    taken_up_again(fresh)
     listed = set(fresh.rows("select distinct from_status, to_status from treadle.transitions"))
     chance, made, rounds = random.Random(1), set[tuple[str, ...]](), 0
 

@@ -7,6 +7,7 @@ from tests.behaviour.expect import refused
 from tests.behaviour.money import pay
 from tests.behaviour.retention import keep, prune
 from tests.behaviour.test_privileges import A_DAG, A_SCHEDULE, A_TRIGGER, become
+from tests.behaviour.working import in_progress
 
 VIEWS = (
     *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages", "task_parts"),
@@ -19,6 +20,11 @@ VIEWS = (
     *("trigger_status", "trigger_log", "event_log"),
     *("dead_letter_groups", "dead_letter_history", "dead_letter_log"),
     *("webhook_status", "delivery_log"),
+    "token_status",
+    "push_queue",
+    *("harness_tasks", "harness_nudging"),
+    *("push_agent_status", "submission_log"),
+    *("work_items", "work_dispatches", "work_changes", "work_transitions", "project_list"),
 )
 # Shown with the tests of waits and of steps.
 ELSEWHERE = {"wait_details", "task_steps"}
@@ -45,9 +51,17 @@ def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
     driver.rows(f"{escalate} from treadle.dead_letters")
     driver.rows(f"select treadle.create_dag('{A_DAG}')")
     driver.rows("select treadle.define_gate('llm')")
+    driver.rows("select treadle.enqueue_harness('http://a', '{}')")
+    driver.rows("select treadle.allow_nudges('http://a')")
     driver.rows("""select treadle.define_webhook('w', '{"url": "https://example.org/"}')""")
     driver.rows("select treadle.note_delivery('w', 1, 200, null, 1)")
+    driver.rows("""select treadle.create_token('t', '{"scopes": ["read"]}')""")
+    driver.rows("""select treadle.submit_push('{"prompt": "x"}', 'cli')""")
+    driver.rows("select treadle.define_push_agent('pushed', 'https://example.org')")
+    driver.rows("select treadle.dispatch_task('pushed', gen_random_uuid(), gen_random_uuid())")
+    driver.rows("""select treadle.submit_push('{"prompt": "y"}', 'cli')""")
     driver.rows("select treadle.define_project('site')")
+    in_progress(driver)
     driver.rows(f"select treadle.{A_SCHEDULE}")
     driver.rows("select treadle.run_schedule('s')")
     driver.rows(f"select treadle.{A_TRIGGER}")
@@ -67,6 +81,6 @@ def test_producers_and_workers_do_not_read_the_tasks_of_others(driver: Driver, r
     session = become(driver, role)
 
     for view in VIEWS:
-        if view != "transitions":
+        if view not in ("transitions", "work_transitions"):
             with refused("42501", "permission denied for view"):
                 session.rows(f"select * from treadle.{view}")

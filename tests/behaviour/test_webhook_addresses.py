@@ -15,7 +15,7 @@ import pytest
 
 from tests.behaviour.receiver import Receiver
 from treadle.db.webhooks import WebhookTarget
-from treadle.services import notifier_http
+from treadle.services import outbound
 from treadle.services.notifier_addresses import AddressRefused, Rules, is_public, judge
 from treadle.services.notifier_http import Answer, http_sender
 
@@ -203,7 +203,7 @@ async def test_the_certificate_is_that_of_the_name(
 ) -> None:
     server, client = certified
     names(["127.0.0.1"])
-    monkeypatch.setattr(notifier_http, "_tls", lambda: client)
+    monkeypatch.setattr(outbound, "_tls", lambda: client)
     with Receiver(tls=server) as receiver:
         answer = await send(f"https://{host}:{receiver.port}/x")
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Cli
 from treadle.settings import Settings
 
@@ -21,6 +23,20 @@ def test_every_setting_is_shown_with_its_origin(bare: Cli, folder: Path) -> None
     assert found["database_url"]["origin"] == "environment DATABASE_URL"
     assert found["queues"]["origin"] == "default"
     assert all(each["description"] for each in found.values())
+
+
+@pytest.mark.requirement("Q15")
+def test_the_queue_has_variables_of_its_own(bare: Cli) -> None:
+    own = {"AG_QUEUE_MAX_SIZE": "7", "AG_QUEUE_DISPATCH_TIMEOUT": "1.5m"}
+
+    shown = bare("config", "show", "--json", env={**own, "TREADLE_QUEUE_MAX_SIZE": "9"})
+
+    found = {each["name"]: (each["value"], each["origin"]) for each in shown.json["items"]}
+    assert found["queue_max_size"] == (9, "environment TREADLE_QUEUE_MAX_SIZE")
+    assert found["queue_dispatch_timeout_s"] == (90, "environment AG_QUEUE_DISPATCH_TIMEOUT")
+    assert found["queue_max_attempts"] == (3, "default")
+    wrong = bare("config", "check", env={"AG_QUEUE_DISPATCH_TIMEOUT": "soon"})
+    assert wrong.code == 2
 
 
 def test_passwords_are_masked(bare: Cli) -> None:

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.behaviour.conftest import EMPTY, SEEDS
+from tests.http.flaky import Flaky, flaky
 from tests.http.support import Conn, Served, served
 
 NewDatabase = Callable[[], AbstractContextManager[str]]
@@ -57,3 +58,10 @@ def serve(new_database: NewDatabase, tmp_path: Path) -> Iterator[Serve]:
             return stack.enter_context(served(url, log, *arguments, **settings))
 
         yield start
+
+
+@pytest.fixture
+def way(server: Served, sql: Conn) -> Iterator[Flaky]:
+    """A way to the server that loses what it is told to lose."""
+    with flaky(server.url) as made:
+        yield made

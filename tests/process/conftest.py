@@ -1,11 +1,17 @@
 """Processes for the tests, and the application that they run."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+from tests.http.support import Served, served
 from tests.process.apps import EFFECTS, make_app
+from tests.process.harnessing import Site
+from tests.process.pushing import Agents, PushAgent
 from tests.process.support import APP, Child, Conn, Spawn
 from tests.worker.files import KEYS, S3, Place, place_of, s3_server
 from treadle import Treadle
@@ -37,6 +43,35 @@ def spawn(database_url: str, tmp_path: Path) -> Iterator[Spawn]:
     yield start
     for child in children:
         child.end()
+
+
+@pytest.fixture
+def agents(sync_conn: psycopg.Connection[tuple[Any, ...]], tmp_path: Path) -> Iterator[Agents]:
+    """Start agents with an HTTP interface that tasks are sent to; all end with the test."""
+    started: list[PushAgent] = []
+
+    def start(name: str, **modes: object) -> PushAgent:
+        agent = PushAgent(name, tmp_path / f"{name}.jsonl", **modes)
+        started.append(agent)
+        sync_conn.execute("select treadle.define_push_agent(%s, %s, true)", (name, agent.url))
+        return agent
+
+    yield start
+    for agent in started:
+        agent.kill()
+
+
+@pytest.fixture
+def site(conn: Conn, database_url: str, spawn: Spawn, tmp_path: Path) -> Iterator[Site]:
+    """A place for harnesses and their agents; the server is started when it is needed."""
+    with ExitStack() as stack:
+
+        def serve() -> Served:
+            return stack.enter_context(served(database_url, tmp_path / "server.log"))
+
+        made = Site(conn, serve, spawn, tmp_path)
+        yield made
+        made.end()
 
 
 @pytest.fixture(scope="session")

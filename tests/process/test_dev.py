@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.process import programs
@@ -33,6 +35,13 @@ def folder(pg_bin: Path | None) -> Iterator[Path]:
 def url_from(dev: programs.Program) -> str:
     """The URL that dev tells people to export."""
     return dev.until(r"export TREADLE_DATABASE_URL='(.+)'").group(1)
+
+
+def address_from(dev: programs.Program) -> str:
+    """Where dev says that the server is, once it is there."""
+    url = dev.until(r"HTTP at (\S+), described at /docs").group(1)
+    dev.until(rf"server .*server\.started .*url={url}")
+    return url
 
 
 def pid_of_worker(dev: programs.Program) -> int:
@@ -95,6 +104,30 @@ def test_the_application_works_on_the_embedded_server_whatever_its_code_says(
         assert url in enqueue(url, "where", "--queue", "mail")
 
         assert dev.end(signal.SIGINT) == 0
+    assert programs.left_running(folder) == []
+
+
+@pytest.mark.requirement("W14")
+def test_the_server_answers_at_the_address_that_is_said_also_when_its_port_is_taken(
+    folder: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        # An address for others would want a token; here it is for this host alone.
+        env = programs.environment(folder, TREADLE_PORT=str(taken), TREADLE_HOST="0.0.0.0")
+        with programs.Program("dev", APP, env=env) as dev:
+            url = address_from(dev)
+            server = httpx2.get(f"{url}/health")
+            made = httpx2.post(f"{url}/v1/tasks", json={"type": "hello", "spec": {"name": "Ada"}})
+
+            assert url.startswith("http://127.0.0.1:")
+            assert not url.endswith(f":{taken}")
+            assert server.json()["status"] == "ok"
+            assert made.status_code == 201
+            if not any("dispatcher.started" in line for line in dev.lines):
+                dev.until(r"dispatcher\.started")
+            assert dev.end(signal.SIGTERM) == 0
+    assert any(line.startswith("server") and "server.stopped" in line for line in dev.lines)
     assert programs.left_running(folder) == []
 
 

@@ -1,53 +1,73 @@
-"""The container files start commands that exist, as a plain user, without secrets."""
+"""The container files start commands that exist, as a plain user, without secrets, and watched."""
 
+import http.server
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
 from tests.repo import tree
+from tests.repo.test_docs import parse
 from treadle.cli import app
 
 COMPOSE = (tree.ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (tree.ROOT / "Dockerfile").read_text()
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
+OURS = {name: service for name, service in SERVICES.items() if name != "postgres"}
+# They end by themselves, so nobody watches them.
+ONCE = {"cli", "migrate"}
+LASTING = {name: service for name, service in OURS.items() if name not in ONCE}
+HEALTH_FILE = "/run/treadle/health"
 
 
 def commands() -> list[list[str]]:
     """The arguments that the container files give to treadle."""
-    found = re.findall(r"^\s*command: (\[.*\])$", COMPOSE, re.MULTILINE)
-    found += re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
-    return [json.loads(text) for text in found]
+    found = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    return [*(service["command"] for service in OURS.values()), *map(json.loads, found)]
 
 
-def has_compose() -> bool:
-    """Whether the docker compose plugin is installed."""
-    if shutil.which("docker") is None:
-        return False
-    return subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
+def image_check() -> list[str]:
+    """The health check of the image."""
+    [found] = re.findall(r"^HEALTHCHECK .*\\\n\s+CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    words: list[str] = json.loads(found)
+    return words
+
+
+def compose() -> list[str] | None:
+    """The words that start docker compose, where it is installed."""
+    for words in (["docker", "compose"], ["docker-compose"]):
+        there = shutil.which(words[0]) is not None
+        if there and subprocess.run([*words, "version"], capture_output=True).returncode == 0:
+            return words
+    return None
 
 
 def test_the_processes_of_treadle_are_all_there() -> None:
-    first = [command[0] for command in commands()]
+    services = {"reaper", "promoter", "scheduler", "dispatcher", "notifier", "pruner"}
 
-    services = ["reaper", "promoter", "scheduler", "notifier", "pruner"]
-    assert first == ["db", "worker", *services, "--help"]
+    assert set(SERVICES) == {"postgres", "migrate", "cli", "server", "worker", *services}
+    assert {name: service["command"][0] for name, service in OURS.items()} == {
+        **{name: name for name in {"server", "worker", *services}},
+        "migrate": "db",
+        "cli": "--help",
+    }
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
-def test_every_command_and_option_exists(arguments: list[str]) -> None:
-    words = [word for word in arguments if re.fullmatch(r"[a-z]+", word)]
-    options = [word for word in arguments if word.startswith("--")]
-
-    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200"})
-
-    assert shown.exit_code == 0, shown.output
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.output)
-    for option in options:
-        assert re.search(rf"{option}\b", plain), f"{words} has no option {option}"
+def test_every_command_parses_with_its_options(arguments: list[str]) -> None:
+    assert parse(arguments) is None
 
 
 def test_the_application_of_the_worker_is_in_the_image() -> None:
@@ -63,6 +83,7 @@ def test_the_application_of_the_worker_is_in_the_image() -> None:
 
 def test_an_unknown_command_would_be_noticed() -> None:
     assert CliRunner().invoke(app, ["repaer", "--help"]).exit_code != 0
+    assert parse(["server", "--hosts", "0.0.0.0"]) is not None
 
 
 def test_the_password_comes_from_outside_only() -> None:
@@ -73,16 +94,100 @@ def test_the_password_comes_from_outside_only() -> None:
     assert not re.search(r"://[^@/\s]+:[^@/\s]+@", COMPOSE + DOCKERFILE)
 
 
-def test_the_image_runs_as_a_plain_user_and_says_how_it_is() -> None:
+def test_the_image_runs_as_a_plain_user() -> None:
     last_stage = DOCKERFILE.rpartition("\nFROM ")[2]
 
     assert re.search(r"^USER (?!root|0)\w+", last_stage, re.MULTILINE)
-    assert re.search(r"^HEALTHCHECK .*\\\n\s+CMD ", last_stage, re.MULTILINE)
+    assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in OURS.values())
 
 
-@pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
+def test_the_image_has_the_extras_of_its_processes() -> None:
+    [words] = re.findall(r"pip install '\.\[([\w,]+)\]'", DOCKERFILE)
+    project = tomllib.loads((tree.ROOT / "pyproject.toml").read_text())["project"]
+
+    extras = set(words.split(","))
+    assert extras <= set(project["optional-dependencies"])
+    assert {"artifacts", "cron", "http", "webhooks"} <= extras
+    # The database of the image is another container.
+    assert not extras & {"all", "dev", "embedded", "test"}
+
+
+def test_the_server_is_published_for_this_host_alone() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+
+    assert published == {"server": ["127.0.0.1:${TREADLE_PORT:-8420}:8420"]}
+
+
+@pytest.mark.requirement("W14")
+def test_everything_that_lasts_is_watched() -> None:
+    by_file = {name for name, service in LASTING.items() if HEALTH_FILE in service["command"]}
+    by_asking = {name for name, each in LASTING.items() if "test" in each.get("healthcheck", {})}
+
+    assert by_file | by_asking == set(LASTING)
+    assert by_asking == {"server"}
+    assert HEALTH_FILE in image_check()[-1]
+    assert SERVICES["postgres"]["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
+    assert {name for name in OURS if OURS[name].get("healthcheck", {}).get("disable")} == ONCE
+
+
+def test_everything_waits_for_the_schema() -> None:
+    for name, service in OURS.items():
+        waits = {other: each["condition"] for other, each in service["depends_on"].items()}
+        assert waits["postgres"] == "service_healthy"
+        assert name == "migrate" or waits["migrate"] == "service_completed_successfully"
+
+
+@pytest.fixture
+def well() -> Iterator[int]:
+    """The port of something that answers on /health alone."""
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/health" else 503)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def healthy(words: list[str], *, file: Path, port: int) -> bool:
+    """What a health check says when its file and its port are these."""
+    assert any(HEALTH_FILE in word or "8420" in word for word in words)
+    moved = [word.replace(HEALTH_FILE, str(file)).replace("8420", str(port)) for word in words]
+    return subprocess.run(moved, capture_output=True, timeout=20).returncode == 0
+
+
+@pytest.mark.requirement("W14")
+def test_the_check_of_the_image_sees_a_stuck_process(tmp_path: Path) -> None:
+    file = tmp_path / "health"
+    file.touch()
+    assert healthy(image_check(), file=file, port=1)
+
+    old = time.time() - 120
+    os.utime(file, (old, old))
+
+    assert not healthy(image_check(), file=file, port=1)
+
+
+@pytest.mark.requirement("W14")
+def test_both_checks_ask_the_server(tmp_path: Path, well: int) -> None:
+    [own] = [
+        service["healthcheck"]["test"][1:] for name, service in OURS.items() if name == "server"
+    ]
+
+    for words in (own, image_check()):
+        assert healthy(words, file=tmp_path / "none", port=well)
+        assert not healthy(words, file=tmp_path / "none", port=1)
+
+
+@pytest.mark.skipif(compose() is None, reason="docker compose is not installed")
 def test_docker_compose_accepts_the_file() -> None:
-    command = ["docker", "compose", "--file", "docker-compose.yml", "config", "--quiet"]
+    command = [*(compose() or []), "--file", "docker-compose.yml", "config", "--quiet"]
 
     done = subprocess.run(
         command, cwd=tree.ROOT, env={"POSTGRES_PASSWORD": "x", "PATH": "/usr/bin:/usr/local/bin"},

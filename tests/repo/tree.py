@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "treadle"
-FOLDERS = (".ci", "bench", "docs", "examples", "sql", "src", "tests")
+FOLDERS = (".ci", ".github", "bench", "docs", "examples", "sql", "src", "tests")
+# Made by running things, or by others: see vendor.lock.
+NOT_OURS = {"__pycache__", "results", "vendor"}
 GENERATED = {"sql/install.sql", "sql/schema.snapshot.sql"}
 
 
@@ -19,7 +21,7 @@ def files(*suffixes: str) -> list[Path]:
     """Every file of the project with one of these endings; all of them without any."""
     top = [path for path in ROOT.iterdir() if path.is_file()]
     deep = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
-    kept = [path for path in top + deep if not {"__pycache__", "results"} & set(path.parts)]
+    kept = [path for path in top + deep if not NOT_OURS & set(path.parts)]
     return sorted(path for path in kept if not suffixes or path.suffix in suffixes)
 
 

@@ -29,6 +29,7 @@ begin
   where
     lanes.type = p_type
     and lanes.queue = any (p_queues)
+    and lanes.queue <> 'work'
     and queues.paused_at is null
     and task_types.paused_at is null
     and lanes.capabilities <@ p_agent.capabilities

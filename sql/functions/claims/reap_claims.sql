@@ -1,6 +1,7 @@
 -- reap_claims: take back tasks whose claim has run out, as failed attempts.
 --
 -- claim_expired: not started in time. heartbeat_timeout: no sign of life. timeout: ran too long.
+-- work_stale: a work item without news, which is blocked, not failed.
 -- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
 -- its id is passed in p_skip.
 --

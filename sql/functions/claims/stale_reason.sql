@@ -11,6 +11,8 @@ stable
 as $$
   select
     case
+      -- An agent of the work API gives no heartbeats, and has the time that it needs.
+      when p_task.queue = 'work' then case when p_task.lease_until < p_now then 'work_stale' end
       when p_task.lease_until < p_now and p_task.started_at is null then 'claim_expired'
       when p_task.lease_until < p_now then 'heartbeat_timeout'
       when p_task.claim_token is not null
@@ -20,7 +22,7 @@ as $$
 $$;
 
 comment on function treadle.stale_reason(treadle.tasks, timestamptz) is
-'Internal: claim_expired, heartbeat_timeout, timeout, or null.';
+'Internal: claim_expired, heartbeat_timeout, timeout, work_stale, or null.';
 
 revoke all on function treadle.stale_reason(treadle.tasks, timestamptz) from public;
 grant execute on function treadle.stale_reason(treadle.tasks, timestamptz) to

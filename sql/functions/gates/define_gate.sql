@@ -43,7 +43,7 @@ begin
     perform treadle.refit_gate(v_old, v_new, treadle.clock());
   end if;
 exception
-  when data_exception then
+  when data_exception or check_violation then
     perform treadle.refuse(
       format('gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60), sqlerrm),
       jsonb_build_object('argument', 'gate'), 'limit and per_s are numbers, unit is a word.'

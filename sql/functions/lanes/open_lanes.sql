@@ -55,6 +55,8 @@ begin
   inner join treadle.queues on lane.queue = queues.name
   where
     lane.queue = any (p_queues)
+    -- Work items are handed out by people: see update_work.
+    and lane.queue <> 'work'
     and queues.paused_at is null
     and (p_types is null or lane.type = any (p_types))
     and (v_shut = '{}' or lane.type <> all (v_shut))

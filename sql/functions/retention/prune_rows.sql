@@ -35,6 +35,7 @@ begin
   perform treadle.sum_spend(p_ids);
 
   delete from treadle.attempts where attempts.task_id = any (p_ids);
+  delete from treadle.dispatches where dispatches.task_id = any (p_ids);
   delete from treadle.steps where steps.task_id = any (p_ids);
   delete from treadle.answers
   where answers.wait_id = any (
@@ -44,6 +45,8 @@ begin
   delete from treadle.dependencies where dependencies.depends_on = any (p_ids);
   delete from treadle.dependencies where dependencies.task_id = any (p_ids);
   delete from treadle.dead_letters where dead_letters.task_id = any (p_ids);
+  delete from treadle.harness_nudges where harness_nudges.task_id = any (p_ids);
+  delete from treadle.harness_actions where harness_actions.task_id = any (p_ids);
   -- What a reader has not seen yet, and what was emitted for others, goes by its own age.
   delete from treadle.events
   where

@@ -1,7 +1,8 @@
 -- enqueue_template: enqueue the task or the DAG of a schedule for one nominal time.
 --
 -- The work says where it comes from: source is schedule, source_job its name. Not created means
--- that the template has a key and that the work with this key was there.
+-- that the template has a key and that the work with this key was there. What is for queue `push`
+-- is submitted to it as everything is.
 --
 -- Concurrency: part of the caller's transaction.
 -- Lock order:  as enqueue_tasks or create_dag.
@@ -31,6 +32,9 @@ declare
     )
   );
 begin
+  if v_task ->> 'queue' = 'push' then
+    v_task := treadle.push_template(v_task);
+  end if;
   if v_dag is null then
     select made.id, made.created
     into task_id, created

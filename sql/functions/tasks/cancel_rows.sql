@@ -67,6 +67,12 @@ begin
     )
   from unnest(p_held) as held;
 
+  perform treadle.log_work(
+    held.id, p_actor, treadle.work_status(held.status), 'cancelled', held.assigned_agent, p_reason,
+    p_at => v_now
+  )
+  from unnest(p_held) as held
+  where held.queue = 'work';
   perform treadle.settle_ends(v_ids, v_now);
   perform treadle.free_tasks(array_agg(held.id))
   from unnest(p_held) as held

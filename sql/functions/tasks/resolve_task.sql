@@ -66,17 +66,24 @@ begin
     update treadle.tasks
     set status = 'cancelled', outcome = 'cancelled', completed_at = v_now
     where tasks.id = p_id;
-    return v_to;
+  else
+    v_to := treadle.restart_task(
+      v_task,
+      coalesce(p_changes, '{}') || case
+        when p_delay_s > 0
+          then jsonb_build_object('run_at', v_now + make_interval(secs => p_delay_s))
+        else '{}'
+      end,
+      v_now
+    );
   end if;
-  return treadle.restart_task(
-    v_task,
-    coalesce(p_changes, '{}') || case
-      when p_delay_s > 0
-        then jsonb_build_object('run_at', v_now + make_interval(secs => p_delay_s))
-      else '{}'
-    end,
-    v_now
-  );
+  perform treadle.log_work(
+    p_id, v_by, treadle.work_status(v_task.status), treadle.work_status(tasks.status),
+    tasks.assigned_agent, p_note, v_to <> 'cancelled'
+  )
+  from treadle.tasks
+  where tasks.id = p_id and tasks.queue = 'work';
+  return v_to;
 end;
 $$;
 

@@ -1,6 +1,7 @@
 -- lane_trouble: what keeps a lane from moving that somebody should look at; null when all is well.
 --
--- Agents that are busy and limits by rate are daily life, and so is a gate that opens soon.
+-- Agents that are busy and limits by rate are daily life, and so are a gate that opens soon and
+-- work items that wait for people.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -21,7 +22,7 @@ begin
   into v_said
   from treadle.why_lane(p_lane, v_now) as found
   where
-    found.reason not in ('agents_full', 'gate_rate', 'gate_closed')
+    found.reason not in ('agents_full', 'gate_rate', 'gate_closed', 'work')
     or (found.reason = 'gate_closed' and found.until > v_now + interval '5 minutes')
   limit 1;
   if not found then

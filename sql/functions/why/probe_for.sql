@@ -38,6 +38,7 @@ begin
     where
       lanes.type = v_type
       and lanes.queue = any (p_agent.queues)
+      and lanes.queue <> 'work'
       and queues.paused_at is null
       and task_types.paused_at is null
       and lanes.capabilities <@ p_agent.capabilities

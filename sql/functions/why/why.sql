@@ -36,6 +36,11 @@ begin
     return;
   end if;
 
+  if v_task.queue = 'work' and v_task.status in ('created', 'ready', 'blocked') then
+    return query select * from treadle.why_work(v_task);
+    return;
+  end if;
+
   select lanes.* into v_lane from treadle.lanes where lanes.id = v_task.lane_id;
   return query select * from treadle.why_waiting(v_task, v_now);
   v_said := found;

@@ -11,6 +11,13 @@ stable
 set search_path = ''
 as $$
 begin
+  if p_lane.queue = 'work' then
+    sentence := 'work items are handed out by their dispatcher: no claim takes them';
+    reason := 'work';
+    detail := jsonb_build_object('queue', p_lane.queue);
+    return next;
+    return;
+  end if;
   return query select * from treadle.why_shut(p_lane);
   return query select * from treadle.why_breaker(p_lane, p_now);
   return query select * from treadle.why_gates(p_lane, p_now);

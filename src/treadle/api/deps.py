@@ -15,7 +15,12 @@ def _app(request: Request) -> Treadle:
     return app
 
 
-async def _gateway(request: Request) -> Gateway:
+# Coroutines all of them: FastAPI would take plain functions to another thread.
+async def _whole(request: Request) -> Treadle:
+    return _app(request)
+
+
+async def gateway(request: Request) -> Gateway:
     return await _app(request).gateway()
 
 
@@ -23,11 +28,11 @@ async def _reader(request: Request) -> Reader:
     return await _app(request).reader()
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     return _app(request).settings
 
 
-App = Annotated[Treadle, Depends(_app)]
-Calls = Annotated[Gateway, Depends(_gateway)]
+App = Annotated[Treadle, Depends(_whole)]
+Calls = Annotated[Gateway, Depends(gateway)]
 Views = Annotated[Reader, Depends(_reader)]
 Config = Annotated[Settings, Depends(_settings)]

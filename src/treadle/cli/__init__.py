@@ -19,7 +19,7 @@ from treadle.errors import TreadleError
 SECTIONS = {
     "Try it": {
         "demo": "See it work: an embedded PostgreSQL, workers, a crash, the recovery.",
-        "dev": "Run the database, a worker and all services in the foreground, for daily work.",
+        "dev": "Run database, server, worker and all services in the foreground, for daily work.",
     },
     "Run": {
         "worker": "Claim tasks and run their handlers.",
@@ -28,6 +28,8 @@ SECTIONS = {
         "scheduler": "Make the work of schedules when their time has come, and of triggers.",
         "pruner": "Archive or drop finished tasks that are older than their queues keep them.",
         "notifier": "Send events to webhooks and Redis streams.",
+        "dispatcher": "Send the tasks of queue push to agents, and follow each to its end.",
+        "harness": "Act on the decisions of agents, nudge agents, requeue what is stale.",
         "server": "Serve the HTTP interfaces: work API, queue API, harness protocol, and /v1.",
     },
     "Look and act": {
@@ -46,7 +48,8 @@ SECTIONS = {
         "artifacts": "List, show and fetch the files of tasks; sweep those that belong to nobody.",
         "history": "Find finished tasks that were archived; say what is kept how long.",
         "budget": "See what is spent and left; set and remove budgets.",
-        "agents": "See who works; drain an agent before its host goes.",
+        "agents": "See who works; add agents that tasks are sent to; drain one before its host "
+        "goes.",
         "projects": "List and define projects: whose work it is, and its share in fair queues.",
         "queues": "See how deep queues are; pause, resume and define them; find what is stuck.",
         "types": "List the types of tasks; pause, resume and define them.",
@@ -59,6 +62,7 @@ SECTIONS = {
     },
     "Set up": {
         "db": "Install and check the schema.",
+        "token": "Say who may use the HTTP interfaces: create, list and revoke tokens.",
         "config": "Show and check the settings.",
         "doctor": "Check everything that a healthy treadle needs.",
     },
@@ -70,6 +74,7 @@ MODULES = {
     "answer": "waits",
     "emit": "waits",
     "notifier": "services",
+    "dispatcher": "services",
 }
 
 

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from treadle.app import Treadle
 
 agents = common.group(
-    """See who works; drain an agent before its host goes.
+    """See who works; add agents that tasks are sent to; drain one before its host goes.
 
     \b
-    Example:
+    Examples:
       treadle agents drain host-3
+      treadle agents add coder-1 --url https://coder-1.example.org
     """
 )
 
@@ -33,6 +34,17 @@ COLUMNS = [
     Column("queues", "queues"),
     Column("types", "task_types", extra=True),
     Column("capabilities", "capabilities", extra=True),
+]
+
+PUSHED = [
+    Column("agent", "agent_id"),
+    Column("url", "url"),
+    Column("private", "allow_private"),
+    Column("status", "status", out.state),
+    Column("answered", "answered_at", out.ago),
+    Column("has", "queue_id"),
+    Column("last", "last_outcome"),
+    Column("error", "last_error", extra=True),
 ]
 
 
@@ -87,6 +99,74 @@ def offline(agent: AgentId, database_url: common.DatabaseUrl = None) -> None:
     _set(agent, "offline", database_url)
 
 
+@agents.command()
+def add(
+    agent: AgentId,
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Where its interface is: https://…")
+    ],
+    allow_private: Annotated[
+        bool,
+        typer.Option("--allow-private", help="Its address may be one of a network of your own."),
+    ] = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Add an agent that the dispatcher sends tasks to, or change where it is.
+
+    \b
+    Examples:
+      treadle agents add coder-1 --url https://coder-1.example.org
+      treadle agents add coder-2 --url http://10.0.0.7:9000 --allow-private
+
+    It gets one task at a time, from queue push. Addresses of a network of your own are connected
+    to with --allow-private only; those of cloud metadata never.
+    """
+    if not allow_private:
+        _must_be_public(url)
+
+    async def work(app: Treadle) -> None:
+        gateway = await app.gateway()
+        await gateway.define_push_agent(agent, url, allow_private=allow_private)
+
+    common.call(work, database_url)
+    common.note(f"agent {agent} is added; tasks are sent to it by: treadle dispatcher")
+
+
+@agents.command()
+def remove(
+    agent: AgentId, yes: common.Yes = False, database_url: common.DatabaseUrl = None
+) -> None:
+    """Send nothing more to an agent; what it has is followed to its end.
+
+    \b
+    Example:
+      treadle agents remove coder-2 --yes
+    """
+    common.confirm(f"remove agent {agent}", yes=yes)
+
+    async def work(app: Treadle) -> None:
+        await (await app.gateway()).remove_push_agent(agent)
+
+    common.call(work, database_url)
+    common.note(f"agent {agent} is removed")
+
+
+@agents.command()
+def push(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
+    """List the agents that tasks are sent to, in the order in which they are asked.
+
+    \b
+    Example:
+      treadle agents push --json
+    """
+
+    async def work(app: Treadle) -> list[dict[str, object]]:
+        return await (await app.reader()).push_agents()
+
+    empty = "tasks are sent to nobody; add an agent: treadle agents add --help"
+    out.show(common.call(work, database_url), PUSHED, as_json=as_json, empty=empty)
+
+
 async def _read(app: Treadle) -> list[dict[str, object]]:
     return await (await app.reader()).agents()
 
@@ -97,3 +177,21 @@ def _set(agent: str, status: str, database_url: str | None) -> None:
 
     common.call(work, database_url)
     common.note(f"agent {agent} is {status}")
+
+
+def _must_be_public(url: str) -> None:
+    """Say at once what the dispatcher would refuse later, where that shows without a lookup."""
+    from urllib.parse import urlsplit
+
+    from treadle.errors import InvalidArgument
+    from treadle.services.notifier_addresses import is_private
+
+    try:
+        host = urlsplit(url).hostname or ""
+        private = host == "localhost" or is_private(host)
+    except ValueError:
+        return
+    if private:
+        raise InvalidArgument(
+            f"{host} is a private address", hint="Allow that: --allow-private", argument="url"
+        )

@@ -1,7 +1,8 @@
-"""`treadle dev`: the embedded PostgreSQL, a worker, the reaper and the promoter in one terminal."""
+"""`treadle dev`: the embedded PostgreSQL, the server, a worker and all services in one terminal."""
 
 import inspect
 import json
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -28,6 +29,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 WELL_AFTER_S = 10.0
 LOOK_AT_SERVER_S = 2.0
 LONGEST_LINE = 64 * 1024
+# What is tried out is for this host alone, whatever the settings say.
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def dev(
         str, typer.Argument(metavar="[MODULE:APP]", help="Your application; else that of the demo.")
     ] = DEMO_APP,
 ) -> None:
-    """Run the database, a worker and all services in the foreground, for daily work.
+    """Run database, server, worker and all services in the foreground, for daily work.
 
     \b
     Example:
@@ -69,7 +72,7 @@ class Terminal:
         """One line of a process; warnings and errors stand out."""
         loud = {"[warning": "yellow", "[error": "red"}
         body = next((colour for mark, colour in loud.items() if mark in text), "")
-        shown = out.plain(f"{name:<9}│ ", style) + out.plain(text, body)
+        shown = out.plain(f"{name:<10}│ ", style) + out.plain(text, body)
         out.console().print(shown, soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -80,10 +83,14 @@ class Terminal:
 async def _main(terminal: Terminal, path: str, app: Treadle, settings: Settings) -> int:
     """Run until a signal; to be asked to stop is a good end."""
     async with until_signal() as received, embedded_server(settings, terminal.note) as server:
+        port = _free_port(settings.port) if _can_serve() else None
         _greet(terminal, server, path, app)
+        if port is not None:
+            terminal.note(f"HTTP at http://{LOOPBACK}:{port}, described at /docs")
         if settings.database_url is not None:
             terminal.note(f"not used here: the database URL from {origin('database_url')}")
-        await _run(terminal, server, path, app)
+        terminal.note("Ctrl-C stops everything")
+        await _run(terminal, server, path, app, port)
     terminal.note(f"{received[0].name}: everything is stopped" if received else "stopped")
     return 0
 
@@ -96,7 +103,6 @@ def _greet(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) 
     terminal.note("in another terminal:")
     terminal.note(f"  export TREADLE_DATABASE_URL='{server.url()}'")
     terminal.note(f"  {program_name()} tasks enqueue {kind} '{json.dumps(spec)}' --wait")
-    terminal.note("Ctrl-C stops everything")
 
 
 def _example(app: Treadle) -> tuple[str, dict[str, object]]:
@@ -115,16 +121,21 @@ def _example(app: Treadle) -> tuple[str, dict[str, object]]:
     return name, dict.fromkeys(needed, "...")
 
 
-async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) -> None:
+async def _run(
+    terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle, port: int | None
+) -> None:
     # Said on the command line, this wins over a URL that the application itself names.
     database = ["--database-url", server.url()]
+    address = ["--host", LOOPBACK, "--port", str(port)]
     roles = [
+        *([Role("server", ["server", *address, *database], "bright_blue")] if port else []),
         Role("worker", ["worker", path, *database], "green"),
         Role("reaper", ["reaper", *database], "yellow"),
         Role("promoter", ["promoter", *database], "magenta"),
         *([Role("scheduler", ["scheduler", *database], "blue")] if _has_cron() else []),
         Role("pruner", ["pruner", *database], "bright_black"),
         *([Role("notifier", ["notifier", *database], "cyan")] if _can_send() else []),
+        *([Role("dispatcher", ["dispatcher", *database], "bright_green")] if _can_ask() else []),
     ]
     queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
     settings = {
@@ -143,6 +154,24 @@ async def _run(terminal: Terminal, server: EmbeddedServer, path: str, app: Tread
         keepers.start_soon(_keep_server, terminal, server)
 
 
+def _can_serve() -> bool:
+    """Whether the extra of the server is installed."""
+    return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
+
+
+def _free_port(wanted: int) -> int:
+    """The port of the settings, or any other where that is taken."""
+    with socket.socket() as probe:
+        # As the server will: what the last one left behind does not count as taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError:
+            probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def _has_cron() -> bool:
     """Whether the extra that schedules need is installed."""
     return find_spec("cronsim") is not None
@@ -151,6 +180,11 @@ def _has_cron() -> bool:
 def _can_send() -> bool:
     """Whether an extra is installed that the notifier sends with."""
     return any(find_spec(name) is not None for name in ("httpx2", "redis"))
+
+
+def _can_ask() -> bool:
+    """Whether the extra is installed that the dispatcher speaks to agents with."""
+    return find_spec("httpx2") is not None
 
 
 async def _keep(terminal: Terminal, role: Role, settings: Mapping[str, str]) -> None:

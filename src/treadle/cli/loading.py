@@ -1,8 +1,10 @@
-"""Find the application that a worker runs: `module:app` in the folder it is started from."""
+"""Find what a process runs: `module:app` or `module:function` in the folder it is started from."""
 
 import importlib
+import inspect
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +17,12 @@ def load_app(path: str) -> Treadle:
     """The application object that a path names; each way to be wrong has its own error."""
     module_name, _, attribute = path.partition(":")
     attribute = attribute or "app"
-    named = all(part.isidentifier() for part in module_name.split("."))
-    if not named or module_name.endswith(".py"):
-        raise ConfigurationError(f"{module_name!r} is not the name of a module", hint=_fix(path))
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    module = _import(module_name)
-    found: Any = module
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise ConfigurationError(
-                f"module {module_name} has no {attribute!r}", hint=_apps_hint(module_name, module)
-            )
-        found = getattr(found, name)
+    module = _module(module_name, _fix(path))
+    found = _attribute(module, attribute)
+    if found is None:
+        raise ConfigurationError(
+            f"module {module_name} has no {attribute!r}", hint=_apps_hint(module_name, module)
+        )
     if not isinstance(found, Treadle):
         raise ConfigurationError(
             f"{module_name}:{attribute} is no Treadle application but of {type(found)}",
@@ -39,6 +33,42 @@ def load_app(path: str) -> Treadle:
             f"{module_name}:{attribute} has no tasks",
             hint="Add one: @app.task() above a function.",
         )
+    return found
+
+
+def load_function(path: str) -> Callable[..., Any]:
+    """The function that a path names."""
+    module_name, _, attribute = path.partition(":")
+    hint = "Write it as module:function, for example: my_package.actions:act"
+    if not attribute:
+        raise ConfigurationError(f"{path!r} names no function", hint=hint)
+    module = _module(module_name, hint)
+    found = _attribute(module, attribute)
+    if found is None:
+        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise ConfigurationError(
+            f"module {module_name} has no {attribute!r}", hint=did_you_mean(attribute, known)
+        )
+    if not callable(found):
+        raise ConfigurationError(f"{path} is no function but of {type(found)}", hint=hint)
+    function: Callable[..., Any] = found
+    return function
+
+
+def _module(name: str, hint: str) -> Any:
+    named = all(part.isidentifier() for part in name.split("."))
+    if not named or name.endswith(".py"):
+        raise ConfigurationError(f"{name!r} is not the name of a module", hint=hint)
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return _import(name)
+
+
+def _attribute(module: Any, path: str) -> Any:
+    found = module
+    for name in path.split("."):
+        found = getattr(found, name, None)
     return found
 
 

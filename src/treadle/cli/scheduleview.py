@@ -115,7 +115,7 @@ def _facts(found: Record) -> Iterator[tuple[str, Any]]:
     if found["last_error"]:
         yield "last error", found["last_error"]
     if found["last_task"]:
-        yield "last task", found["last_task"]
+        yield "last task", found["last_queue_id"] or found["last_task"]
     if found["last_dag"]:
         yield "last DAG", found["last_dag"]
     yield "defined", f"{'in code' if found['in_code'] else 'by hand'}, by {found['created_by']}"

@@ -93,6 +93,29 @@ def notifier(
     _serve(Notifier, health_file, database_url, settings.connect_timeout_s)
 
 
+def dispatcher(
+    health_file: common.HealthFile = None,
+    log_format: common.LogFormat = None,
+    log_level: common.LogLevel = None,
+    database_url: common.DatabaseUrl = None,
+) -> None:
+    """Send the tasks of queue push to agents, and follow each to its end.
+
+    \b
+    Example:
+      treadle agents add coder-1 --url https://coder-1.example.org
+      treadle dispatcher --health-file /run/treadle/dispatcher
+
+    The first idle agent gets the next task. Any number may run; SIGTERM ends it.
+    """
+    settings = common.process_logs(log_format, log_level)
+    from treadle.services.dispatcher import Dispatcher
+    from treadle.services.outbound import need_httpx
+
+    need_httpx()
+    _serve(Dispatcher, health_file, database_url, settings.connect_timeout_s)
+
+
 def _serve(
     kind: "type[Service]", health_file: Path | None, database_url: str | None, wait_s: float
 ) -> None:

@@ -75,10 +75,10 @@ def worker(
         found.use(url)
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(_work(found, overrides), fast=True)
-    _leave_threads()
+    leave_threads()
 
 
-def _leave_threads() -> None:
+def leave_threads() -> None:
     """Plain functions that were given up may still run; Python would wait for them at its end."""
     import os
     import sys

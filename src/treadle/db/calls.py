@@ -18,10 +18,14 @@ from treadle.db.pool import Connection, Pool
 from treadle.db.translate import RETRY_AT_ONCE, translated
 
 Row = tuple[Any, ...]
+TRIES = 5
 
 
 class Caller:
     """Calls functions on the connections of a pool."""
+
+    # How often a call is made that meets a deadlock.
+    tries = TRIES
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -37,19 +41,23 @@ class Caller:
         return value
 
     async def _call(self, query: str, *parameters: object) -> list[Row]:
-        for attempt in range(1, 6):
+        for attempt in range(1, self.tries + 1):
             try:
                 with translated():
                     async with self._pool.connection() as conn:
                         cursor = await conn.execute(query, parameters, binary=True)
                         return await cursor.fetchall()
             except Exception as error:
-                cause = error.__cause__
-                state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
-                if state not in RETRY_AT_ONCE or attempt == 5:
+                if not meets_again(error) or attempt == self.tries:
                     raise
                 await anyio.sleep(random.uniform(0, 0.02 * 2**attempt))
         raise AssertionError("unreachable")
+
+
+def meets_again(error: BaseException) -> bool:
+    """Whether the same call may succeed at once: a deadlock, or a lock that was not free."""
+    cause = error.__cause__
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in RETRY_AT_ONCE
 
 
 class RawJson(bytes):

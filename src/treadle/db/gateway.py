@@ -14,20 +14,27 @@ from psycopg import OperationalError, Rollback
 from treadle.db.artifacts import ArtifactCalls
 from treadle.db.calls import RawJson, json_array
 from treadle.db.dags import DagCalls
+from treadle.db.dispatching import DispatchCalls
 from treadle.db.durable import DurableCalls
 from treadle.db.gating import GatingCalls
+from treadle.db.harness import HarnessCalls
 from treadle.db.limits import LimitCalls
 from treadle.db.money import MoneyCalls
+from treadle.db.native import NativeCalls
 from treadle.db.ordering import OrderCalls
 from treadle.db.pool import Connection
+from treadle.db.push import PushCalls
+from treadle.db.replies import ReplyCalls
 from treadle.db.retention import RetentionCalls
 from treadle.db.reviews import ReviewCalls
 from treadle.db.scheduling import ScheduleCalls
 from treadle.db.tending import TendingCalls
+from treadle.db.tokens import TokenCalls
 from treadle.db.translate import translate, translated
 from treadle.db.triggers import TriggerCalls
 from treadle.db.validating import ValidationCalls
 from treadle.db.webhooks import WebhookCalls
+from treadle.db.work import WorkCalls
 from treadle.jsontext import encode, encode_safely
 from treadle.models import (
     Claim,
@@ -43,18 +50,25 @@ Pair = tuple[UUID, UUID]
 class Gateway(
     ArtifactCalls,
     DagCalls,
+    DispatchCalls,
     DurableCalls,
     GatingCalls,
+    HarnessCalls,
     LimitCalls,
     MoneyCalls,
+    NativeCalls,
     OrderCalls,
+    PushCalls,
+    ReplyCalls,
     RetentionCalls,
     ReviewCalls,
     ScheduleCalls,
     TendingCalls,
+    TokenCalls,
     TriggerCalls,
     ValidationCalls,
     WebhookCalls,
+    WorkCalls,
 ):
     """The SQL interface of treadle as typed methods."""
 

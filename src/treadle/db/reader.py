@@ -11,16 +11,23 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from treadle.db.artifacts import ArtifactViews
+from treadle.db.dispatching import DispatchViews
 from treadle.db.explain import Explanations
 from treadle.db.gateway import Gateway
 from treadle.db.gating import GatingViews
+from treadle.db.harness import HarnessViews
 from treadle.db.ledger import Ledger
+from treadle.db.native import NativeViews
+from treadle.db.pages import Pages
+from treadle.db.push import PushViews
 from treadle.db.retention import RetentionViews
 from treadle.db.reviews import ReviewViews
 from treadle.db.scheduling import ScheduleViews
+from treadle.db.tokens import TokenViews
 from treadle.db.translate import translated
 from treadle.db.triggers import TriggerViews
 from treadle.db.webhooks import WebhookViews
+from treadle.db.work import WorkViews
 from treadle.errors import (
     DagNotFound,
     InvalidArgument,
@@ -34,14 +41,21 @@ Record = dict[str, Any]
 
 class Reader(
     ArtifactViews,
+    DispatchViews,
     Explanations,
     GatingViews,
+    HarnessViews,
     Ledger,
+    NativeViews,
+    Pages,
+    PushViews,
     RetentionViews,
     ReviewViews,
     ScheduleViews,
+    TokenViews,
     TriggerViews,
     WebhookViews,
+    WorkViews,
 ):
     """Reads views; every method returns plain dicts."""
 

@@ -80,6 +80,15 @@ class RetentionViews(ABC):
             "select * from treadle.retention_ages order by queue nulls last, what"
         )
 
+    async def queue_ages(self, queue: str) -> Record:
+        """How long a queue keeps what has ended, under the names of its settings."""
+        found = await self.rows(
+            "select what, keep_s, mode from treadle.retention_ages where queue = %s", [queue]
+        )
+        words = {"completed": "completed", "cancelled": "cancelled", "dead_lettered": "dead"}
+        ages: Record = {f"keep_{words[row['what']]}_s": row["keep_s"] for row in found}
+        return {**ages, "prune_mode": found[0]["mode"] if found else None}
+
     async def prunable(self) -> list[Record]:
         """How many tasks are older than they are kept, by queue and state."""
         return await self.rows(

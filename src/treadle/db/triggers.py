@@ -104,6 +104,11 @@ class TriggerCalls(Caller):
         )
         return [Event(*row[1:]) for row in rows if row[0]], rows[-1][1]
 
+    async def event_place(self, after: str) -> str:
+        """The place of an event by its id; a place is one already, and 0 the beginning."""
+        rows = await self._call("select treadle.event_place(%b)", after)
+        return str(rows[0][0])
+
     async def listen_events(
         self, name: str, seconds: float, kinds: Sequence[str] | None = None
     ) -> None:

@@ -3,6 +3,8 @@
 * TreadleError
   + InvalidArgument      TR001  the caller is wrong; do not retry
     - TooLarge           TR002  a payload over the size cap
+    - SecretRefused      TR111  the payload holds what looks like a credential
+    - KeyReused          TR112  the Idempotency-Key was sent with another request
   + Conflict
     - ClaimLost          TR101  another worker owns the task now; drop the result
     - IllegalTransition  TR102  the task is not in a state that allows this
@@ -10,6 +12,8 @@
     - StepConflict       TR104  a step was saved with another input
     - BudgetExceeded     TR106  a budget has no room for this
     - ReportRequired     TR107  the type wants a decision report
+    - AlreadyTaken       TR108  the agent has other work, or the name is taken
+    - RequestInFlight    TR113  the same request is being answered now
   + QueueFull            TR105  the queue holds as many tasks as it may
   + NotFound
     - TaskNotFound       TR201
@@ -26,6 +30,8 @@
     - UnknownTrigger     TR212
     - UnknownWebhook     TR213
     - ArtifactNotFound   TR214
+    - WorkItemNotFound   TR215
+    - UnknownToken       TR217
   + SchemaError
     - SchemaMissing      TR301  the database has no treadle schema
     - SchemaTooNew       TR302  the schema is newer than this code
@@ -33,6 +39,8 @@
     - MigrationChanged   TR304  an applied migration was edited
     - RolesMissing       TR305  the treadle roles do not exist and may not be made
   + Forbidden            42501  the login lacks a role of treadle
+  + Unauthenticated      TR401  no token, or none that is valid
+  + TooManyRequests      TR429  more requests than the caller may make; wait
   + Unavailable          -      connection or lock trouble; retry with backoff
   + DatabaseError        -      PostgreSQL refused it for a reason that is not ours
   + StoreError           -      the store of artifacts cannot be reached, or refused
@@ -50,15 +58,19 @@ from treadle.errors.base import (
     by_sqlstate,
 )
 from treadle.errors.calls import (
+    AlreadyTaken,
     BudgetExceeded,
     ClaimLost,
     Conflict,
     CycleRefused,
     IllegalTransition,
     InvalidArgument,
+    KeyReused,
     QueueFull,
     ReportRequired,
+    RequestInFlight,
     ResultTimeout,
+    SecretRefused,
     StepConflict,
     TaskFailed,
     TooLarge,
@@ -76,10 +88,12 @@ from treadle.errors.missing import (
     UnknownProject,
     UnknownQueue,
     UnknownSchedule,
+    UnknownToken,
     UnknownTrigger,
     UnknownType,
     UnknownWebhook,
     WaitNotFound,
+    WorkItemNotFound,
 )
 from treadle.errors.system import (
     ConfigurationError,
@@ -93,11 +107,14 @@ from treadle.errors.system import (
     SchemaOutdated,
     SchemaTooNew,
     StoreError,
+    TooManyRequests,
+    Unauthenticated,
     Unavailable,
     extra,
 )
 
 __all__ = [
+    "AlreadyTaken",
     "ArtifactNotFound",
     "BudgetExceeded",
     "ClaimLost",
@@ -109,24 +126,29 @@ __all__ = [
     "Forbidden",
     "IllegalTransition",
     "InvalidArgument",
+    "KeyReused",
     "MigrationChanged",
     "MissingExtra",
     "NotFound",
     "QueueFull",
     "ReportRequired",
+    "RequestInFlight",
     "ResultTimeout",
     "RolesMissing",
     "SchemaError",
     "SchemaMissing",
     "SchemaOutdated",
     "SchemaTooNew",
+    "SecretRefused",
     "StepConflict",
     "StepNotFound",
     "StoreError",
     "TaskFailed",
     "TaskNotFound",
     "TooLarge",
+    "TooManyRequests",
     "TreadleError",
+    "Unauthenticated",
     "Unavailable",
     "UnknownAgent",
     "UnknownBudget",
@@ -134,11 +156,13 @@ __all__ = [
     "UnknownProject",
     "UnknownQueue",
     "UnknownSchedule",
+    "UnknownToken",
     "UnknownTrigger",
     "UnknownType",
     "UnknownWebhook",
     "WaitExpired",
     "WaitNotFound",
+    "WorkItemNotFound",
     "by_sqlstate",
     "extra",
 ]

@@ -70,6 +70,30 @@ class ReportRequired(Conflict):
     sqlstate = "TR107"
 
 
+class AlreadyTaken(Conflict):
+    """The agent has another item in progress, or the name is another project's."""
+
+    sqlstate = "TR108"
+
+
+class SecretRefused(InvalidArgument):
+    """What was to be stored looks as if a credential were in it."""
+
+    sqlstate = "TR111"
+
+
+class KeyReused(InvalidArgument):
+    """The Idempotency-Key was sent with another request before."""
+
+    sqlstate = "TR112"
+
+
+class RequestInFlight(Conflict):
+    """A request with the same Idempotency-Key is being answered now."""
+
+    sqlstate = "TR113"
+
+
 class ResultTimeout(TreadleError):
     """The awaited task did not end in time; it goes on."""
 

@@ -92,3 +92,15 @@ class ArtifactNotFound(NotFound):
     """No artifact has this id or name."""
 
     sqlstate = "TR214"
+
+
+class WorkItemNotFound(NotFound):
+    """No work item has this id."""
+
+    sqlstate = "TR215"
+
+
+class UnknownToken(NotFound):
+    """No token has this id or name."""
+
+    sqlstate = "TR217"

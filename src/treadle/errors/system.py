@@ -50,6 +50,20 @@ class Forbidden(TreadleError):
     http_status = 403
 
 
+class Unauthenticated(TreadleError):
+    """There is no token, or none that is valid."""
+
+    sqlstate = "TR401"
+    http_status = 401
+
+
+class TooManyRequests(TreadleError):
+    """The caller makes more requests than it may; `retry_after_s` says when to come again."""
+
+    sqlstate = "TR429"
+    http_status = 429
+
+
 class Unavailable(TreadleError):
     """The database cannot be reached or did not answer in time."""
 

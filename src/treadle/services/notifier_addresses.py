@@ -1,4 +1,4 @@
-"""Where events may be sent: public addresses, and private ones only where that is allowed.
+"""Where may be sent to: public addresses, and private ones only where that is allowed.
 
 A name is resolved at every delivery, all of its addresses are judged, and the connection goes to
 one that was judged: a name that points elsewhere a moment later gains nothing.
@@ -37,7 +37,7 @@ _PRIVATE = [
 
 
 class AddressRefused(Exception):
-    """Events are not sent there."""
+    """Nothing is sent there."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,13 @@ class Rules:
     http: bool = False
     ports: frozenset[int] = frozenset()
     timeout_s: float = 10.0
+    # For messages: who connects, to what, and how the settings begin.
+    who: str = "notifier"
+    what: str = "webhook"
+
+    @property
+    def prefix(self) -> str:
+        return "TREADLE_WEBHOOK" if self.what == "webhook" else "TREADLE_DISPATCH"
 
     @classmethod
     def of(cls, settings: Settings) -> "Rules":
@@ -56,6 +63,17 @@ class Rules:
             http=settings.webhook_http,
             ports=frozenset(settings.webhook_ports),
             timeout_s=settings.webhook_timeout_s,
+        )
+
+    @classmethod
+    def of_agents(cls, settings: Settings) -> "Rules":
+        return cls(
+            private=settings.dispatch_private,
+            http=settings.dispatch_http,
+            ports=frozenset(settings.dispatch_ports),
+            timeout_s=settings.queue_dispatch_timeout_s,
+            who="dispatcher",
+            what="agent",
         )
 
 
@@ -98,18 +116,20 @@ def judge(scheme: str, port: int, addresses: list[str], rules: Rules, allowed: b
     if not all(is_private(each) for each in strange):
         raise AddressRefused("the address is neither public nor private: refused always")
     if not allowed:
-        raise AddressRefused("the address is private: the webhook needs allow_private")
+        raise AddressRefused(f"the address is private: the {rules.what} needs allow_private")
     if not rules.private:
-        raise AddressRefused("the address is private: the notifier needs TREADLE_WEBHOOK_PRIVATE=1")
+        raise AddressRefused(
+            f"the address is private: the {rules.who} needs {rules.prefix}_PRIVATE=1"
+        )
 
 
 def _judge_public(scheme: str, port: int, rules: Rules) -> None:
     if scheme in _PLAIN and not rules.http:
         raise AddressRefused(
-            f"{scheme} is not encrypted: the notifier needs TREADLE_WEBHOOK_HTTP=1"
+            f"{scheme} is not encrypted: the {rules.who} needs {rules.prefix}_HTTP=1"
         )
     if port != PORTS.get(scheme) and port not in rules.ports:
-        raise AddressRefused(f"port {port} is not among TREADLE_WEBHOOK_PORTS")
+        raise AddressRefused(f"port {port} is not among {rules.prefix}_PORTS")
 
 
 async def checked_addresses(

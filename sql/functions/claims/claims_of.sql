@@ -1,0 +1,43 @@
+-- claims_of: whose claims these are, and where their tasks belong; for who serves many agents.
+--
+-- A claim is a task with a token: one that has ended, or was superseded, is still its agent's. The
+-- agent is null where no claim had the token. Tasks that do not exist are left out.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
+returns table (id uuid, queue text, project text, agent_id text)
+language plpgsql
+stable
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  return query
+  select
+    tasks.id, tasks.queue, projects.name,
+    case
+      when tasks.claim_token = claim.token then tasks.agent_id
+      when tasks.last_token = claim.token and tasks.status = 'completed' then tasks.completed_by
+      else treadle.agent_of(tasks.id, claim.token)
+    end
+  from unnest(p_ids, p_tokens) with ordinality as claim (id, token, at)
+  inner join treadle.tasks on claim.id = tasks.id
+  left join treadle.projects on tasks.project_id = projects.id
+  order by claim.at;
+end;
+$$;
+
+comment on function treadle.claims_of(uuid[], uuid[]) is
+'The queue and project of each task, and the agent whose claim had the token.';
+
+revoke all on function treadle.claims_of(uuid[], uuid[]) from public;
+grant execute on function treadle.claims_of(uuid[], uuid[]) to treadle_worker;

@@ -1,0 +1,40 @@
+-- allow_nudges: an operator lets the harness nudge an agent at its address, or no longer.
+--
+-- p_private: also where that is an address of this host or of a network of one's own, and the
+-- settings of the harness permit it.
+--
+-- Concurrency: one row.
+-- Lock order:  harness_agents.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.allow_nudges(
+  p_agent_url  text,
+  p_allow      boolean default true,
+  p_private    boolean default false
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_url text := treadle.agent_url_of(p_agent_url);
+begin
+  perform treadle.make_harness();
+  if p_allow then
+    insert into treadle.harness_agents (agent_url, allow_private)
+    values (v_url, coalesce(p_private, false))
+    on conflict (agent_url) do update set allow_private = excluded.allow_private;
+  else
+    delete from treadle.harness_agents where harness_agents.agent_url = v_url;
+  end if;
+  perform treadle.wake_harness();
+end;
+$$;
+
+comment on function treadle.allow_nudges(text, boolean, boolean) is
+'Let the harness nudge an agent at this address, or no longer; tasks are stored either way.';
+
+revoke all on function treadle.allow_nudges(text, boolean, boolean) from public;
+grant execute on function treadle.allow_nudges(text, boolean, boolean) to treadle_operator;

@@ -1,0 +1,76 @@
+-- finish_action: write how an action ended: done, failed, or interrupted.
+--
+-- done marks the task done. failed waits for the next try, 10 s, 20 s, 40 s later and so on, until
+-- p_tries are used up. Also of an action that was taken for interrupted, as long as nobody has
+-- decided about it: who comes late knows better. Repeating a call changes nothing. Returns the
+-- status of the action now, or lost.
+--
+-- Concurrency: the rows are locked; the token is checked on the locked row.
+-- Lock order:  tasks, harness_actions.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.finish_action(
+  p_id       uuid,
+  p_token    uuid,
+  p_outcome  text default 'done',
+  p_error    text default null,
+  p_tries    integer default 3
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_now    timestamptz := treadle.clock();
+  v_action treadle.harness_actions;
+  v_to     text;
+begin
+  if p_outcome is null or p_outcome not in ('done', 'failed', 'interrupted') then
+    perform treadle.refuse(
+      format('an action cannot end as %s', left(quote_nullable(p_outcome), 60)),
+      jsonb_build_object('argument', 'outcome'), 'It can be done, failed or interrupted.'
+    );
+  end if;
+  perform treadle.keep_durable();
+  perform from treadle.tasks where tasks.id = p_id for no key update;
+  select harness_actions.* into v_action
+  from treadle.harness_actions
+  where harness_actions.task_id = p_id and harness_actions.token = p_token
+  for no key update;
+  if not found then
+    return 'lost';
+  elsif v_action.status not in ('executing', 'interrupted') then
+    return v_action.status;
+  end if;
+
+  v_to := case
+    when p_outcome = 'failed' and v_action.tries < p_tries then 'waiting' else p_outcome
+  end;
+  update treadle.harness_actions
+  set
+    status = v_to,
+    lease_until = null,
+    next_try_at = case
+      when v_to = 'waiting'
+        then v_now + make_interval(secs => least(3600, 5 * power(2, least(v_action.tries, 12))))
+    end,
+    ended_at = case when v_to <> 'waiting' then v_now end,
+    error = left(p_error, 20000)
+  where harness_actions.task_id = p_id;
+  if v_to = 'done' then
+    perform treadle.close_action(p_id, p_token);
+  else
+    perform treadle.tell_action(p_id, v_to, null, p_error);
+  end if;
+  return v_to;
+end;
+$$;
+
+comment on function treadle.finish_action(uuid, uuid, text, text, integer) is
+'End an action of the harness: done, failed or interrupted; a failed one is tried again.';
+
+revoke all on function treadle.finish_action(uuid, uuid, text, text, integer) from public;
+grant execute on function treadle.finish_action(uuid, uuid, text, text, integer)
+to treadle_producer;

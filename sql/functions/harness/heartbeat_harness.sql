@@ -1,0 +1,32 @@
+-- heartbeat_harness: an agent still works on its task: the claim timeout begins anew.
+--
+-- Concurrency: as heartbeat_tasks.
+-- Lock order:  tasks, agents.
+-- Raises:      TR101 claim lost.
+
+create or replace function treadle.heartbeat_harness(p_id uuid, p_token uuid)
+returns timestamptz
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_verdict text;
+  v_task    treadle.tasks;
+begin
+  select beat.verdict
+  into v_verdict
+  from treadle.heartbeat_tasks(array[p_id], array[p_token]) as beat;
+  perform treadle.demand_claim(p_id, v_verdict);
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
+  perform treadle.harness_agent(v_task.agent_id, null);
+  return v_task.lease_until;
+end;
+$$;
+
+comment on function treadle.heartbeat_harness(uuid, uuid) is
+'Reset the claim timeout of a task; returns when the claim runs out now.';
+
+revoke all on function treadle.heartbeat_harness(uuid, uuid) from public;
+grant execute on function treadle.heartbeat_harness(uuid, uuid) to treadle_worker;

@@ -1,0 +1,23 @@
+-- note_nudge: how the last nudge of an agent went, for people who look.
+--
+-- Concurrency: one row.
+-- Lock order:  harness_agents.
+-- Raises:      nothing.
+
+create or replace function treadle.note_nudge(p_agent_url text, p_error text default null)
+returns void
+language sql
+volatile
+security definer
+set search_path = ''
+as $$
+  update treadle.harness_agents
+  set nudged_at = treadle.clock(), nudge_error = left(p_error, 500)
+  where harness_agents.agent_url = p_agent_url
+$$;
+
+comment on function treadle.note_nudge(text, text) is
+'Record how the last nudge of an agent went; an error changes nothing else.';
+
+revoke all on function treadle.note_nudge(text, text) from public;
+grant execute on function treadle.note_nudge(text, text) to treadle_producer;

@@ -1,0 +1,35 @@
+-- skip_action: an operator says that an action needs no more execution; its task is done.
+--
+-- Concurrency: the rows are locked, then judged. An ending that comes late changes nothing.
+-- Lock order:  tasks, harness_actions.
+-- Raises:      TR102 illegal transition, TR201 task not found.
+
+create or replace function treadle.skip_action(
+  p_id     uuid,
+  p_actor  text default null,
+  p_note   text default null
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_action treadle.harness_actions := treadle.hold_action(p_id, 'skipped');
+begin
+  update treadle.harness_actions
+  set
+    status = 'skipped', lease_until = null, next_try_at = null, ended_at = treadle.clock()
+  where harness_actions.task_id = p_id;
+  perform treadle.close_action(p_id, v_action.token);
+  perform treadle.tell_action(p_id, 'skipped', p_actor, p_note);
+  return 'skipped';
+end;
+$$;
+
+comment on function treadle.skip_action(uuid, text, text) is
+'Leave an action of the harness that failed or was interrupted as it is: the task is done.';
+
+revoke all on function treadle.skip_action(uuid, text, text) from public;
+grant execute on function treadle.skip_action(uuid, text, text) to treadle_operator;

@@ -1,0 +1,99 @@
+-- take_actions: write decisions into the action log, and hand out those to be executed now.
+--
+-- New results, the longest completed first, and those whose callback failed and that are due again.
+-- A task that is in the log already is not handed out a second time. Repeating a call with its
+-- token returns the same actions.
+--
+-- Concurrency: rows locked by another taker are skipped; the key of the log is the last fence.
+-- Lock order:  tasks, harness_actions.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.take_actions(
+  p_token    uuid,
+  p_limit    integer default 10,
+  p_lease_s  double precision default 60
+)
+returns table (
+  id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer,
+  created_at timestamptz, completed_at timestamptz
+)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now   timestamptz := treadle.clock();
+  v_until timestamptz := v_now + make_interval(secs => p_lease_s);
+  v_again integer;
+begin
+  if p_token is null
+    or not coalesce(p_limit between 1 and 1000 and p_lease_s between 1 and 3600, false) then
+    perform treadle.refuse(
+      'taking actions needs a token, 1 to 1000 actions and 1 to 3600 seconds',
+      jsonb_build_object('argument', 'limit')
+    );
+  end if;
+  perform treadle.keep_durable();
+
+  if not exists (
+    select from treadle.harness_actions
+    where harness_actions.status = 'executing' and harness_actions.token = p_token
+  ) then
+    update treadle.harness_actions
+    set
+      status = 'executing', tries = harness_actions.tries + 1, token = p_token,
+      lease_until = v_until, next_try_at = null, started_at = v_now
+    where harness_actions.ctid = any (
+      array(
+        select due.ctid
+        from treadle.harness_actions as due
+        where due.status = 'waiting' and due.next_try_at <= v_now
+        order by due.next_try_at
+        limit p_limit
+        for update skip locked
+      )
+    );
+    get diagnostics v_again = row_count;
+
+    insert into treadle.harness_actions (task_id, token, lease_until, started_at, decision)
+    select done.id, p_token, v_until, v_now, done.output
+    from (
+      select tasks.id, tasks.output, tasks.completed_at
+      from treadle.tasks
+      where
+        tasks.consumer = 'harness' and tasks.status = 'completed'
+        and tasks.consumed_token is null and tasks.queue = 'harness'
+        and not exists (
+          select from treadle.harness_actions where harness_actions.task_id = tasks.id
+        )
+      order by tasks.completed_at
+      limit p_limit - v_again
+      for update of tasks skip locked
+    ) as done
+    on conflict (task_id) do nothing;
+  end if;
+
+  return query
+  select
+    tasks.id, tasks.assigned_agent, tasks.spec, harness_actions.decision, harness_actions.tries,
+    greatest(tasks.attempt - 1, 0), tasks.created_at, tasks.completed_at
+  from treadle.harness_actions
+  inner join treadle.tasks on harness_actions.task_id = tasks.id
+  where harness_actions.status = 'executing' and harness_actions.token = p_token
+  order by tasks.completed_at, tasks.id;
+end;
+$$;
+
+comment on function treadle.take_actions(uuid, integer, double precision) is
+'Take results of the harness to act on: each is in the action log before it is handed out.';
+
+revoke all on function treadle.take_actions(uuid, integer, double precision) from public;
+grant execute on function treadle.take_actions(uuid, integer, double precision)
+to treadle_producer;

@@ -1,0 +1,50 @@
+-- cancel_push: cancel an entry of queue `push`; says the state it is in then.
+--
+-- select treadle.cancel_push('queue-0198f3c2-0000-7000-8000-000000000000', 'not needed', 'me');
+--
+-- One that waits never goes out. One that an agent has is cancelled at once: what the agent answers
+-- counts for nothing, and the dispatcher tells it to stop. Cancelled again is cancelled.
+--
+-- Concurrency: see cancel_tasks.
+-- Lock order:  tasks, then the history.
+-- Raises:      TR102 illegal transition, TR201 task not found.
+
+create or replace function treadle.cancel_push(
+  p_queue_id  text,
+  p_reason    text default null,
+  p_actor     text default null
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_id      uuid := treadle.push_id(p_queue_id);
+  v_verdict text;
+  v_state   text;
+begin
+  select cancelled.verdict
+  into v_verdict
+  from treadle.cancel_tasks(array[v_id], p_reason, p_actor) as cancelled
+  limit 1;
+  if v_verdict <> 'ended' then
+    return 'cancelled';
+  end if;
+  select entry.state into v_state from treadle.push_queue as entry where entry.id = v_id;
+  perform treadle.refuse(
+    format('%s is %s and cannot be cancelled', p_queue_id, v_state),
+    jsonb_build_object('queue_id', p_queue_id, 'state', v_state, 'allowed', '[]'::jsonb),
+    'Only what is pending, dispatching or working can be cancelled.',
+    'TR102'
+  );
+end;
+$$;
+
+comment on function treadle.cancel_push(text, text, text) is
+'Cancel an entry of queue push that has not ended.';
+
+revoke all on function treadle.cancel_push(text, text, text) from public;
+grant execute on function treadle.cancel_push(text, text, text) to
+treadle_producer, treadle_operator;

@@ -1,0 +1,57 @@
+-- keep_reply: store the answer to a request with a key, in the transaction of what it did.
+--
+-- Two old ones go for each that comes, so that there are never many more than those of a day.
+--
+-- Concurrency: begin_reply holds the key.
+-- Lock order:  replies, after everything that the request did.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.keep_reply(
+  p_key        text,
+  p_principal  text,
+  p_route      text,
+  p_hash       text,
+  p_status     integer,
+  p_headers    jsonb,
+  p_body       bytea
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+begin
+  perform treadle.keep_durable();
+  -- One that is there already is too old to be sent: see begin_reply.
+  insert into treadle.replies (
+    principal, key, route, hash, status, headers, body, created_at
+  )
+  values (
+    p_principal, p_key, p_route, p_hash, p_status, p_headers, p_body, treadle.clock()
+  )
+  on conflict (principal, key) do update
+  set
+    route = excluded.route,
+    hash = excluded.hash,
+    status = excluded.status,
+    headers = excluded.headers,
+    body = excluded.body,
+    created_at = excluded.created_at;
+  perform treadle.prune_replies(2);
+exception
+  when check_violation or not_null_violation then
+    perform treadle.refuse(
+      'this answer cannot be kept: ' || sqlerrm, jsonb_build_object('argument', 'reply')
+    );
+end;
+$$;
+
+comment on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) is
+'Store the answer to a request, so that a repeat gets it again.';
+
+revoke all on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea)
+from public;
+grant execute on function
+treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) to
+treadle_producer, treadle_worker, treadle_operator;

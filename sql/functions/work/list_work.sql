@@ -1,0 +1,83 @@
+-- list_work: the ids of work items that match, in the order of the work API.
+--
+-- select work_items.* from treadle.list_work('dispatched', 'steve-w') with ordinality as l (id, n)
+-- inner join treadle.work_items on l.id = work_items.id order by l.n;
+--
+-- By priority and age; with p_since by age alone. p_since: created after that moment, or ended
+-- after it where p_status is a state that items end in. p_after: the last item of the page before.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument, TR215 work item not found.
+
+create or replace function treadle.list_work(
+  p_status   text default null,
+  p_agent    text default null,
+  p_project  uuid default null,
+  p_since    timestamptz default null,
+  p_after    uuid default null,
+  p_limit    integer default 200
+)
+returns setof uuid
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  v_states text[] := case when p_status is not null then treadle.work_states(p_status) end;
+  v_ended  boolean := treadle.work_outcome(p_status) is not null;
+  v_after  treadle.tasks;
+begin
+  if not coalesce(p_limit between 1 and 10000, false) then
+    perform treadle.refuse(
+      'limit must be 1 to 10000', jsonb_build_object('argument', 'limit')
+    );
+  end if;
+  if p_after is not null then
+    select tasks.* into v_after from treadle.tasks
+    where tasks.id = p_after and tasks.queue = 'work';
+    if not found then
+      perform treadle.hold_work(p_after, null);
+    end if;
+  end if;
+
+  return query
+  select listed.id
+  from (
+    select
+      tasks.id,
+      tasks.created_at,
+      -- Without regard to the priority it is the same for all.
+      case when p_since is null then treadle.work_priority(tasks.priority) else 0 end as tier
+    from treadle.tasks
+    where
+      tasks.queue = 'work'
+      and (p_status is null or tasks.status = any (v_states))
+      and (p_agent is null or tasks.assigned_agent = p_agent)
+      and (p_project is null or tasks.project_id = p_project)
+      and (
+        p_since is null
+        or case when v_ended then tasks.completed_at else tasks.created_at end > p_since
+      )
+  ) as listed
+  where
+    p_after is null
+    or (listed.tier, listed.created_at, listed.id) > (
+      case when p_since is null then treadle.work_priority(v_after.priority) else 0 end,
+      v_after.created_at, v_after.id
+    )
+  order by listed.tier, listed.created_at, listed.id
+  limit p_limit;
+end;
+$$;
+
+comment on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer) is
+'Work items by status, agent, project and age, page by page: their ids, in order.';
+
+revoke all on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer)
+from public;
+grant execute on function
+treadle.list_work(text, text, uuid, timestamptz, uuid, integer) to
+treadle_worker, treadle_observer, treadle_operator;

@@ -1,0 +1,87 @@
+-- push_queue: the entries of queue `push`, in the words of the queue interface.
+--
+-- Those that wait have a position, in the order in which they would be claimed.
+
+create view treadle.push_queue as
+with line as (
+  select
+    waiting.id,
+    row_number() over (
+      order by waiting.rank - treadle.rank_shift(lanes.ageing, now()), waiting.id
+    )::integer as position
+  from treadle.tasks as waiting
+  inner join treadle.lanes on waiting.lane_id = lanes.id
+  where
+    waiting.queue = 'push'
+    and waiting.completed_at is null
+    and waiting.status not in ('claimed', 'running', 'validating')
+)
+
+select
+  'queue-' || tasks.id as queue_id,
+  case
+    when tasks.status = 'claimed' then 'dispatching'
+    when tasks.status in ('running', 'validating') then 'working'
+    when tasks.status = 'dead_lettered' then 'failed'
+    when tasks.status in ('completed', 'cancelled') then tasks.status
+    else 'pending'
+  end as state,
+  line.position,
+  tasks.created_at,
+  coalesce(tasks.spec ->> 'prompt', '') as prompt,
+  tasks.spec ->> 'model' as model,
+  case
+    when tasks.spec @? 'strict $.timeout_seconds ? (@ >= 1 && @ <= 31536000)'
+      then (tasks.spec -> 'timeout_seconds')::integer
+  end as timeout_seconds,
+  tasks.spec ->> 'session_id' as session_id,
+  case when tasks.spec @? 'strict $.project.keyvalue()' then tasks.spec -> 'project' end
+    as project,
+  case
+    when not tasks.spec @? 'strict $.env.* ? (@.type() != "string")' then tasks.spec -> 'env'
+  end as env,
+  case
+    when tasks.spec -> 'thinking' in ('true', 'false') then (tasks.spec -> 'thinking')::boolean
+  end as thinking,
+  dispatches.sent_at as dispatched_at,
+  dispatches.agent_task_id as task_id,
+  dispatches.agent_url,
+  tasks.attempt as attempts,
+  (
+    select left(split_part(ended.error, e'\n', 1), 2000)
+    from (
+      select
+        attempts.ended_at,
+        coalesce(attempts.error, attempts.reason) as error
+      from treadle.attempts
+      where attempts.task_id = tasks.id and attempts.outcome in ('failed', 'rate_limited')
+      union all
+      select
+        told.ended_at,
+        told.error
+      from treadle.dispatches as told
+      where told.task_id = tasks.id and told.error is not null
+    ) as ended
+    order by ended.ended_at desc nulls last
+    limit 1
+  ) as last_error,
+  case when tasks.source = 'schedule' then 'scheduler' else coalesce(tasks.source, 'api') end
+    as source,
+  tasks.source_job,
+  tasks.completed_at,
+  tasks.status,
+  tasks.id
+from treadle.tasks
+left join line on tasks.id = line.id
+left join treadle.dispatches
+  on
+    tasks.id = dispatches.task_id
+    and dispatches.claim_token = case
+      when tasks.completed_at is null then tasks.claim_token else tasks.last_token
+    end
+where tasks.queue = 'push';
+
+comment on view treadle.push_queue is
+'Entries of queue push: the state, the position of those that wait, the agent of the others.';
+
+grant select on treadle.push_queue to treadle_observer, treadle_operator;

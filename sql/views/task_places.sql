@@ -1,0 +1,13 @@
+-- task_places: where each task belongs; for who has to know whether a caller may see it.
+
+create view treadle.task_places as
+select
+  tasks.id,
+  tasks.queue,
+  projects.name as project
+from treadle.tasks
+left join treadle.projects on tasks.project_id = projects.id;
+
+comment on view treadle.task_places is 'The queue and the project of each task.';
+
+grant select on treadle.task_places to treadle_observer, treadle_operator;

@@ -1,0 +1,115 @@
+"""Long lists in pages: a page says where the next one begins, and nobody counts them all.
+
+A cursor holds the sort key of the last item, so what is added meanwhile moves nothing. A route:
+
+    async def list_things(page: Page, views: Views) -> Response:
+        rows = await views.things(after=page.after(UUID), limit=page.more)
+        return page.answer(rows, "id")
+"""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar, overload
+from uuid import UUID
+
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from starlette.responses import Response
+
+from treadle.api.wire import answer, records
+from treadle.errors import InvalidArgument
+
+PAGE, LONGEST = 50, 200
+_CURSOR_BYTES = 2000
+_INT64 = 2**63
+Item = TypeVar("Item")
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Listed(BaseModel, Generic[Item]):
+    """A page of a list; `next_cursor` is null on the last one."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+
+
+class Paging:
+    """Which part of a list was asked for."""
+
+    def __init__(self, request: Request, limit: int, cursor: str | None) -> None:
+        self._request = request
+        self._cursor = cursor
+        self.limit = limit
+
+    @property
+    def more(self) -> int:
+        """How many rows to read: one more than the page has tells whether there is a next one."""
+        return self.limit + 1
+
+    @overload
+    def after(self, kind: type[A], /) -> A | None: ...
+    @overload
+    def after(self, first: type[A], second: type[B], /) -> tuple[A, B] | None: ...
+    def after(self, *kinds: type[Any]) -> Any:
+        """The sort key that the page comes after, None for the first page."""
+        if self._cursor is None:
+            return None
+        try:
+            values = from_json(base64.urlsafe_b64decode(self._cursor + "=="))
+            key = tuple(_READ[kind](value) for kind, value in zip(kinds, values, strict=True))
+        except (ValueError, TypeError) as error:
+            raise InvalidArgument(
+                "this cursor is not one of this list",
+                hint="Take next_cursor of the page before, as it is.",
+                argument="cursor",
+            ) from error
+        return key[0] if len(kinds) == 1 else key
+
+    def answer(self, rows: Sequence[Mapping[str, Any]], *key: str) -> Response:
+        """The page of these rows, which are up to `more`; `key` are the columns of the order."""
+        shown = rows[: self.limit]
+        following = None
+        headers = {}
+        if len(rows) > self.limit:
+            last = to_json([shown[-1][name] for name in key])
+            following = base64.urlsafe_b64encode(last).decode().rstrip("=")
+            url = self._request.url.include_query_params(limit=self.limit, cursor=following)
+            headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+        return answer({"items": records(shown), "next_cursor": following}, headers=headers)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\x00" in value:
+        raise ValueError("not a text")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or not -_INT64 <= value < _INT64:
+        raise ValueError("not a number")
+    return value
+
+
+_READ: dict[type[Any], Callable[[Any], Any]] = {
+    UUID: lambda value: UUID(_text(value)),
+    str: _text,
+    int: _number,
+    datetime: lambda value: datetime.fromisoformat(_text(value)),
+}
+
+
+# A coroutine: FastAPI would take a plain class to another thread.
+async def _paging(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=LONGEST, description="Items on a page.")] = PAGE,
+    cursor: Annotated[
+        str | None, Query(max_length=_CURSOR_BYTES, description="Of the page before.")
+    ] = None,
+) -> Paging:
+    return Paging(request, limit, cursor)
+
+
+Page = Annotated[Paging, Depends(_paging)]

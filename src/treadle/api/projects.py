@@ -1,0 +1,95 @@
+"""Projects of the work API: whose work it is."""
+
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from treadle.api import work_models as models
+from treadle.api.access import Who, need
+from treadle.api.deps import Views
+from treadle.api.idempotency import Once
+from treadle.api.problems import answers
+from treadle.api.v1.reach import check_everywhere
+from treadle.api.wire import answer, record
+from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
+from treadle.db.gateway import Gateway
+from treadle.db.reader import Reader
+
+router = APIRouter(prefix="/projects", tags=["work"])
+
+
+@router.get(
+    "",
+    response_model=list[models.Project],
+    responses=PAGED,
+    dependencies=[need("read")],
+)
+async def list_projects(
+    request: Request, who: Who, views: Views, limit: Limit = PAGE, cursor: Cursor = None
+) -> Response:
+    """All projects, the oldest first. The body is an array, in pages."""
+    rows = await views.project_list(name=who.project, after=cursor, limit=limit + 1)
+    return page(request, rows, limit)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=models.Project,
+    responses={
+        200: {"model": models.Project, "description": "The same project was there."},
+        **answers(409),
+    },
+    dependencies=[need("enqueue")],
+)
+async def add_project(project: models.NewProject, who: Who, once: Once) -> Response:
+    """Make a project. Names are told apart: 409 when one of this name has another external_ref."""
+    check_everywhere(who)
+    who.check_project(project.name)
+
+    async def effect(calls: Gateway) -> Response:
+        made, created = await calls.create_project(project.name, project.external_ref)
+        row = await Reader(calls).project(made)
+        headers = {"Location": f"/projects/{made}"}
+        return answer(record(row), 201 if created else 200, headers)
+
+    return await once(effect)
+
+
+@router.get(
+    "/{project_id}",
+    response_model=models.Project,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
+    """One project."""
+    row = await views.project(project_id)
+    who.check_project(row["name"])
+    return answer(record(row))
+
+
+@router.patch(
+    "/{project_id}",
+    response_model=models.Project,
+    responses=answers(404, 409),
+    dependencies=[need("enqueue")],
+)
+async def change_project(
+    project_id: UUID, change: models.ProjectChange, who: Who, views: Views, once: Once
+) -> Response:
+    """Change the name or the external_ref of a project; an external_ref of null takes it away."""
+    check_everywhere(who)
+    if who.project is not None:
+        who.check_project((await views.project(project_id))["name"])
+        who.check_project(change.name or who.project)
+    changes = change.model_dump(exclude_unset=True)
+    if changes.get("name", "") is None:
+        del changes["name"]
+
+    async def effect(calls: Gateway) -> Response:
+        await calls.change_project(project_id, changes)
+        return answer(record(await Reader(calls).project(project_id)))
+
+    return await once(effect)

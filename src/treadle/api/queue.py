@@ -1,0 +1,148 @@
+"""The queue interface: prompts wait in queue `push` until an agent is free for them."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from treadle import __version__
+from treadle.api.access import Principal, Who, need
+from treadle.api.deps import Calls, Config, Views
+from treadle.api.idempotency import Once
+from treadle.api.problems import answers
+from treadle.api.queue_models import (
+    Cancelled,
+    Prompt,
+    Queue,
+    Queued,
+    QueuedTask,
+    QueueStatus,
+    Status,
+    Submission,
+)
+from treadle.api.wire import answer, record
+from treadle.db.gateway import Gateway
+from treadle.errors import QueueFull
+from treadle.settings import Settings
+
+log = structlog.get_logger(__name__)
+router = APIRouter(tags=["queue"])
+
+QUEUE = "push"
+# The source of what does not say where it comes from.
+OTHERS = "api"
+QueueId = Annotated[
+    str, Path(max_length=200, examples=["queue-0198f3c2-7d1e-7b2a-9c3d-4e5f60718293"])
+]
+
+
+@router.post(
+    "/api/queue/task",
+    status_code=201,
+    response_model=Queued,
+    dependencies=[need("enqueue")],
+    responses=answers(409, 503),
+)
+async def submit(task: Submission, who: Who, config: Config, once: Once) -> Response:
+    """Put a prompt at the end of the queue. 503 when the queue is full: nothing is stored."""
+    _check(who)
+    return await _submit(
+        task, config, once, source=task.source or OTHERS, source_job=task.source_job
+    )
+
+
+@router.post(
+    "/api/task",
+    status_code=201,
+    response_model=Queued,
+    dependencies=[need("enqueue")],
+    responses=answers(409, 503),
+)
+async def submit_from_web(task: Prompt, who: Who, config: Config, once: Once) -> Response:
+    """The same for a web page: the source is `web`."""
+    _check(who)
+    return await _submit(task, config, once, source="web")
+
+
+@router.get(
+    "/api/queue",
+    response_model_exclude_none=True,
+    dependencies=[need("read")],
+)
+async def listing(
+    who: Who,
+    views: Views,
+    config: Config,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Queue:
+    """What has not ended: what agents have, then what waits with its positions."""
+    _check(who)
+    rows = await views.push_entries(limit)
+    return Queue(
+        depth=rows[0]["depth"] if rows else 0,
+        max_size=config.queue_max_size,
+        tasks=[QueuedTask(**record(row)) for row in rows],
+    )
+
+
+@router.get(
+    "/api/queue/{queue_id}",
+    response_model_exclude_none=True,
+    dependencies=[need("read")],
+    responses=answers(404),
+)
+async def entry(queue_id: QueueId, who: Who, views: Views) -> QueuedTask:
+    """One entry, whether it waits, is with an agent or has ended."""
+    _check(who)
+    return QueuedTask(**record(await views.push_entry(queue_id)))
+
+
+@router.post(
+    "/api/queue/{queue_id}/cancel",
+    dependencies=[need("enqueue")],
+    responses=answers(404, 409),
+)
+async def cancel(queue_id: QueueId, who: Who, calls: Calls) -> Cancelled:
+    """Cancel what has not ended. What an agent has is cancelled at once; the agent is told."""
+    _check(who)
+    state = await calls.cancel_push(queue_id, "cancelled by the queue interface", who.name)
+    return Cancelled.model_validate({"queue_id": queue_id, "state": state})
+
+
+@router.get("/status", responses=answers(503))
+async def status(views: Views, config: Config) -> Status:
+    """What this server is and how its queue stands; answered without a token."""
+    found = await views.push_summary()
+    return Status(version=__version__, queue=QueueStatus(max_size=config.queue_max_size, **found))
+
+
+def _check(who: Principal) -> None:
+    """A token for other queues, or for one project, is not for this queue."""
+    who.check_queue(QUEUE)
+    who.check_project(None)
+
+
+async def _submit(
+    task: Prompt, config: Settings, once: Once, *, source: str, source_job: str | None = None
+) -> Response:
+    request = task.model_dump(include=set(Prompt.model_fields), exclude_none=True)
+
+    async def effect(calls: Gateway) -> Response:
+        made = await calls.submit_push(
+            request,
+            source=source,
+            source_job=source_job or None,
+            max_depth=config.queue_max_size,
+            max_attempts=config.queue_max_attempts,
+        )
+        log.info("queue.task_added", queue_id=made.queue_id, depth=made.depth, source=source)
+        return answer(
+            {"queue_id": made.queue_id, "position": made.position, "state": made.state}, 201
+        )
+
+    try:
+        return await once(effect)
+    except QueueFull as error:
+        log.warning("queue.submit_rejected", reason="queue_full", depth=error.detail.get("depth"))
+        raise

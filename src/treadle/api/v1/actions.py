@@ -1,0 +1,144 @@
+"""`/v1/tasks/{id}/…`: what people decide about tasks, one by one or many at once."""
+
+from dataclasses import asdict
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from treadle.api.access import Who, need
+from treadle.api.deps import Views
+from treadle.api.idempotency import Once
+from treadle.api.problems import answers
+from treadle.api.v1 import models_actions as models
+from treadle.api.v1.models_tasks import Made
+from treadle.api.v1.rows import check_touched
+from treadle.api.wire import answer
+from treadle.db.gateway import Gateway
+from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
+
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+OPERATE = need("operate")
+
+
+@router.post("/bulk", response_model=models.Counted, responses=answers(404), dependencies=[OPERATE])
+async def bulk(asked: models.Bulk, who: Who, once: Once) -> Response:
+    """Cancel or retry all tasks that a filter finds, or with `dry_run` count them."""
+    if who.queues is not None and asked.filter.queue is None:
+        raise Forbidden(f"{who.name} needs a queue in the filter")
+    if asked.filter.queue is not None:
+        who.check_queue(asked.filter.queue)
+    # A filter knows projects by id only.
+    who.check_project(None)
+    filters = asked.filter.model_dump(exclude_none=True)
+
+    async def effect(calls: Gateway) -> Response:
+        act = calls.cancel_where if asked.action == "cancel" else calls.retry_where
+        counts = await act(
+            filters, asked.reason, who.name, dry_run=asked.dry_run, limit=asked.limit
+        )
+        return answer({"dry_run": asked.dry_run, "items": [asdict(each) for each in counts]})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{task_id}/cancel",
+    response_model=models.Cancelled,
+    responses=answers(404, 409),
+    dependencies=[OPERATE],
+)
+async def cancel(
+    task_id: UUID, who: Who, views: Views, once: Once, asked: models.CancelTask | None = None
+) -> Response:
+    """End a task that is not wanted any more, and what depends on it."""
+    await check_touched(who, views, task_id)
+    reason = None if asked is None else asked.reason
+
+    async def effect(calls: Gateway) -> Response:
+        verdicts = await calls.cancel_tasks([task_id], reason, who.name)
+        verdict = verdicts.pop(task_id)
+        if verdict not in ("cancelled", "already"):
+            # Says why not.
+            verdict = await calls.cancel_task(task_id, reason, who.name)
+        return answer({"id": task_id, "verdict": verdict, "cascaded": list(verdicts)})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{task_id}/retry",
+    response_model=models.Moved,
+    responses=answers(404, 409),
+    dependencies=[OPERATE],
+)
+async def retry(
+    task_id: UUID, who: Who, views: Views, once: Once, asked: models.RetryTask | None = None
+) -> Response:
+    """Give a task that gave up or was cancelled another round, with changes if need be."""
+    await check_touched(who, views, task_id)
+    note = None if asked is None else asked.note
+    changes = (None if asked is None else asked.changes) or {}
+    if "queue" in changes:
+        who.check_queue(str(changes["queue"]))
+
+    async def effect(calls: Gateway) -> Response:
+        status = await calls.retry_task(
+            task_id,
+            "modify_and_retry" if changes else "retry",
+            changes=changes,
+            reviewer=who.name,
+            note=note,
+        )
+        return answer({"id": task_id, "status": status})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{task_id}/release",
+    response_model=models.Moved,
+    responses=answers(404, 409),
+    dependencies=[OPERATE],
+)
+async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response:
+    """Let a task go that was enqueued with `hold`; one that goes already stays as it is."""
+    await check_touched(who, views, task_id)
+
+    async def effect(calls: Gateway) -> Response:
+        status = (await calls.unhold_tasks([task_id]))[task_id]
+        if status == "unknown":
+            raise TaskNotFound(f"there is no task {task_id}", task_id=str(task_id))
+        if status == "created":
+            raise IllegalTransition(
+                f"task {task_id} waits for its DAG to be started",
+                hint="Start the DAG: POST /v1/dags/{id}/start",
+                task_id=str(task_id),
+            )
+        return answer({"id": task_id, "status": status})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{task_id}/fork",
+    status_code=201,
+    response_model=Made,
+    responses=answers(404),
+    dependencies=[need("enqueue")],
+)
+async def fork(
+    task_id: UUID, asked: models.ForkTask, who: Who, views: Views, once: Once
+) -> Response:
+    """Start over from a step: a new task that has the steps before it, at no cost."""
+    await check_touched(who, views, task_id)
+    changes = asked.changes or {}
+    if "queue" in changes:
+        who.check_queue(str(changes["queue"]))
+
+    async def effect(calls: Gateway) -> Response:
+        made = await calls.fork_task(task_id, asked.from_step, changes, who.name)
+        headers = {"Location": f"/v1/tasks/{made}"}
+        return answer({"id": made, "created": True}, 201, headers)
+
+    return await once(effect)

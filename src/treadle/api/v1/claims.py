@@ -1,0 +1,177 @@
+"""`/v1/claims`: take tasks, say that they go on, and end them.
+
+Everything about a claim needs its token, which makes a repeat safe: there is no Idempotency-Key.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from treadle.api.problems import answers
+from treadle.api.quick import Quick
+from treadle.api.v1 import models_claims as models
+from treadle.api.v1.hand import Hand
+from treadle.api.v1.waiting import bell_of
+from treadle.api.wire import answer, record
+from treadle.db.gateway import Pair
+from treadle.errors import ClaimLost, InvalidArgument
+from treadle.jsontext import clean_text, encode
+from treadle.models import Claim, Failure
+
+router = APIRouter(prefix="/v1/claims", tags=["claims"], route_class=Quick)
+NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to do."}}
+_FIELDS = {each.name: each.name for each in fields(Claim)} | {"lease_until": "lease_expires_at"}
+
+
+@router.post("", response_model=models.Claims, responses={**NOTHING, **answers(404)})
+async def claim(asked: models.ClaimTasks, request: Request, hand: Hand) -> Response:
+    """Take up to `limit` of the best tasks, or wait for one; 204 when there is nothing to do."""
+    who, calls = hand.who, hand.calls
+    who.check_agent(asked.agent)
+    for queue in asked.queues:
+        who.check_queue(queue)
+    # A claim takes tasks of all projects.
+    who.check_project(None)
+    token = asked.token or uuid4()
+
+    async def look(*, idle: bool = True) -> Sequence[Claim]:
+        return await calls.claim_tasks(
+            asked.agent,
+            asked.queues,
+            types=asked.types,
+            limit=asked.limit,
+            token=token,
+            start=asked.start,
+            idle=idle,
+        )
+
+    found = await look(idle=False)
+    if not found and asked.wait_seconds > 0:
+        found = await bell_of(request).look_until(request, asked.queues, asked.wait_seconds, look)
+    if not found:
+        return Response(status_code=204)
+    if await request.is_disconnected():
+        # Nobody would ever hear of them.
+        await calls.release_tasks([(each.id, token) for each in found])
+        return Response(status_code=204)
+    return answer({"claims": [_shown(each) for each in found]})
+
+
+@router.post("/heartbeat", response_model=models.Beats)
+async def heartbeat_many(asked: models.HeartbeatMany, hand: Hand) -> Response:
+    """Renew many leases; says of each whether to go on."""
+    pairs = _pairs(asked.claims)
+    calls = await hand.on_many(pairs)
+    verdicts = await calls.heartbeat_tasks(pairs, [_progress(each) for each in asked.claims])
+    return answer({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
+
+
+@router.post("/complete", response_model=models.EndedMany)
+async def complete_many(asked: models.CompleteMany, hand: Hand) -> Response:
+    """Store many results; each is judged by itself."""
+    pairs = _pairs(asked.claims)
+    calls = await hand.on_many(pairs)
+    others = await calls.complete_tasks(
+        pairs,
+        [encode(each.output, name="output") for each in asked.claims],
+        [0] * len(pairs),
+        [None if each.report is None else encode(each.report) for each in asked.claims],
+    )
+    ended = [{"id": each, "verdict": others.get(each, "completed")} for each, _ in pairs]
+    return answer({"items": ended})
+
+
+@router.post("/{task_id}/start", response_model=models.Ended, responses=answers(409))
+async def start(task_id: UUID, asked: models.Token, hand: Hand) -> Response:
+    """Say that a claimed task is being executed now."""
+    calls = await hand.on(task_id, asked.token)
+    verdicts = await calls.start_tasks([(task_id, asked.token)])
+    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+
+
+@router.post("/{task_id}/heartbeat", response_model=models.Beat, responses=answers(409))
+async def heartbeat(task_id: UUID, asked: models.Heartbeat, hand: Hand) -> Response:
+    """Renew the lease and say how far it is; learn whether to stop."""
+    calls = await hand.on(task_id, asked.token)
+    verdicts = await calls.heartbeat_tasks([(task_id, asked.token)], [_progress(asked)])
+    if verdicts[task_id] == "lost":
+        held(task_id, "lost")
+    return answer(_beat(task_id, verdicts[task_id]))
+
+
+@router.post("/{task_id}/complete", response_model=models.Ended, responses=answers(409))
+async def complete(task_id: UUID, asked: models.Complete, hand: Hand) -> Response:
+    """Store the result of a task and end it."""
+    calls = await hand.on(task_id, asked.token)
+    output = encode(asked.output, name="output")
+    report = None if asked.report is None else encode(asked.report, name="report")
+    verdict = await calls.complete_task(task_id, asked.token, output, report)
+    return answer({"id": task_id, "verdict": verdict})
+
+
+@router.post("/{task_id}/fail", response_model=models.FailedNow, responses=answers(409))
+async def fail(task_id: UUID, asked: models.Fail, hand: Hand) -> Response:
+    """End an attempt that did not work out; the retry policy decides what follows."""
+    calls = await hand.on(task_id, asked.token)
+    failure = Failure(
+        clean_text(asked.error),
+        asked.failure_class,
+        asked.action,
+        asked.retry_after_s,
+        asked.key,
+        tuple(asked.feedback),
+    )
+    [failed] = await calls.fail_tasks([(task_id, asked.token)], [failure])
+    held(task_id, failed.verdict)
+    return answer(
+        record(
+            {
+                "id": task_id,
+                "verdict": failed.verdict,
+                "retry_at": failed.retry_at,
+                "failure_class": failed.failure_class,
+            }
+        )
+    )
+
+
+@router.post("/{task_id}/release", response_model=models.Ended, responses=answers(409))
+async def release(task_id: UUID, asked: models.Token, hand: Hand) -> Response:
+    """Give a task back unfinished; no attempt is burnt."""
+    calls = await hand.on(task_id, asked.token)
+    verdicts = await calls.release_tasks([(task_id, asked.token)])
+    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+
+
+def held(task_id: UUID, verdict: str) -> str:
+    """The verdict; an error where it says that the claim was superseded."""
+    if verdict in ("stale", "lost", "cancelled"):
+        raise ClaimLost(
+            f"the claim on task {task_id} no longer holds",
+            hint="Drop the result: the task was taken over, cancelled or has ended.",
+            task_id=str(task_id),
+        )
+    return verdict
+
+
+def _pairs(claims: Sequence[models.Named]) -> list[Pair]:
+    pairs = [(each.id, each.token) for each in claims]
+    if len({task_id for task_id, _ in pairs}) < len(pairs):
+        raise InvalidArgument("a task is named twice", hint="Name each once.", argument="claims")
+    return pairs
+
+
+def _shown(claim: Claim) -> dict[str, Any]:
+    return record({label: getattr(claim, name) for name, label in _FIELDS.items()})
+
+
+def _progress(asked: models.Heartbeat | models.HeartbeatNamed) -> bytes | None:
+    return None if asked.progress is None else encode(asked.progress, name="progress")
+
+
+def _beat(task_id: UUID, verdict: str) -> dict[str, Any]:
+    return {"id": task_id, "verdict": verdict, "cancel_requested": verdict == "cancelled"}

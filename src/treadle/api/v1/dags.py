@@ -1,0 +1,183 @@
+"""`/v1/dags`: tasks that wait for each other, made whole, started, cancelled, run again."""
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from treadle.api.access import Principal, Who, need
+from treadle.api.deps import Views
+from treadle.api.idempotency import Once
+from treadle.api.paging import Listed, Page
+from treadle.api.problems import answers
+from treadle.api.v1 import models_dags as models
+from treadle.api.v1.fields import Note, Reason
+from treadle.api.v1.reach import check_places, is_bound, queues_of
+from treadle.api.wire import answer, record
+from treadle.dags import dag_json
+from treadle.db.gateway import Gateway
+from treadle.db.reader import Reader
+from treadle.errors import Forbidden
+from treadle.jsontext import encode
+
+router = APIRouter(prefix="/v1/dags", tags=["dags"])
+
+# A DAG with a task in one of these queues, or of this project.
+_QUEUED = """
+exists (
+  select from treadle.dag_tasks where dag_tasks.dag_id = dag_overview.id and queue = any({})
+)
+"""
+_OWNED = """
+exists (
+  select from treadle.dag_tasks
+  inner join treadle.task_places on dag_tasks.id = task_places.id
+  where dag_tasks.dag_id = dag_overview.id and task_places.project = {}
+)
+"""
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=models.MadeDag,
+    responses={
+        200: {"model": models.MadeDag, "description": "There was one with this key."},
+        **answers(404, 409),
+    },
+    dependencies=[need("enqueue")],
+)
+async def create(plan: models.Plan, who: Who, once: Once) -> Response:
+    """Make a DAG with all its tasks, or nothing."""
+    given = plan.named()
+    _check_plan(given, who)
+    whole = dag_json(given.pop("name"), {**given, "created_by": who.name})
+    document = encode(whole, name="dag")
+
+    async def effect(calls: Gateway) -> Response:
+        dag_id, created, ids = await calls.create_dag(document)
+        made = {"id": dag_id, "created": created, "tasks": ids}
+        return answer(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
+
+    return await once(effect)
+
+
+@router.get("", response_model=Listed[models.Dag], dependencies=[need("read")])
+async def list_dags(
+    views: Views, page: Page, who: Who, status: models.Status | None = None
+) -> Response:
+    """DAGs with how far they are, the newest first."""
+    rows = await views.page(
+        "dag_overview",
+        key="id",
+        after=page.after(UUID),
+        limit=page.more,
+        newest=True,
+        where={"status = {}": status, _QUEUED: queues_of(who), _OWNED: who.project},
+    )
+    return page.answer(rows, "id")
+
+
+@router.get(
+    "/{dag_id}", response_model=models.Dag, responses=answers(404), dependencies=[need("read")]
+)
+async def show(dag_id: UUID, views: Views, who: Who) -> Response:
+    """One DAG with its counts."""
+    await _check(views, dag_id, who)
+    return answer(record(await views.dag(dag_id)))
+
+
+@router.get(
+    "/{dag_id}/tasks",
+    response_model=Listed[models.DagTask],
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def tasks(dag_id: UUID, views: Views, page: Page, who: Who) -> Response:
+    """The tasks of a DAG with what they wait for, in the order in which they were made."""
+    await _check(views, dag_id, who)
+    await views.dag(dag_id)
+    rows = await views.page(
+        "dag_tasks",
+        key="id",
+        after=page.after(UUID),
+        limit=page.more,
+        where={"dag_id = {}": dag_id},
+    )
+    return page.answer(rows, "id")
+
+
+@router.post(
+    "/{dag_id}/start",
+    response_model=models.Started,
+    responses=answers(404, 409),
+    dependencies=[need("operate")],
+)
+async def start(dag_id: UUID, views: Views, who: Who, once: Once) -> Response:
+    """Let the tasks run of a DAG that was held; one that runs already goes on."""
+    await _check(views, dag_id, who)
+
+    async def effect(calls: Gateway) -> Response:
+        return answer({"id": dag_id, "tasks": await calls.start_dag(dag_id)})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{dag_id}/cancel",
+    response_model=models.Cancelled,
+    responses=answers(404, 409),
+    dependencies=[need("operate")],
+)
+async def cancel(
+    dag_id: UUID, views: Views, who: Who, once: Once, why: Reason | None = None
+) -> Response:
+    """Cancel what has not ended of a DAG."""
+    await _check(views, dag_id, who)
+    reason = why.reason if why else None
+
+    async def effect(calls: Gateway) -> Response:
+        return answer({"id": dag_id, "cancelled": await calls.cancel_dag(dag_id, reason, who.name)})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{dag_id}/retry",
+    response_model=models.Retried,
+    responses=answers(404, 409),
+    dependencies=[need("operate")],
+)
+async def retry(
+    dag_id: UUID, views: Views, who: Who, once: Once, why: Note | None = None
+) -> Response:
+    """Run again what gave up or was cancelled in a DAG; what is completed stays."""
+    await _check(views, dag_id, who)
+    note = why.note if why else None
+
+    async def effect(calls: Gateway) -> Response:
+        return answer({"id": dag_id, "retried": await calls.retry_dag(dag_id, note, who.name)})
+
+    return await once(effect)
+
+
+async def _check(views: Reader, dag_id: UUID, who: Principal) -> None:
+    """A token for some queues or a project needs all those of the tasks of a DAG."""
+    if is_bound(who):
+        check_places(who, await views.dag_places(dag_id))
+
+
+def _check_plan(plan: dict[str, Any], who: Principal) -> None:
+    """Refuse tasks that are not in reach of the token; its project is the default."""
+    defaults = plan.get("defaults") or {}
+    for task in plan["tasks"]:
+        who.check_queue(task.get("queue") or defaults.get("queue") or "default")
+    if who.project is not None:
+        for part in (plan, defaults, *plan["tasks"]):
+            if part.get("project_id") is not None:
+                raise Forbidden(
+                    f"{who.name} may name a project by its name only", argument="project_id"
+                )
+            who.check_project(part.get("project") or who.project)
+        plan["defaults"] = {**defaults, "project": who.project}

@@ -1,0 +1,120 @@
+"""`/v1/events`: what happened, and what happens."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from treadle.api.access import Who, need
+from treadle.api.deps import Views
+from treadle.api.paging import Listed, Page
+from treadle.api.stream import MEDIA_TYPE, EventStream
+from treadle.api.v1.fields import Name
+from treadle.api.v1.reach import queues_of
+from treadle.models import Event
+
+router = APIRouter(prefix="/v1/events", tags=["events"])
+PLACE = r"^([0-9]{1,18}|[0-9]{1,19}\.[0-9]{1,18})$"
+Kinds = Annotated[
+    list[Name] | None,
+    Query(max_length=50, description="Only of this kind; may be repeated."),
+]
+
+
+class Happened(BaseModel):
+    """Something that happened."""
+
+    id: int
+    at: datetime
+    kind: str
+    task_id: UUID | None
+    dag_id: UUID | None
+    queue: str | None
+    actor: str | None
+    key: str | None
+    data: Any
+
+
+@router.get("", response_model=Listed[Happened], dependencies=[need("read")])
+async def list_events(
+    views: Views,
+    page: Page,
+    who: Who,
+    *,
+    kind: Kinds = None,
+    task_id: UUID | None = None,
+    dag_id: UUID | None = None,
+    key: Name | None = None,
+) -> Response:
+    """Events, the newest first. Who must miss none reads the stream."""
+    rows = await views.page(
+        "event_log",
+        key="id",
+        after=page.after(int),
+        limit=page.more,
+        newest=True,
+        where={
+            "kind = any({})": kind or None,
+            "task_id = {}": task_id,
+            "dag_id = {}": dag_id,
+            "key = {}": key,
+            "queue = any({})": queues_of(who),
+            "task_id in (select task_places.id from treadle.task_places where project = {})": (
+                who.project
+            ),
+        },
+    )
+    return page.answer(rows, "id")
+
+
+@router.get(
+    "/stream",
+    status_code=200,
+    response_class=EventStream,
+    responses={
+        200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "Events."}
+    },
+    dependencies=[need("read")],
+)
+async def stream(
+    request: Request,
+    who: Who,
+    kind: Annotated[
+        list[Name] | None,
+        Query(max_length=50, description="Only these kinds; task.* is all that begin so."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        Query(pattern=PLACE, description="Go on after this event; 0 is the beginning."),
+    ] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(alias="Last-Event-ID", pattern=PLACE, description="The last id that was received."),
+    ] = None,
+) -> Response:
+    """Events as they happen (server-sent events), each once and none left out, for ever.
+
+    `id` is that of the event, `data` the event as JSON. Whoever comes back with the last id goes on
+    after it. An event comes when all transactions older than its own have ended.
+    """
+    # An event does not say its project.
+    who.check_project(None)
+    kinds = _pattern(kind)
+
+    def wanted(event: Event) -> bool:
+        return kinds(event.kind) and who.sees(event.queue)
+
+    return EventStream(request.app.state.feed, last_event_id or after, wanted)
+
+
+def _pattern(kinds: list[str] | None) -> Callable[[str], bool]:
+    """Whether a kind is meant; a * stands for any ending."""
+    if not kinds:
+        return lambda kind: True
+    exact = {kind for kind in kinds if not kind.endswith("*")}
+    beginnings = tuple(kind[:-1] for kind in kinds if kind.endswith("*"))
+    return lambda kind: kind in exact or kind.startswith(beginnings)

@@ -1,0 +1,186 @@
+"""`/v1/tasks`: put tasks on queues, and see what became of them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from treadle.api.access import Principal, Who, need
+from treadle.api.deps import Views
+from treadle.api.idempotency import Once
+from treadle.api.paging import Listed, Page
+from treadle.api.problems import answers
+from treadle.api.quick import Quick
+from treadle.api.v1 import models_tasks as models
+from treadle.api.v1.fields import Name
+from treadle.api.v1.reach import queues_of
+from treadle.api.v1.rows import check_seen
+from treadle.api.wire import answer, records
+from treadle.db.gateway import Gateway
+from treadle.errors import Forbidden
+from treadle.jsontext import encode
+
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+busy = APIRouter(prefix="/v1/tasks", tags=["tasks"], route_class=Quick)
+
+
+@busy.post(
+    "",
+    status_code=201,
+    response_model=models.Made,
+    responses={
+        200: {"model": models.Made, "description": "A task with this key was there."},
+        **answers(404, 409),
+    },
+    dependencies=[need("enqueue")],
+)
+async def enqueue(task: models.NewTask, once: Once) -> Response:
+    """Put one task on a queue."""
+    spec = encode(task.spec)
+    options = encode(_checked(task, once.who), name="task")
+    keys = None if task.idempotency_key is None else [task.idempotency_key]
+
+    async def effect(calls: Gateway) -> Response:
+        [made] = await calls.enqueue_batch(
+            task.queue, task.type, specs=[spec], options=options, keys=keys
+        )
+        headers = {"Location": f"/v1/tasks/{made.id}"}
+        body = {"id": made.id, "created": made.created}
+        return answer(body, 201 if made.created else 200, headers)
+
+    return await once(effect)
+
+
+@router.post(
+    "/batch",
+    status_code=201,
+    response_model=models.MadeMany,
+    responses=answers(404, 409),
+    dependencies=[need("enqueue")],
+)
+async def enqueue_many(batch: models.NewTasks, who: Who, once: Once) -> Response:
+    """Put up to 1000 tasks on queues: all of them, or none when one is refused."""
+    tasks = encode(
+        [
+            {
+                **_checked(task, who),
+                "queue": task.queue,
+                "type": task.type,
+                "spec": task.spec,
+                "idempotency_key": task.idempotency_key,
+            }
+            for task in batch.tasks
+        ],
+        name="tasks",
+    )
+
+    async def effect(calls: Gateway) -> Response:
+        made = await calls.enqueue_tasks(tasks)
+        return answer({"items": made}, 201)
+
+    return await once(effect)
+
+
+@router.get("", response_model=Listed[models.TaskRow], dependencies=[need("read")])
+async def list_tasks(
+    views: Views,
+    page: Page,
+    who: Who,
+    *,
+    queue: Name | None = None,
+    status: models.Status | None = None,
+    type: Name | None = None,
+    project_id: UUID | None = None,
+    dag_id: UUID | None = None,
+    parent_id: UUID | None = None,
+    agent: Annotated[Name | None, Query(description="Who has it now.")] = None,
+    tag: Name | None = None,
+) -> Response:
+    """Tasks that fit, the newest first."""
+    rows = await views.task_page(
+        {
+            "queue": queue,
+            "status": status,
+            "type": type,
+            "project_id": project_id,
+            "dag_id": dag_id,
+            "parent_id": parent_id,
+            "agent_id": agent,
+        },
+        queues=queues_of(who),
+        project=who.project,
+        tag=tag,
+        after=page.after(UUID),
+        limit=page.more,
+    )
+    return page.answer(rows, "id")
+
+
+@router.get(
+    "/{task_id}/why",
+    response_model=models.Reasons,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def why(task_id: UUID, views: Views, who: Who) -> Response:
+    """Why a task is not running now; there is always a reason."""
+    await check_seen(who, views, task_id)
+    return answer({"items": records(await views.why(task_id))})
+
+
+@router.get(
+    "/{task_id}/attempts",
+    response_model=models.Attempts,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def attempts(task_id: UUID, views: Views, who: Who) -> Response:
+    """Every attempt at a task: who had it, when, how it ended, what it cost."""
+    await check_seen(who, views, task_id)
+    return answer({"items": records(await views.history(task_id))})
+
+
+@router.get(
+    "/{task_id}/steps",
+    response_model=models.Steps,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def steps(task_id: UUID, views: Views, who: Who) -> Response:
+    """What a task has done and remembers."""
+    await check_seen(who, views, task_id)
+    return answer({"items": records(await views.steps(task_id))})
+
+
+@router.get(
+    "/{task_id}/events",
+    response_model=Listed[models.EventRow],
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def events(task_id: UUID, views: Views, page: Page, who: Who) -> Response:
+    """What happened to a task, the newest first."""
+    await check_seen(who, views, task_id)
+    rows = await views.page(
+        "event_log",
+        key="id",
+        after=page.after(int),
+        limit=page.more,
+        newest=True,
+        where={"task_id = {}": task_id},
+    )
+    return page.answer(rows, "id")
+
+
+def _checked(task: models.NewTask, who: Principal) -> dict[str, Any]:
+    """The options of a task that this caller may enqueue; a token's project is the default."""
+    who.check_queue(task.queue)
+    options = task.options(who.name)
+    if who.project is not None:
+        if task.project_id is not None:
+            raise Forbidden(
+                f"{who.name} may name a project by its name only", argument="project_id"
+            )
+        who.check_project(options.setdefault("project", who.project))
+    return options

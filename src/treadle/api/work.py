@@ -1,0 +1,187 @@
+"""The work API: a dispatcher hands out work items, agents report how they get on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
+from starlette.responses import Response
+
+from treadle.api import work_models as models
+from treadle.api.access import Principal, Who, need
+from treadle.api.deps import Calls, Config, Views
+from treadle.api.idempotency import Once
+from treadle.api.problems import answers
+from treadle.api.v1.fields import Text
+from treadle.api.wire import answer, record, records
+from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
+from treadle.db.gateway import Gateway
+from treadle.db.reader import Reader
+from treadle.errors import Forbidden, InvalidArgument
+
+router = APIRouter(tags=["work"])
+
+QUEUE = "work"
+# The changes that a dispatcher makes; the others are for the agent that has the item.
+DISPATCHERS = ("dispatched", "cancelled")
+
+
+@router.get(
+    "/work",
+    response_model=list[models.WorkItem],
+    responses={**PAGED, **answers(404)},
+    dependencies=[need("read")],
+)
+async def list_work(
+    request: Request,
+    who: Who,
+    views: Views,
+    status: models.Status | None = None,
+    agent: Annotated[Text | None, Query(max_length=200)] = None,
+    project_id: UUID | None = None,
+    since: Annotated[
+        models.Moment | None,
+        BeforeValidator(models.written),
+        Query(description="Created after this moment; ended after it, for states that are ends."),
+    ] = None,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+) -> Response:
+    """Work items by priority, then age; with `since` by age. The body is an array, in pages."""
+    who.check_queue(QUEUE)
+    if who.project is not None:
+        project_id = await _own_project(who, views, project_id)
+    rows = await views.work_items(
+        status=status,
+        agent=agent,
+        project_id=project_id,
+        since=since,
+        after=cursor,
+        limit=limit + 1,
+    )
+    return page(request, [_shown(row) for row in rows], limit)
+
+
+@router.post(
+    "/work",
+    status_code=201,
+    response_model=models.WorkItem,
+    responses=answers(404, 409),
+    dependencies=[need("enqueue")],
+)
+async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> Response:
+    """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
+    who.check_queue(QUEUE)
+    project_id = item.project_id
+    if who.project is not None:
+        project_id = await _own_project(who, views, project_id)
+
+    async def effect(calls: Gateway) -> Response:
+        made = await calls.add_work(
+            item.type,
+            item.description,
+            payload=item.payload or {},
+            priority=3 if item.priority is None else item.priority,
+            agent=item.assigned_agent,
+            project_id=project_id,
+            created_by=item.created_by,
+            actor=who.name,
+        )
+        row = await Reader(calls).work_item(made)
+        return answer(record(_shown(row)), 201, {"Location": f"/work/{made}"})
+
+    return await once(effect)
+
+
+@router.get(
+    "/work/{item_id}",
+    response_model=models.WorkHistory,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def get_work(item_id: UUID, who: Who, views: Views) -> Response:
+    """One work item, who got it and how that ended, and every change of it."""
+    item = await _seen(who, views, item_id)
+    history = {
+        "dispatch_history": records(await views.work_dispatches(item_id)),
+        "changes": records(await views.work_changes(item_id)),
+    }
+    return answer({**record(_shown(item)), **history})
+
+
+@router.patch(
+    "/work/{item_id}",
+    response_model=models.WorkItem,
+    responses=answers(404, 409),
+    dependencies=[need("work")],
+)
+async def update_work(
+    item_id: UUID, change: models.WorkChange, who: Who, views: Views, config: Config, once: Once
+) -> Response:
+    """Change a work item as far as its state allows; 409 says what it does allow."""
+    changes = change.model_dump(mode="json", exclude_none=True)
+    if not changes.keys() - {"unless_updated_since"}:
+        raise InvalidArgument(
+            "nothing is to be changed",
+            hint="Send status, outcome, notes or assigned_agent.",
+            argument="body",
+        )
+    if change.status in DISPATCHERS:
+        who.check_scope("enqueue")
+    if change.assigned_agent is not None:
+        who.check_agent(change.assigned_agent)
+    if who.agent is not None or who.queues is not None or who.project is not None:
+        who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
+
+    async def effect(calls: Gateway) -> Response:
+        await calls.update_work(
+            item_id, changes, actor=who.name, as_agent=who.agent, stale_s=config.work_stale_s
+        )
+        return answer(record(_shown(await Reader(calls).work_item(item_id))))
+
+    return await once(effect)
+
+
+@router.delete(
+    "/work/{item_id}",
+    status_code=204,
+    response_class=Response,
+    responses=answers(404, 409),
+    dependencies=[need("enqueue")],
+)
+async def cancel_work(
+    item_id: UUID, who: Who, views: Views, calls: Calls, config: Config
+) -> Response:
+    """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
+    who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
+    await calls.update_work(
+        item_id,
+        {"status": "cancelled"},
+        actor=who.name,
+        as_agent=who.agent,
+        stale_s=config.work_stale_s,
+    )
+    return Response(status_code=204)
+
+
+async def _seen(who: Principal, views: Reader, item_id: UUID) -> dict[str, Any]:
+    """A work item that the caller may look at."""
+    who.check_queue(QUEUE)
+    item = await views.work_item(item_id)
+    who.check_project(item["project"])
+    return item
+
+
+async def _own_project(who: Principal, views: Reader, asked: UUID | None) -> UUID:
+    """The one project that a token is for; it may be named, and no other."""
+    found = await views.project_list(name=who.project, limit=1)
+    if not found or asked not in (None, found[0]["id"]):
+        raise Forbidden(f"{who.name} may not use the project {asked}", project_id=str(asked))
+    own: UUID = found[0]["id"]
+    return own
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that the work API has."""
+    return {name: value for name, value in row.items() if name in models.WorkItem.model_fields}

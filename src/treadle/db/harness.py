@@ -1,0 +1,270 @@
+"""The calls and views about the harness: tasks for agents, their decisions, what was done then."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from treadle.db.calls import Caller, RawJson
+from treadle.errors import TaskNotFound
+from treadle.jsontext import encode
+
+_ACTION = "id, agent_url, payload, decision, tries, retry_count, created_at, completed_at"
+
+
+@dataclass(frozen=True)
+class HarnessClaim:
+    """A task that an agent has claimed."""
+
+    task_id: UUID
+    agent_url: str
+    payload: dict[str, Any]
+    retry_count: int
+    max_retries: int
+    created_at: datetime
+    claim_until: datetime
+
+
+@dataclass(frozen=True)
+class HarnessTask:
+    """A task that has come back with a decision; the callback gets it."""
+
+    task_id: UUID
+    agent_url: str
+    payload: dict[str, Any]
+    # Which try of the action this is: above 1 an earlier one failed, or an operator asked again.
+    tries: int
+    retry_count: int
+    created_at: datetime
+    completed_at: datetime
+
+
+@dataclass(frozen=True)
+class Action:
+    """What the harness is to do now: hand a decision to the callback."""
+
+    task: HarnessTask
+    decision: dict[str, Any]
+    token: UUID
+
+
+@dataclass(frozen=True)
+class Requeued:
+    """A task whose claim ran out: pending again, or failed."""
+
+    task_id: UUID
+    agent_url: str
+    reason: str
+    status: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Nudge:
+    """An agent that is to be told of a task."""
+
+    agent_url: str
+    task_id: UUID
+    allow_private: bool
+
+
+class HarnessCalls(Caller):
+    """What the harness does, its agents, and operators."""
+
+    async def enqueue_harness(
+        self,
+        agent_url: str,
+        payload: Mapping[str, Any],
+        *,
+        task_id: UUID | None = None,
+        secrets: bool = False,
+    ) -> tuple[UUID, bool]:
+        """Store a task; its id, and whether it is new."""
+        rows = await self._call(
+            "select id, created from treadle.enqueue_harness(%b, %b, %b, %b)",
+            agent_url,
+            RawJson(encode(dict(payload), name="payload")),
+            task_id,
+            secrets,
+        )
+        return rows[0][0], rows[0][1]
+
+    async def claim_harness(
+        self, agent_url: str, token: UUID, timeout_s: float
+    ) -> HarnessClaim | None:
+        """Claim the oldest task of an agent; repeat with the token when the answer was lost."""
+        rows = await self._call(
+            """
+            select id, agent_url, payload, retry_count, max_retries, created_at, claim_until
+            from treadle.claim_harness(%b, %b, %b::float8)
+            """,
+            agent_url,
+            token,
+            timeout_s,
+        )
+        return HarnessClaim(*rows[0]) if rows else None
+
+    async def heartbeat_harness(self, task_id: UUID, token: UUID) -> datetime:
+        rows = await self._call("select treadle.heartbeat_harness(%b, %b)", task_id, token)
+        until: datetime = rows[0][0]
+        return until
+
+    async def complete_harness(
+        self, task_id: UUID, token: UUID, decision: Mapping[str, Any], *, secrets: bool = False
+    ) -> str:
+        """Store a decision: completed, or already when it was stored before."""
+        rows = await self._call(
+            "select treadle.complete_harness(%b, %b, %b, %b)",
+            task_id,
+            token,
+            RawJson(encode(dict(decision), name="decision")),
+            secrets,
+        )
+        return str(rows[0][0])
+
+    async def fail_harness(
+        self, task_id: UUID, token: UUID, error: str, *, retry: bool = True
+    ) -> str:
+        """End an attempt that did not work out; the state of the task then."""
+        rows = await self._call(
+            "select treadle.fail_task(%b, %b, %b, null, %b)",
+            task_id,
+            token,
+            error,
+            "retry" if retry else "fail",
+        )
+        return str(rows[0][0])
+
+    async def wake_harness(self) -> None:
+        await self._call("select treadle.wake_harness()")
+
+    async def requeue_harness(self, limit: int, skip: Sequence[UUID]) -> list[Requeued]:
+        rows = await self._call(
+            """
+            select id, agent_url, reason, status, problem
+            from treadle.requeue_harness(%b::integer, %b::uuid[])
+            """,
+            limit,
+            list(skip),
+        )
+        return [Requeued(*row) for row in rows]
+
+    async def take_actions(self, token: UUID, limit: int, lease_s: float) -> list[Action]:
+        """Decisions to act on now, in the log already; repeat with the token, not a new one."""
+        rows = await self._call(
+            f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8)",
+            token,
+            limit,
+            lease_s,
+        )
+        return [
+            Action(HarnessTask(*row[:3], *row[4:]), decision=row[3], token=token) for row in rows
+        ]
+
+    async def renew_actions(self, held: Sequence[tuple[UUID, UUID]], lease_s: float) -> set[UUID]:
+        """Renew leases; the tasks whose actions are still held."""
+        rows = await self._call(
+            "select renewed.id from treadle.renew_actions(%b, %b, %b::float8) as renewed (id)",
+            [task_id for task_id, _ in held],
+            [token for _, token in held],
+            lease_s,
+        )
+        return {row[0] for row in rows}
+
+    async def finish_action(
+        self, action: Action, outcome: str, *, error: str | None = None, tries: int = 3
+    ) -> str:
+        """How an action ended; its status then, or lost."""
+        rows = await self._call(
+            "select treadle.finish_action(%b, %b, %b, %b, %b::integer)",
+            action.task.task_id,
+            action.token,
+            outcome,
+            error,
+            tries,
+        )
+        return str(rows[0][0])
+
+    async def interrupt_actions(self) -> list[UUID]:
+        rows = await self._call("select gone.id from treadle.interrupt_actions() as gone (id)")
+        return [row[0] for row in rows]
+
+    async def next_action_at(self) -> float | None:
+        return await self._seconds_until("treadle.next_action_at()")
+
+    async def rerun_action(
+        self, task_id: UUID, actor: str | None = None, note: str | None = None
+    ) -> str:
+        rows = await self._call("select treadle.rerun_action(%b, %b, %b)", task_id, actor, note)
+        return str(rows[0][0])
+
+    async def skip_action(
+        self, task_id: UUID, actor: str | None = None, note: str | None = None
+    ) -> str:
+        rows = await self._call("select treadle.skip_action(%b, %b, %b)", task_id, actor, note)
+        return str(rows[0][0])
+
+    async def take_nudges(self, limit: int, skip: Sequence[str]) -> list[Nudge]:
+        rows = await self._call(
+            """
+            select agent_url, task_id, allow_private
+            from treadle.take_nudges(%b::integer, %b::text[])
+            """,
+            limit,
+            list(skip),
+        )
+        return [Nudge(*row) for row in rows]
+
+    async def note_nudge(self, agent_url: str, error: str | None) -> None:
+        await self._call("select treadle.note_nudge(%b, %b)", agent_url, error)
+
+    async def allow_nudges(
+        self, agent_url: str, *, allow: bool = True, private: bool = False
+    ) -> None:
+        await self._call("select treadle.allow_nudges(%b, %b, %b)", agent_url, allow, private)
+
+
+class HarnessViews(ABC):
+    """What people read of it; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a select and return its rows by name."""
+
+    async def harness_agent(self, task_id: UUID) -> str:
+        """Whose task it is."""
+        return str((await self.harness_task(task_id, "agent_url"))["agent_url"])
+
+    async def harness_task(self, task_id: UUID, columns: str = "*") -> dict[str, Any]:
+        found = await self.rows(
+            f"select {columns} from treadle.harness_tasks where task_id = %(id)s", {"id": task_id}
+        )
+        if not found:
+            raise TaskNotFound(
+                f"the harness has no task {task_id}",
+                hint="What has ended is there until it is pruned.",
+                task_id=str(task_id),
+            )
+        return found[0]
+
+    async def harness_actions(
+        self, status: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Tasks with an action, the newest first."""
+        return await self.rows(
+            """
+            select
+              task_id, agent_url, status, action, action_tries, action_started_at,
+              action_ended_at, action_next_try_at, action_error
+            from treadle.harness_tasks
+            where action is not null and (%(status)s::text is null or action = %(status)s)
+            order by action_started_at desc, task_id desc
+            limit %(limit)s
+            """,
+            {"status": status, "limit": limit},
+        )
+
+    async def harness_nudging(self) -> list[dict[str, Any]]:
+        return await self.rows("select * from treadle.harness_nudging order by agent_url")

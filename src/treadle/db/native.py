@@ -1,0 +1,116 @@
+"""The calls that only the native API makes, and its list of tasks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from treadle.db.calls import Caller, RawJson
+from treadle.errors import TaskNotFound
+from treadle.models import Enqueued
+
+Record = dict[str, Any]
+
+_LISTED = sql.SQL("""
+    select
+      id, queue, type, name, title, status, priority, effective_priority, attempt, max_attempts,
+      agent_id, assigned_agent, progress, failure_class, failure_reason, tags, dag_id, project_id,
+      parent_id, idempotency_key, run_at, retry_at, deadline_at, created_at, created_by, started_at,
+      completed_at, cost_usd
+    from treadle.task_details
+""")
+_OF_PROJECT = sql.SQL(
+    "id in (select places.id from treadle.task_places as places where project = %(project)s)"
+)
+
+
+class NativeCalls(Caller):
+    """One task at a time, with an error where the verdict is no."""
+
+    async def enqueue_tasks(self, tasks: bytes) -> list[Enqueued]:
+        rows = await self._call("select id, created from treadle.enqueue_tasks(%b)", RawJson(tasks))
+        return [Enqueued(*row) for row in rows]
+
+    async def complete_task(
+        self, task_id: UUID, token: UUID, output: bytes | None, report: bytes | None
+    ) -> str:
+        rows = await self._call(
+            "select treadle.complete_task(%b, %b, %b::jsonb, %b::jsonb)",
+            task_id,
+            token,
+            None if output is None else RawJson(output),
+            None if report is None else RawJson(report),
+        )
+        return str(rows[0][0])
+
+    async def cancel_task(self, task_id: UUID, reason: str | None, actor: str | None) -> str:
+        rows = await self._call("select treadle.cancel_task(%b, %b, %b)", task_id, reason, actor)
+        return str(rows[0][0])
+
+    async def unhold_tasks(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        rows = await self._call("select id, verdict from treadle.unhold_tasks(%b)", list(ids))
+        return dict(rows)
+
+    async def claims_of(
+        self, claims: Sequence[tuple[UUID, UUID]]
+    ) -> list[tuple[str, str | None, str | None]]:
+        """Queue, project and agent of each claim whose task exists."""
+        rows = await self._call(
+            "select queue, project, agent_id from treadle.claims_of(%b, %b)",
+            [claim[0] for claim in claims],
+            [claim[1] for claim in claims],
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+
+class NativeViews(ABC):
+    """Tasks as the API lists them; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(
+        self, query: str | sql.Composed, parameters: dict[str, Any] | Sequence[Any] | None = None
+    ) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def place_of(self, task_id: UUID) -> tuple[str, str | None]:
+        """The queue and the project of a task; an error when there is no such task."""
+        found = await self.rows(
+            "select queue, project from treadle.task_places where id = %(id)s", {"id": task_id}
+        )
+        if not found:
+            raise TaskNotFound(
+                f"there is no task {task_id}", hint="List them: GET /v1/tasks", task_id=str(task_id)
+            )
+        return found[0]["queue"], found[0]["project"]
+
+    async def task_page(
+        self,
+        filters: Mapping[str, Any],
+        *,
+        queues: Sequence[str] | None,
+        project: str | None,
+        tag: str | None,
+        after: UUID | None,
+        limit: int,
+    ) -> list[Record]:
+        """Tasks that match, the newest first."""
+        given = {name: value for name, value in filters.items() if value is not None}
+        where: list[sql.Composable] = [
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
+        ]
+        if queues is not None:
+            where.append(sql.SQL("queue = any (%(queues)s)"))
+        if project is not None:
+            where.append(_OF_PROJECT)
+        if tag is not None:
+            where.append(sql.SQL("tags @> array[%(tag)s::text]"))
+        if after is not None:
+            where.append(sql.SQL("id < %(after)s"))
+        query = sql.SQL("{listed} {where} order by id desc limit %(limit)s").format(
+            listed=_LISTED,
+            where=sql.SQL("where ") + sql.SQL(" and ").join(where) if where else sql.SQL(""),
+        )
+        also = {"queues": queues, "project": project, "tag": tag, "after": after, "limit": limit}
+        return await self.rows(query, {**given, **also})

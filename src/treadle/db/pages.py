@@ -1,0 +1,74 @@
+"""Views read page by page, by the key that they are in the order of."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+Record = dict[str, Any]
+# A queue, and the name of a project where there is one.
+Place = tuple[str, str | None]
+
+
+class Pages(ABC):
+    """Reads a part of a view; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def page(
+        self,
+        view: str,
+        *,
+        key: str,
+        after: object = None,
+        limit: int,
+        newest: bool = False,
+        where: Mapping[str, object] | None = None,
+    ) -> list[Record]:
+        """Rows after a key in its order; `where` has conditions like "queue = {}" and their values.
+
+        A condition whose value is None does not count.
+        """
+        given = {condition: each for condition, each in (where or {}).items() if each is not None}
+        conditions = [
+            sql.SQL(condition).format(sql.Placeholder(f"p{number}"))
+            for number, condition in enumerate(given)
+        ]
+        parameters = {f"p{number}": each for number, each in enumerate(given.values())}
+        if after is not None:
+            passed = sql.SQL("{} < {}" if newest else "{} > {}")
+            conditions.append(passed.format(sql.Identifier(key), sql.Placeholder("after")))
+            parameters["after"] = after
+        query = sql.SQL("select * from {view} {where} order by {key} {order} limit {limit}").format(
+            view=sql.Identifier("treadle", view),
+            where=sql.SQL("where ") + sql.SQL(" and ").join(conditions)
+            if conditions
+            else sql.SQL(""),
+            key=sql.Identifier(key),
+            order=sql.SQL("desc" if newest else "asc"),
+            limit=sql.Literal(limit),
+        )
+        return await self.rows(query, parameters)
+
+    async def dag_places(self, dag_id: UUID) -> list[Place]:
+        """The queues and projects of the tasks of a DAG."""
+        return await self._places("select id from treadle.dag_tasks where dag_id = %(of)s", dag_id)
+
+    async def letter_places(self, ids: Sequence[UUID]) -> list[Place]:
+        """The queues and projects of letters, by their ids or by those of their tasks."""
+        which = """
+            select task_id from treadle.dead_letter_review
+            where id = any (%(of)s) or task_id = any (%(of)s)
+        """
+        return await self._places(which, list(ids))
+
+    async def _places(self, which: str, of: object) -> list[Place]:
+        found = await self.rows(
+            f"select distinct queue, project from treadle.task_places where id in ({which})",
+            {"of": of},
+        )
+        return [(row["queue"], row["project"]) for row in found]

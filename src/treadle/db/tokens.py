@@ -1,0 +1,83 @@
+"""The calls and the view about tokens for HTTP: who may do what there."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from treadle.db.calls import Caller, RawJson
+from treadle.jsontext import encode
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token as it is stored; believe it when the hash is that of the secret shown."""
+
+    name: str
+    secret_hash: bytes = field(repr=False)
+    scopes: list[str]
+    queues: list[str] | None
+    agent: str | None
+    project: str | None
+    status: str
+    # Whether its last use was written down within the last minute.
+    used: bool
+
+
+class TokenCalls(Caller):
+    """What operators do about tokens, and what the server asks."""
+
+    async def create_token(
+        self, name: str, settings: Mapping[str, Any], actor: str | None = None
+    ) -> str:
+        """The text of the new token: the only time that it is seen."""
+        rows = await self._call(
+            "select treadle.create_token(%b, %b, %b)",
+            name,
+            RawJson(encode(dict(settings), name="settings")),
+            actor,
+        )
+        return str(rows[0][0])
+
+    async def revoke_token(self, token: str, actor: str | None = None) -> str:
+        """Revoke a token by id or name; its id."""
+        rows = await self._call("select treadle.revoke_token(%b, %b)", token, actor)
+        return str(rows[0][0])
+
+    async def find_token(self, token_id: str) -> Token | None:
+        rows = await self._call(
+            """
+            select name, secret_hash, scopes, queues, agent, project, status, used
+            from treadle.find_token(%b)
+            """,
+            token_id,
+        )
+        return Token(*rows[0]) if rows else None
+
+    async def has_tokens(self) -> tuple[bool, bool]:
+        """Whether one is not revoked, and whether one of those is live."""
+        rows = await self._call("select wanted, live from treadle.has_tokens()")
+        return rows[0][0], rows[0][1]
+
+    async def note_token_use(self, token_id: str) -> bool:
+        rows = await self._call("select treadle.note_token_use(%b)", token_id)
+        return bool(rows[0][0])
+
+
+class TokenViews(ABC):
+    """What people read of them; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a select and return its rows by name."""
+
+    async def api_tokens(self, *, revoked: bool = False) -> list[dict[str, Any]]:
+        """The tokens by name; those that are revoked only when asked for."""
+        return await self.rows(
+            """
+            select * from treadle.token_status
+            where status <> 'revoked' or %(revoked)s
+            order by name, created_at
+            """,
+            {"revoked": revoked},
+        )

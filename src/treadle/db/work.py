@@ -1,0 +1,177 @@
+"""The calls and views about work items and their projects: the work API in SQL."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from treadle.db.calls import Caller, RawJson
+from treadle.errors import UnknownProject, WorkItemNotFound
+from treadle.jsontext import encode
+
+Record = dict[str, Any]
+
+
+class WorkCalls(Caller):
+    """What dispatchers and agents do with work items."""
+
+    async def create_project(self, name: str, external_ref: str | None) -> tuple[UUID, bool]:
+        """The id of the project, and whether it is new."""
+        rows = await self._call(
+            "select id, created from treadle.create_project(%b, %b)", name, external_ref
+        )
+        return rows[0][0], rows[0][1]
+
+    async def change_project(self, project_id: UUID, changes: Mapping[str, str | None]) -> None:
+        await self._call(
+            "select treadle.change_project(%b, %b)",
+            project_id,
+            RawJson(encode(dict(changes), name="changes")),
+        )
+
+    async def add_work(
+        self,
+        type: str,
+        description: str,
+        *,
+        payload: Mapping[str, Any],
+        priority: int,
+        agent: str | None,
+        project_id: UUID | None,
+        created_by: str | None,
+        actor: str | None,
+    ) -> UUID:
+        rows = await self._call(
+            "select treadle.add_work(%b, %b, %b, %b::integer, %b, %b, %b, %b)",
+            type,
+            description,
+            RawJson(encode(dict(payload), name="payload")),
+            priority,
+            agent,
+            project_id,
+            created_by,
+            actor,
+        )
+        made: UUID = rows[0][0]
+        return made
+
+    async def update_work(
+        self,
+        item_id: UUID,
+        changes: Mapping[str, str],
+        *,
+        actor: str | None,
+        as_agent: str | None,
+        stale_s: float,
+    ) -> None:
+        """Change a work item; `as_agent`: only while it is this agent's."""
+        await self._call(
+            "select treadle.update_work(%b, %b, %b, %b, %b::float8)",
+            item_id,
+            RawJson(encode(dict(changes), name="changes")),
+            actor,
+            as_agent,
+            stale_s,
+        )
+
+
+class WorkViews(ABC):
+    """What dispatchers and agents read; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def work_items(
+        self,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        project_id: UUID | None = None,
+        since: datetime | None = None,
+        after: UUID | None = None,
+        limit: int,
+    ) -> list[Record]:
+        """The work items that match, in the order of the work API."""
+        return await self.rows(
+            """
+            select work_items.*
+            from
+              treadle.list_work(
+                %(status)s, %(agent)s, %(project_id)s, %(since)s, %(after)s, %(limit)s
+              ) with ordinality as listed (id, place)
+            inner join treadle.work_items on listed.id = work_items.id
+            order by listed.place
+            """,
+            {
+                "status": status,
+                "agent": agent,
+                "project_id": project_id,
+                "since": since,
+                "after": after,
+                "limit": limit,
+            },
+        )
+
+    async def work_item(self, item_id: UUID) -> Record:
+        found = await self.rows(
+            "select * from treadle.work_items where id = %(id)s", {"id": item_id}
+        )
+        if not found:
+            raise WorkItemNotFound(
+                f"there is no work item {item_id}", hint="List them: GET /work", id=str(item_id)
+            )
+        return found[0]
+
+    async def work_dispatches(self, item_id: UUID) -> list[Record]:
+        """Who got a work item and how that ended, oldest first."""
+        return await self.rows(
+            """
+            select id, work_item_id, dispatched_at, agent, completed_at, outcome
+            from treadle.work_dispatches where work_item_id = %(id)s order by number
+            """,
+            {"id": item_id},
+        )
+
+    async def work_changes(self, item_id: UUID) -> list[Record]:
+        """Everything that happened to a work item, oldest first."""
+        return await self.rows(
+            """
+            select id, at, actor, from_status, to_status, agent, note
+            from treadle.work_changes where work_item_id = %(id)s order by number
+            """,
+            {"id": item_id},
+        )
+
+    async def project_list(
+        self, *, name: str | None = None, after: UUID | None = None, limit: int
+    ) -> list[Record]:
+        """Projects in the order of their making, or the one with a name."""
+        return await self.rows(
+            """
+            select id, name, external_ref, created_at, updated_at from treadle.project_list
+            where
+              (%(name)s::text is null or name = %(name)s)
+              and (%(after)s::uuid is null or id > %(after)s)
+            order by id
+            limit %(limit)s
+            """,
+            {"name": name, "after": after, "limit": limit},
+        )
+
+    async def project(self, project_id: UUID) -> Record:
+        found = await self.rows(
+            """
+            select id, name, external_ref, created_at, updated_at
+            from treadle.project_list where id = %(id)s
+            """,
+            {"id": project_id},
+        )
+        if not found:
+            raise UnknownProject(
+                f"there is no project {project_id}",
+                hint="List them: GET /projects",
+                project_id=str(project_id),
+            )
+        return found[0]

@@ -1,0 +1,207 @@
+"""The harness: hands the decisions of agents to a callback, nudges agents, requeues what is stale.
+
+A decision is in the action log before the callback gets it. A process that dies meanwhile leaves an
+action that is interrupted: an operator looks whether it took effect, and says what becomes of it.
+"""
+
+import inspect
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from treadle.db.harness import Action, HarnessTask, Nudge
+from treadle.errors import ConfigurationError, TreadleError
+from treadle.jsontext import clean_text
+from treadle.services.harness_nudges import Nudger, open_nudger, rules_of
+from treadle.services.service import BATCH, Service, log
+from treadle.settings import Settings
+
+# Called with a task and the decision of its agent; may be async.
+Callback = Callable[[HarnessTask, dict[str, Any]], Any]
+
+LEASE_S = 60.0
+NUDGES = 100
+
+
+class Harness(Service):
+    """Drains results, nudges agents and requeues, each on its own beat and when it is nudged."""
+
+    name = "harness"
+    channel = "treadle_harness"
+    callback: Callback | None = None
+
+    def configure(self, settings: Settings) -> None:
+        super().configure(settings)
+        self._longest_s = settings.harness_drain_s
+        self._requeue_s = settings.harness_requeue_s
+        self._slots = settings.harness_slots
+        self._tries = settings.harness_tries
+        self._drain_s = settings.drain_s
+        self._requeue_at = 0.0
+        self._token = uuid4()
+        self._held: dict[UUID, UUID] = {}
+        self._threads = anyio.CapacityLimiter(self._slots)
+
+    def set_times(self, drain_s: float | None, requeue_s: float | None) -> None:
+        """What the command line says, over the settings."""
+        self._longest_s = drain_s or self._longest_s
+        self._requeue_s = requeue_s or self._requeue_s
+
+    async def run(self) -> None:
+        """Run until stopped; callbacks under way are waited for a while."""
+        if self.callback is None:
+            raise ConfigurationError("the harness has no callback")
+        rules = rules_of(self._settings)
+        async with (
+            open_nudger(self._gateway, rules) as self._nudger,
+            anyio.create_task_group() as self._group,
+        ):
+            self._group.start_soon(self._renew)
+            await super().run()
+            with anyio.move_on_after(self._drain_s):
+                while self._held:
+                    await self._wake.wait()
+                    self._wake = anyio.Event()
+            self._group.cancel_scope.cancel()
+
+    _group: TaskGroup
+    _nudger: Nudger
+
+    async def tick(self) -> int:
+        if time.monotonic() >= self._requeue_at:
+            await self._requeue()
+            self._requeue_at = time.monotonic() + self._requeue_s
+        for task_id in await self._gateway.interrupt_actions():
+            log.error(
+                "harness.interrupted",
+                task_id=str(task_id),
+                hint=f"Look whether it took effect, then: treadle harness again {task_id}",
+            )
+        await self._nudge()
+        return await self._drain()
+
+    async def next_in(self) -> float | None:
+        if len(self._held) >= self._slots:
+            return None
+        due = await self._gateway.next_action_at()
+        requeue = max(0.0, self._requeue_at - time.monotonic())
+        return requeue if due is None else min(max(due, 0.05), requeue)
+
+    async def _drain(self) -> int:
+        free = self._slots - len(self._held)
+        if free <= 0:
+            return 0
+        # Until it is answered the same token: what was handed out is handed out again.
+        actions = await self._gateway.take_actions(self._token, free, LEASE_S)
+        self._token = uuid4()
+        for action in actions:
+            self._held[action.task.task_id] = action.token
+            self._group.start_soon(self._act, action)
+        return len(actions)
+
+    async def _act(self, action: Action) -> None:
+        """Hand one decision to the callback and record what came of it; nothing gets out."""
+        task_id = action.task.task_id
+        error: str | None = None
+        outcome = "interrupted"
+        try:
+            log.info("harness.executing", task_id=str(task_id), tries=action.task.tries)
+            await self._call(action)
+            outcome = "done"
+        except (Exception, SystemExit) as problem:
+            outcome, error = "failed", _text(problem)
+        except anyio.get_cancelled_exc_class():
+            error = "the harness was told to end before the callback did"
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._finish(action, outcome, error)
+            self._held.pop(task_id, None)
+            self._wake.set()
+
+    async def _call(self, action: Action) -> None:
+        assert self.callback is not None
+        given = (action.task, action.decision)
+        if is_async(self.callback):
+            await self.callback(*given)
+            return
+        made = await to_thread.run_sync(
+            self.callback, *given, abandon_on_cancel=True, limiter=self._threads
+        )
+        if inspect.isawaitable(made):
+            await made
+
+    async def _finish(self, action: Action, outcome: str, error: str | None) -> None:
+        """Write down how it ended, and do not give up on it while this process lives."""
+        task_id, delay = str(action.task.task_id), 0.1
+        while True:
+            try:
+                status = await self._gateway.finish_action(
+                    action, outcome, error=error, tries=self._tries
+                )
+                break
+            except TreadleError as problem:
+                log.warning("harness.waiting", task_id=task_id, error=str(problem))
+                if self._stopping and delay > 2:
+                    return
+            await anyio.sleep(delay)
+            delay = min(delay * 2, 5.0)
+        first = None if error is None else error.split("\n", 1)[0]
+        if status == "done":
+            self.moved += 1
+            log.info("harness.done", task_id=task_id)
+        else:
+            log.error("harness.action_" + status, task_id=task_id, error=first)
+
+    async def _renew(self) -> None:
+        """Say that the actions under way are; who is stopped for long is taken for gone."""
+        while True:
+            await anyio.sleep(LEASE_S / 4)
+            if not (held := dict(self._held)):
+                continue
+            try:
+                kept = await self._gateway.renew_actions(list(held.items()), LEASE_S)
+            except TreadleError as error:
+                log.warning("harness.waiting", error=str(error))
+                continue
+            for task_id in held.keys() - kept & self._held.keys():
+                log.warning("harness.lease_lost", task_id=str(task_id))
+
+    async def _nudge(self) -> None:
+        nudges = await self._gateway.take_nudges(NUDGES, sorted(self._nudger.busy))
+        agents: dict[str, list[Nudge]] = defaultdict(list)
+        for nudge in nudges:
+            agents[nudge.agent_url].append(nudge)
+        for agent_url, theirs in agents.items():
+            self._nudger.busy.add(agent_url)
+            self._group.start_soon(self._nudger.send, agent_url, theirs)
+
+    async def _requeue(self) -> None:
+        for each in await self._gateway.requeue_harness(BATCH, self.skip()):
+            if each.problem is not None:
+                self.remember_bad(each.task_id, each.problem)
+                continue
+            event = "harness.failed" if each.status == "dead_lettered" else "harness.requeued"
+            log.warning(
+                event, task_id=str(each.task_id), agent_url=each.agent_url, reason=each.reason
+            )
+
+
+def is_async(callback: Callback) -> bool:
+    """Whether to call it on the event loop; all others are called in threads."""
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(
+        getattr(callback, "__call__", None)  # noqa: B004
+    )
+
+
+def _text(error: BaseException) -> str:
+    """What was raised, then where: the first line is shown in lists."""
+    said = f"{type(error).__name__}: {error}".strip().replace("\n", " ")
+    return clean_text(f"{said}\n{''.join(traceback.format_exception(error))}")

@@ -1,0 +1,80 @@
+"""What an agent answers is read with care: words that are not known, ids of any kind, nonsense."""
+
+import json
+from typing import Any
+
+import pytest
+
+from treadle.services.dispatcher_agents import LONGEST_ID, Reply, _object
+
+
+def reply(body: object, status: int = 200) -> Reply:
+    return Reply(status, "", body=_object(json.dumps(body).encode()))
+
+
+@pytest.mark.requirement("Q8")
+@pytest.mark.parametrize(
+    ("body", "state"),
+    [
+        ({"state": "working"}, "working"),
+        ({"state": "COMPLETED"}, "completed"),
+        ({"status": "queued"}, "queued"),
+        ({"state": "failed", "status": "working"}, "failed"),
+        ({"state": "dreaming"}, None),
+        ({"state": {"a": 1}}, None),
+        ({"state": None}, None),
+        ({}, None),
+        ([], None),
+        ("completed", None),
+    ],
+)
+def test_a_state_is_one_that_is_known(body: object, state: str | None) -> None:
+    assert reply(body).state == state
+    assert reply(body, status=500).state is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("task-1", "task-1"),
+        (17, "17"),
+        ("a\x00b", "a\u2400b"),
+        ("\ud800", "?"),
+        ("x" * LONGEST_ID, "x" * LONGEST_ID),
+        ("x" * (LONGEST_ID + 1), None),
+        ("", None),
+        (True, None),
+        (None, None),
+        ({"id": 1}, None),
+    ],
+)
+def test_an_id_is_a_short_text_or_a_number(value: Any, text: str | None) -> None:
+    assert reply({"task_id": value}).text("task_id") == text
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": "no room"}, "no room"),
+        ({"error": {"message": "no room", "code": 7}}, "no room"),
+        ({"detail": "no room"}, "no room"),
+        ({"error": ["no", "room"]}, "['no', 'room']"),
+        ({"error": "a\x00b"}, "a\u2400b"),
+        ({"error": ""}, None),
+        ({}, None),
+    ],
+)
+def test_a_complaint_is_text(body: object, words: str | None) -> None:
+    assert reply(body, status=500).complaint() == words
+
+
+def test_a_complaint_is_kept_short() -> None:
+    said = reply({"error": "x" * 1_000_000}).complaint()
+
+    assert said is not None
+    assert len(said) < 2000
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\xfe", b"{", b"[" * 100_000, b"null", b'{"a": 1e9999'])
+def test_nonsense_is_no_answer(raw: bytes) -> None:
+    assert _object(raw) is None

@@ -1,0 +1,147 @@
+"""Each guard of the harness, broken on purpose, is noticed by a test."""
+
+import psycopg
+import pytest
+
+from tests.behaviour import test_harness_actions as actions
+from tests.behaviour import test_harness_tasks as tasks
+from tests.behaviour import test_looks_secret as secrets
+from tests.behaviour.driver import Driver
+from tests.behaviour.mutant import FAILED, Mutant
+
+pytestmark = pytest.mark.mutant
+
+WRONG = (*FAILED, ValueError)
+STOPPED = (*WRONG, psycopg.Error)
+
+MUTANTS = {
+    "tasks that any agent may have": Mutant(
+        "harness/enqueue_harness",
+        {"'harness', 'harness', v_url, 'harness'": "'harness', 'harness', null, 'harness'"},
+        tasks.test_an_agent_gets_its_own_tasks_only_the_oldest_first,
+        WRONG,
+    ),
+    "another task under the same id": Mutant(
+        "harness/enqueue_harness",
+        {"is distinct from ('harness', v_url, p_payload)": "is null"},
+        tasks.test_a_task_with_an_id_is_stored_once,
+    ),
+    "a timeout that is not five minutes": Mutant(
+        "harness/harness_agent",
+        {"coalesce(v_beat, 100), v_now, v_now": "30, v_now, v_now"},
+        tasks.test_a_claim_lasts_five_minutes_from_the_last_heartbeat,
+    ),
+    "one retry too few": Mutant(
+        "harness/make_harness",
+        {'"max_attempts": 4': '"max_attempts": 3'},
+        tasks.test_after_three_retries_a_task_fails,
+    ),
+    "a retry that waits": Mutant(
+        "harness/make_harness",
+        {'"strategy": "immediate", ': ""},
+        tasks.test_after_three_retries_a_task_fails,
+    ),
+    "claims of other queues requeued": Mutant(
+        "harness/requeue_harness",
+        {"and tasks.queue = 'harness'": ""},
+        tasks.test_silent_claims_of_other_queues_are_left_to_the_reaper,
+    ),
+    "a claim lost and not told": Mutant(
+        "harness/heartbeat_harness",
+        {"perform treadle.demand_claim(p_id, v_verdict);": ""},
+        lambda driver: tasks.test_who_lost_the_claim_changes_nothing(driver, "beat"),
+    ),
+    "an action log that is not asked": Mutant(
+        "harness/take_actions",
+        {
+            "on conflict (task_id) do nothing": (
+                "on conflict (task_id) do update set status = 'executing', ended_at = null,"
+                " token = excluded.token, lease_until = excluded.lease_until"
+            ),
+            """and not exists (
+          select from treadle.harness_actions where harness_actions.task_id = tasks.id
+        )""": "",
+        },
+        actions.test_a_decision_that_is_in_the_log_is_not_acted_on_again,
+    ),
+    "taking again takes more": Mutant(
+        "harness/take_actions",
+        {"and harness_actions.token = p_token\n  ) then": "and false\n  ) then"},
+        actions.test_taking_that_is_asked_for_again_gives_the_same_actions,
+    ),
+    "more taken than asked for": Mutant(
+        "harness/take_actions",
+        {"limit p_limit - v_again": "limit p_limit"},
+        actions.test_no_more_are_taken_than_were_asked_for,
+    ),
+    "a try before its time": Mutant(
+        "harness/take_actions",
+        {"and due.next_try_at <= v_now": ""},
+        actions.test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most,
+    ),
+    "tries without an end": Mutant(
+        "harness/finish_action",
+        {"and v_action.tries < p_tries": ""},
+        actions.test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most,
+    ),
+    "an ending by anybody": Mutant(
+        "harness/finish_action",
+        {"and harness_actions.token = p_token": ""},
+        lambda driver: actions.test_an_operator_has_an_action_executed_again(driver, "failed"),
+    ),
+    "an ending that is changed later": Mutant(
+        "harness/finish_action",
+        {"v_action.status not in ('executing', 'interrupted')": "false"},
+        actions.test_an_ending_that_is_sent_again_changes_nothing,
+        STOPPED,
+    ),
+    "done and not marked so": Mutant(
+        "harness/finish_action",
+        {"perform treadle.close_action(p_id, p_token);": "null;"},
+        actions.test_a_decision_is_in_the_log_when_it_is_handed_out_and_done_after,
+    ),
+    "interrupted while it runs": Mutant(
+        "harness/interrupt_actions",
+        {"and harness_actions.lease_until < v_now": ""},
+        actions.test_an_action_whose_harness_is_gone_is_interrupted_and_not_run_again,
+    ),
+    "a lease for anybody": Mutant(
+        "harness/renew_actions",
+        {" and given.token = harness_actions.token": ""},
+        actions.test_a_lease_that_is_renewed_lasts,
+    ),
+    "run again while it runs": Mutant(
+        "harness/hold_action",
+        {"and v_action.lease_until < treadle.clock()": ""},
+        lambda driver: actions.test_an_action_that_runs_or_is_done_is_not_decided_about(
+            driver, "rerun_action"
+        ),
+    ),
+    "nudged again and again": Mutant(
+        "harness/take_nudges",
+        {
+            "and coalesce(harness_nudges.attempt < waiting.attempt, true)": "",
+            "where harness_nudges.attempt < excluded.attempt": "",
+        },
+        actions.test_an_agent_is_nudged_once_for_each_time_a_task_becomes_pending,
+    ),
+    "credentials in payloads": Mutant(
+        "harness/enqueue_harness",
+        {"where p_secrets is not true": "where false"},
+        secrets.test_neither_a_payload_nor_a_decision_with_one_is_stored,
+    ),
+    "credentials in decisions": Mutant(
+        "harness/complete_harness",
+        {"where p_secrets is not true": "where false"},
+        secrets.test_neither_a_payload_nor_a_decision_with_one_is_stored,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

@@ -1,0 +1,119 @@
+"""Each guard of work items, broken on purpose, is noticed by a test."""
+
+import pytest
+
+from tests.behaviour import test_work as work
+from tests.behaviour import test_work_rules as rules
+from tests.behaviour.driver import Driver
+from tests.behaviour.mutant import Mutant
+
+pytestmark = pytest.mark.mutant
+
+NEEDS = ("queued", "dispatched", "assigned_agent")
+
+MUTANTS = {
+    "claims that take work items": Mutant(
+        "lanes/open_lanes",
+        {"and lane.queue <> 'work'": ""},
+        work.test_no_claim_takes_a_work_item,
+    ),
+    "probes that take work items": Mutant(
+        "breakers/pick_one",
+        {"and lanes.queue <> 'work'": ""},
+        work.test_no_claim_takes_a_work_item,
+    ),
+    "any state after any other": Mutant(
+        "work/judge_work",
+        {"if not found and v_to <> v_from then": "if false then"},
+        rules.test_a_change_that_is_not_listed_is_refused,
+    ),
+    "nothing that is needed": Mutant(
+        "work/judge_work",
+        {"if v_needs is not null and": "if false and"},
+        lambda driver: rules.test_what_a_change_needs_has_to_be_said(driver, *NEEDS),
+    ),
+    "any outcome": Mutant(
+        "work/judge_work",
+        {"elsif p_changes ->> 'outcome' <>": "elsif false and p_changes ->> 'outcome' <>"},
+        rules.test_an_outcome_is_that_of_the_end_and_comes_with_none_other,
+    ),
+    "taken twice": Mutant(
+        "work/judge_work",
+        {"elsif v_from = 'in_progress' and": "elsif false and"},
+        rules.test_to_take_it_again_is_refused_and_to_say_more_is_not,
+    ),
+    "given away while in progress": Mutant(
+        "work/judge_work",
+        {"and v_from not in ('queued', 'dispatched', 'blocked')": "and false"},
+        rules.test_an_item_in_progress_stays_with_its_agent,
+    ),
+    "any agent's item": Mutant(
+        "work/judge_work",
+        {"if p_as is not null and": "if false and"},
+        work.test_only_its_agent_changes_an_item_where_that_is_asked_for,
+    ),
+    "old news": Mutant(
+        "work/judge_work",
+        {"(p_changes ->> 'unless_updated_since')::timestamptz <": "null::timestamptz <"},
+        rules.test_an_item_that_was_changed_meanwhile_is_left_alone,
+    ),
+    "an item that is not locked": Mutant(
+        "work/hold_work",
+        {"\n  for no key update;": ";"},
+        rules.test_who_takes_an_item_that_is_being_taken_waits_and_is_refused,
+    ),
+    "tasks of other queues": Mutant(
+        "work/hold_work",
+        {"tasks.id = p_id and tasks.queue = 'work'": "tasks.id = p_id"},
+        work.test_a_task_of_another_queue_is_no_work_item,
+    ),
+    "a time that is not renewed": Mutant(
+        "work/write_work",
+        {"then p_now + make_interval(secs => p_stale_s)": "then tasks.lease_until"},
+        rules.test_each_change_gives_an_item_its_whole_time_again,
+    ),
+    "silence that is a failure": Mutant(
+        "claims/stale_reason",
+        {"when p_task.queue = 'work' then": "when false then"},
+        work.test_an_item_without_news_is_blocked_and_not_failed,
+    ),
+    "a log that can be changed": Mutant(
+        "work/tg_work_log__keep",
+        {"perform treadle.refuse(": "perform format('%s%s%s%s',"},
+        work.test_the_log_cannot_be_changed_or_removed,
+    ),
+    "cancelled and not written down": Mutant(
+        "tasks/cancel_rows",
+        {"where held.queue = 'work'": "where false"},
+        work.test_what_operators_do_to_an_item_is_in_its_log_too,
+    ),
+    "revived and not written down": Mutant(
+        "tasks/resolve_task",
+        {"and tasks.queue = 'work'": "and false"},
+        work.test_what_operators_do_to_an_item_is_in_its_log_too,
+    ),
+    "since that is about the beginning": Mutant(
+        "work/list_work",
+        {"case when v_ended then tasks.completed_at else tasks.created_at end": "tasks.created_at"},
+        rules.test_since_means_the_end_where_that_is_asked_for,
+    ),
+    "work that waits and is taken": Mutant(
+        "work/take_work",
+        {"if p_task.status = 'pending' then": "if false then"},
+        rules.test_work_that_waits_for_others_cannot_be_taken_and_frees_others_when_done,
+    ),
+    "a timeout that ends work": Mutant(
+        "work/take_work",
+        {"timeout_s = null,": ""},
+        work.test_a_type_with_a_timeout_does_not_end_an_item,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

@@ -1,0 +1,73 @@
+"""`treadle harness`: what the harness did is listed, and what is open is decided by hand."""
+
+from uuid import uuid4
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.cli.tools import Conn
+
+AGENT = "http://localhost:9000"
+
+
+def decided(conn: Conn) -> str:
+    """A task with a decision that the harness has taken, and not finished."""
+    token = uuid4()
+    row = conn.execute("select id from treadle.enqueue_harness(%s, '{}')", (AGENT,)).fetchone()
+    assert row is not None
+    conn.execute("select treadle.claim_harness(%s, %s)", (AGENT, token))
+    conn.execute("""select treadle.complete_harness(%s, %s, '{"do": 1}')""", (row[0], token))
+    conn.execute("select treadle.take_actions(%s)", (uuid4(),))
+    return str(row[0])
+
+
+def gone(conn: Conn) -> None:
+    """The harness is."""
+    query = "update treadle.harness_actions set lease_until = lease_until - interval '1 hour'"
+    conn.execute(query)
+
+
+@pytest.mark.requirement("H6")
+def test_an_interrupted_action_is_listed_and_executed_again(cli: Cli, sync_conn: Conn) -> None:
+    task = decided(sync_conn)
+    assert "is executing" in cli("harness", "again", task).err
+    gone(sync_conn)
+
+    [shown] = cli("harness", "actions", "--status", "interrupted", "--json").json["items"]
+    assert (shown["task_id"], shown["agent_url"]) == (task, AGENT)
+    assert "interrupted" in cli("harness", "actions").out
+    assert cli("harness", "again", task[-8:], "--reason", "nothing posted").code == 0
+
+    [shown] = cli("harness", "actions", "--json").json["items"]
+    assert shown["action"] == "waiting"
+    assert cli("harness", "actions", "--status", "interrupted", "--json").json["items"] == []
+
+
+def test_an_interrupted_action_is_left_as_it_is(cli: Cli, sync_conn: Conn) -> None:
+    task = decided(sync_conn)
+    gone(sync_conn)
+
+    assert cli("harness", "skip", task, "--reason", "it was posted").code == 0
+
+    [shown] = cli("harness", "actions", "--json").json["items"]
+    assert (shown["status"], shown["action"]) == ("done", "skipped")
+    again = cli("harness", "again", task)
+    assert (again.code, "is skipped" in again.err) == (4, True)
+
+
+def test_agents_are_nudged_when_an_operator_says_so(cli: Cli) -> None:
+    assert cli("harness", "allow", AGENT, "--allow-private").code == 0
+    [shown] = cli("harness", "agents", "--json").json["items"]
+    assert (shown["agent_url"], shown["allow_private"]) == (AGENT, True)
+    assert AGENT in cli("harness", "agents").out
+
+    assert cli("harness", "forbid", AGENT).code == 0
+    assert cli("harness", "agents", "--json").json["items"] == []
+    assert cli("harness", "allow", "no address").code == 2
+
+
+def test_what_is_no_command_is_a_callback(bare: Cli) -> None:
+    for words in (["nowhere:act"], ["run", "nowhere:act"], ["--slots", "1", "nowhere:act"]):
+        wrong = bare("harness", *words)
+        assert wrong.code == 2
+        assert "no module 'nowhere'" in wrong.err

@@ -1,0 +1,229 @@
+"""A claim that waits: woken by NOTIFY, by looking again, and never for a client that is gone."""
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import psycopg
+import pytest
+
+from tests.http.conftest import Serve
+from tests.http.native import enqueue, register, status_of, take
+from tests.http.support import Conn, Served
+
+WITHIN_S = 5.0
+
+
+@contextmanager
+def client(server: Served) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=server.url, timeout=60) as http:
+        register(http)
+        yield http
+
+
+def until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < end, "it did not come to this"
+        time.sleep(0.01)
+
+
+def is_idle(sql: Conn) -> bool:
+    """Whether somebody waits: the queue is marked for NOTIFY."""
+    return sql.execute("select from treadle.idle_queues").fetchone() is not None
+
+
+def listens(sql: Conn) -> bool:
+    query = """
+        select from pg_stat_activity
+        where datname = current_database() and application_name = 'treadle-listener'
+          and state = 'idle' and query like 'select pg_backend_pid%%'
+    """
+    return sql.execute(query).fetchone() is not None
+
+
+def timed_take(http: httpx2.Client, wait_s: float) -> tuple[float, list[Any]]:
+    found = take(http, wait_seconds=wait_s)
+    return time.monotonic(), found
+
+
+def test_a_waiting_claim_is_woken_when_a_task_comes(http: httpx2.Client, sql: Conn) -> None:
+    register(http)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(timed_take, http, 20)
+        until(lambda: is_idle(sql) and listens(sql))
+        # Past the quick looks: only NOTIFY is left, polls are seconds apart.
+        time.sleep(1.4)
+        began = time.monotonic()
+        task_id = enqueue(http)
+        ended, claims = waiting.result()
+
+    assert [claim["id"] for claim in claims] == [task_id]
+    assert ended - began < 0.5
+
+
+def test_all_who_wait_share_one_connection(http: httpx2.Client, sql: Conn) -> None:
+    register(http)
+    with ThreadPoolExecutor(20) as threads:
+        waiting = [threads.submit(take, http, wait_seconds=20) for _ in range(20)]
+        until(lambda: is_idle(sql) and listens(sql))
+        time.sleep(0.3)
+        rows = sql.execute(
+            "select application_name, count(*), count(*) filter (where state <> 'idle')"
+            " from pg_stat_activity where datname = current_database()"
+            " and application_name like 'treadle%' group by 1"
+        ).fetchall()
+        tasks = [enqueue(http) for _ in range(20)]
+        found = [claim["id"] for each in waiting for claim in each.result()]
+
+    used = {name: count for name, count, _ in rows}
+    assert used["treadle-listener"] == 1
+    assert used["treadle"] <= 4
+    assert sorted(found) == sorted(tasks)
+
+
+def test_waiting_ends_when_the_time_is_up(http: httpx2.Client) -> None:
+    register(http)
+    began = time.monotonic()
+    assert take(http, wait_seconds=0.4) == []
+    assert 0.4 <= time.monotonic() - began < 3
+
+
+def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
+    server = serve(notify="false", poll_s=0.2)
+    with (
+        client(server) as http,
+        psycopg.connect(server.database_url, autocommit=True) as sql,
+        ThreadPoolExecutor() as threads,
+    ):
+        waiting = threads.submit(take, http, wait_seconds=20)
+        until(lambda: is_idle(sql))
+        time.sleep(0.4)
+        task_id = enqueue(http)
+        began = time.monotonic()
+        assert [claim["id"] for claim in waiting.result()] == [task_id]
+        assert time.monotonic() - began < 1.5
+
+
+def test_a_listener_that_was_cut_off_comes_back(http: httpx2.Client, sql: Conn) -> None:
+    register(http)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(take, http, wait_seconds=20)
+        until(lambda: listens(sql))
+        sql.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'treadle-listener'"
+        )
+        until(lambda: listens(sql))
+        time.sleep(1.3)
+        task_id = enqueue(http)
+        began = time.monotonic()
+        assert [claim["id"] for claim in waiting.result()] == [task_id]
+        assert time.monotonic() - began < 1
+
+
+def open_request(server: Served, body: bytes) -> socket.socket:
+    """A claim on a connection of its own, that can be broken off."""
+    address = urlsplit(server.url)
+    conn = socket.create_connection((address.hostname, address.port))
+    conn.sendall(
+        b"POST /v1/claims HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    return conn
+
+
+def test_a_client_that_left_claims_nothing(server: Served, http: httpx2.Client, sql: Conn) -> None:
+    register(http)
+    gone = open_request(server, b'{"agent": "a", "wait_seconds": 20}')
+    until(lambda: is_idle(sql))
+    gone.close()
+    time.sleep(0.2)
+
+    task_id = enqueue(http)
+    time.sleep(1.5)
+
+    assert status_of(http, task_id) == "ready"
+    # Not even for a moment.
+    assert _token(sql, task_id) is None
+
+
+def test_what_was_claimed_for_a_client_that_left_is_given_back(
+    server: Served, http: httpx2.Client, sql: Conn
+) -> None:
+    """It leaves while its claim is under way: the agent's row is locked meanwhile."""
+    register(http, max_concurrent_tasks=5)
+    task_id = enqueue(http)
+    with psycopg.connect(server.database_url) as other:
+        other.execute("select from treadle.agents where id = 'a' for update")
+        with closing(open_request(server, b'{"agent": "a"}')):
+            until(lambda: sql.execute(
+                "select from pg_stat_activity where wait_event_type = 'Lock'"
+                " and datname = current_database()").fetchone() is not None)  # fmt: skip
+        time.sleep(0.1)
+        other.rollback()
+
+    kinds = "select from treadle.attempts where task_id = %s"
+    until(lambda: status_of(http, task_id) == "ready" and _token(sql, task_id) is not None)
+    assert sql.execute(kinds, (task_id,)).fetchone() is None
+    assert [claim["id"] for claim in take(http)] == [task_id]
+
+
+def _token(sql: Conn, task_id: str) -> object:
+    """The token of the last claim that ended."""
+    found = sql.execute("select last_token from treadle.tasks where id = %s", (task_id,)).fetchone()
+    return None if found is None else found[0]
+
+
+def test_a_server_that_stops_lets_those_go_who_wait(serve: Serve) -> None:
+    server = serve()
+    with client(server) as http, ThreadPoolExecutor() as threads:
+        waiting = threads.submit(take, http, wait_seconds=30)
+        with psycopg.connect(server.database_url, autocommit=True) as sql:
+            until(lambda: is_idle(sql))
+        began = time.monotonic()
+        server.child.send(signal.SIGTERM)
+        assert waiting.result() == []
+        until(lambda: not server.child.running)
+        assert time.monotonic() - began < 4
+
+
+def test_the_result_of_a_task_is_waited_for(http: httpx2.Client) -> None:
+    register(http)
+    task_id = enqueue(http)
+    early = http.get(f"/v1/tasks/{task_id}/result")
+
+    def work() -> None:
+        [claim] = take(http)
+        http.post(
+            f"/v1/claims/{task_id}/complete", json={"token": claim["token"], "output": {"n": 1}}
+        )
+
+    later = threading.Timer(0.3, work)
+    later.start()
+    answer = http.get(f"/v1/tasks/{task_id}/result", params={"wait_seconds": 20})
+    later.join()
+
+    assert (early.status_code, early.json()["status"]) == (202, "ready")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "id": task_id,
+        "status": "completed",
+        "output": {"n": 1},
+        "failure_class": None,
+        "failure_reason": None,
+    }
+
+
+@pytest.mark.parametrize("wait", ["31", "nan", "-1", "x"])
+def test_nobody_waits_for_ever(http: httpx2.Client, wait: str) -> None:
+    task_id = enqueue(http)
+    answer = http.get(f"/v1/tasks/{task_id}/result", params={"wait_seconds": wait})
+    assert answer.status_code == 422

@@ -1,0 +1,106 @@
+"""Whatever a body of the work API holds, the answer is a problem document and never a 5xx."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.http.support import Conn
+from tests.http.work import add, brought, get, refused
+
+NEW = {"type": "bug_fix", "description": "Fix it"}
+VALUES: dict[str, list[Any]] = {
+    "priority": [0, 6, -1, 2.5, "2", True, 2**80],
+    "type": ["", "bug fix", "a\x00b", "x" * 101, 7, None],
+    "description": ["", "  ", "a\x00b", "\ud800", "x" * 20_001, None, 3],
+    "payload": [[], "{}", 3, {"a": "\x00"}, {"a": "\ud800"}, {"\x00": 1}],
+    "assigned_agent": ["", " ", "a\x00", "\udfff", "x" * 201, "é" * 150, 5],
+    "created_by": ["", "\x00", "x" * 201],
+    "project_id": ["p", 3, ""],
+}
+WRONG = [{name: value} for name, values in VALUES.items() for value in values]
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"colour": "red"},
+    {"status": "done"},
+    {"status": 3},
+    {"status": ["queued"]},
+    {"status": "completed", "outcome": "great"},
+    {"notes": "a\x00b"},
+    {"notes": "\ud800"},
+    {"notes": "x" * 20_001},
+    {"notes": {"text": "x"}},
+    {"assigned_agent": ""},
+    {"assigned_agent": "é" * 150},
+    {"unless_updated_since": "2026-01-01T00:00:00Z"},
+    {"notes": "x", "unless_updated_since": "soon"},
+]
+
+
+def sent(http: httpx2.Client, method: str, path: str, body: object) -> httpx2.Response:
+    """A body as JSON, half surrogates and all."""
+    return http.request(
+        method, path, content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
+
+
+@pytest.mark.requirement("W2")
+def test_an_item_that_cannot_be_is_refused_and_not_made(http: httpx2.Client, sql: Conn) -> None:
+    for wrong in WRONG:
+        refused(sent(http, "POST", "/work", {**NEW, **wrong}), 422, "invalid-argument")
+    for missing in NEW:
+        rest = {name: value for name, value in NEW.items() if name != missing}
+        problem = refused(http.post("/work", json=rest), 422, "invalid-argument")
+        assert problem["errors"][0]["pointer"] == f"/{missing}"
+
+    nobody = "00000000-0000-7000-8000-000000000000"
+    refused(http.post("/work", json={**NEW, "project_id": nobody}), 404, "unknown-project")
+    large = {**NEW, "payload": {"text": "x" * 1_100_000}}
+    refused(http.post("/work", json=large), 413, "too-large")
+    assert sql.execute("select count(*) from treadle.tasks").fetchone() == (0,)
+
+
+NO_OBJECTS = ("", "{", "[]", "3", '"x"', "null", '{"type": "x", "description": NaN}', "[" * 100_000)
+
+
+@pytest.mark.requirement("W2")
+def test_a_body_that_is_no_object_is_refused(http: httpx2.Client) -> None:
+    for text in NO_OBJECTS:
+        for path in ("/work", "/projects"):
+            answer = http.post(path, content=text, headers={"Content-Type": "application/json"})
+            assert answer.status_code in (400, 422), answer.text
+            assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_payload_that_is_too_deep_or_holds_no_numbers_is_refused(http: httpx2.Client) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    assert http.post("/work", json={**NEW, "payload": deep}).status_code == 422
+    text = '{"type": "x", "description": "y", "payload": {"n": 1e400}}'
+    answer = http.post("/work", content=text, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.requirement("W5")
+def test_a_change_that_cannot_be_is_refused_and_not_made(http: httpx2.Client) -> None:
+    item = brought(http, "dispatched")
+    before = get(http, item)
+
+    for wrong in CHANGES:
+        answer = sent(http, "PATCH", f"/work/{item['id']}", wrong)
+        refused(answer, 422, "invalid-argument")
+
+    assert get(http, item) == before
+
+
+def test_null_is_the_same_as_not_named(http: httpx2.Client) -> None:
+    empty = {"priority": None, "payload": None, "project_id": None, "assigned_agent": None}
+    item = add(http, **empty, created_by=None)
+    assert (item["priority"], item["payload"]) == (3, {})
+
+    body = {"status": None, "outcome": None, "assigned_agent": None, "notes": "x"}
+    found = http.patch(f"/work/{item['id']}", json=body).json()
+    assert (found["status"], found["notes"]) == ("queued", "x")
+    refused(http.patch(f"/work/{item['id']}", json={"notes": None}), 422, "invalid-argument")

@@ -1,0 +1,49 @@
+"""What a harness under test does with decisions: a line in a file, and the odd accident.
+
+The file is that of TREADLE_EFFECTS. A decision says how its action goes: fine when it says nothing.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from treadle.db.harness import HarnessTask
+
+
+def note(line: str) -> None:
+    """Append a line, whole or not at all."""
+    path = os.environ["TREADLE_EFFECTS"]
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, f"{line}\n".encode())
+    os.close(file)
+
+
+def act(task: HarnessTask, decision: dict[str, Any]) -> None:
+    """A plain function; it runs in a thread."""
+    note(str(task.task_id))
+    how = decision.get("how")
+    if how == "die" and task.tries == 1 and not _seen("again"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "raise":
+        raise RuntimeError("no such label")
+    elif how == "exit":
+        raise SystemExit(3)
+    elif how == "hold":
+        while not _seen("go on"):
+            time.sleep(0.02)
+        note(f"held {task.task_id}")
+
+
+async def act_async(task: HarnessTask, decision: dict[str, Any]) -> None:
+    """The same on the event loop."""
+    note(str(task.task_id))
+    if decision.get("how") == "hold":
+        await anyio.sleep_forever()
+
+
+def _seen(line: str) -> bool:
+    return line in Path(os.environ["TREADLE_EFFECTS"]).read_text().splitlines()
