@@ -135,7 +135,7 @@ def http(
     from treadle.settings import Settings
 
     seconds, default = (1.0, 1) if quick else (4.0, 5)
-    pool = pool or Settings.model_fields["pool_size"].default
+    pool = pool or Settings.model_fields["server_pool_size"].default
     rounds = rounds or default
     http(connections=connections, pool=pool, fsync=fsync, seconds=seconds, rounds=rounds)
 

@@ -47,7 +47,7 @@ def treadle_server(url: str, engine: Engine, *, pool: int) -> Iterator[Place]:
     ).fetchone()
     settings = {
         "TREADLE_RATE_PER_S": "0",
-        "TREADLE_POOL_SIZE": str(pool),
+        "TREADLE_SERVER_POOL_SIZE": str(pool),
         "TREADLE_LOG_FORMAT": "json",
     }
     words = [sys.executable, "-m", "treadle", "server", "--port", "0", "--database-url", url]

@@ -6,13 +6,12 @@ in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_D
 """
 
 import os
-import re
 import socket
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,35 +21,15 @@ from pydantic_settings import (
 )
 
 from treadle.errors import ConfigurationError
-
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-
-
-# A variable that stands in for that of a setting when it is not given.
-STAND_INS = {
-    "database_url": "DATABASE_URL",
-    "queue_max_size": "AG_QUEUE_MAX_SIZE",
-    "queue_max_attempts": "AG_QUEUE_MAX_ATTEMPTS",
-    "queue_dispatch_timeout_s": "AG_QUEUE_DISPATCH_TIMEOUT",
-}
-SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+from treadle.httpsettings import STAND_INS, HttpSettings, Seconds, names
 
 
-def _names(name: str) -> AliasChoices:
-    """The variable of a setting, what stands in for it, and its name in a file."""
-    return AliasChoices(f"TREADLE_{name.upper()}", STAND_INS[name], name)
-
-
-class Settings(BaseSettings):
-    """The effective settings of one process."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="TREADLE_", toml_file="treadle.toml", extra="ignore", frozen=True
-    )
+class CoreSettings(BaseSettings):
+    """The database, the worker and the services beside it."""
 
     database_url: str | None = Field(
         None,
-        validation_alias=_names("database_url"),
+        validation_alias=names("database_url"),
         description="PostgreSQL 15 or newer, as a libpq URL.",
     )
     listen_url: str | None = Field(
@@ -111,99 +90,6 @@ class Settings(BaseSettings):
     webhook_ports: Annotated[list[int], NoDecode] = Field(
         [], description="More ports of public addresses to send to, comma separated."
     )
-    host: str = Field("127.0.0.1", description="Address that the server listens on.")
-    port: int = Field(8420, ge=0, le=65535, description="Port that the server listens on.")
-    queue_max_size: int = Field(
-        50,
-        ge=1,
-        le=100_000,
-        validation_alias=_names("queue_max_size"),
-        description="Most prompts that wait in queue push; one more is refused.",
-    )
-    queue_max_attempts: int = Field(
-        3,
-        ge=1,
-        le=1000,
-        validation_alias=_names("queue_max_attempts"),
-        description="Times that a prompt is sent before it has failed.",
-    )
-    queue_dispatch_timeout_s: float = Field(
-        30.0,
-        gt=0,
-        le=600,
-        validation_alias=_names("queue_dispatch_timeout_s"),
-        description="Longest wait for an agent to take a prompt; also as 30s, 500ms or 2m.",
-    )
-    dispatch_every_s: Seconds = Field(
-        1.0, description="Longest time between two looks of the dispatcher for idle agents."
-    )
-    track_every_s: Seconds = Field(
-        5.0, description="Time between two questions to an agent about what it works on."
-    )
-    dispatch_lease_s: float = Field(
-        15.0, ge=0.1, le=3600, description="Another dispatcher takes over after this silence."
-    )
-    dispatch_unsure_s: Seconds | None = Field(
-        None, description="Time to ask whether a prompt arrived; else twice the dispatch timeout."
-    )
-    dispatch_silent_s: Seconds = Field(
-        600.0, description="How long an agent that works may be out of reach."
-    )
-    dispatch_private: bool = Field(
-        True, description="Connect to private addresses, for agents with allow_private."
-    )
-    dispatch_http: bool = Field(
-        False, description="Connect to agents at public addresses without encryption too."
-    )
-    dispatch_ports: Annotated[list[int], NoDecode] = Field(
-        [], description="More ports of agents at public addresses, comma separated."
-    )
-    work_stale_s: Seconds = Field(1800.0, description="Work without news for so long is blocked.")
-    harness_claim_timeout_s: Seconds = Field(
-        300.0,
-        ge=1,
-        description="A claim of an agent of the harness lasts so long without a heartbeat.",
-    )
-    harness_drain_s: Seconds = Field(
-        10.0, description="Time between two looks of the harness for results."
-    )
-    harness_requeue_s: Seconds = Field(
-        60.0, description="Time between two looks of the harness for claims that ran out."
-    )
-    harness_slots: int = Field(
-        4, ge=1, le=1000, description="Callbacks that a harness runs at once."
-    )
-    harness_tries: int = Field(
-        3, ge=1, le=100, description="How often a callback that fails gets the same decision."
-    )
-    harness_nudge_timeout_s: float = Field(
-        5.0, gt=0, le=30, description="Longest wait for the answer of an agent to a nudge."
-    )
-    harness_secrets: bool = Field(
-        False, description="Store payloads and decisions that look as if a credential were in them."
-    )
-    allowed_hosts: Annotated[list[str], NoDecode] = Field(
-        [], description="More names that a server without tokens answers to, comma separated."
-    )
-    max_body_bytes: int = Field(
-        2 * 1024**2, ge=1024, le=1024**3, description="Largest body that the server takes."
-    )
-    body_timeout_s: Seconds = Field(15.0, description="Longest wait for the body of a request.")
-    header_timeout_s: Seconds = Field(
-        10.0, description="Longest wait for the headers of a request."
-    )
-    max_connections: int = Field(
-        2000, ge=16, le=100_000, description="Most connections of clients to the server."
-    )
-    max_requests: int = Field(
-        1000, ge=1, le=100_000, description="Most requests that the server works on at once."
-    )
-    rate_per_s: float = Field(
-        0.0, ge=0, le=1e6, description="Requests a second of one token or address; 0 is no limit."
-    )
-    sse_max: int = Field(
-        200, ge=1, le=10_000, description="Most streams of events that the server has at once."
-    )
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
     )
@@ -214,6 +100,14 @@ class Settings(BaseSettings):
         "info", description="Log level."
     )
 
+
+class Settings(HttpSettings, CoreSettings):
+    """The effective settings of one process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TREADLE_", toml_file="treadle.toml", extra="ignore", frozen=True
+    )
+
     @field_validator(
         "queues", "capabilities", "webhook_ports", "dispatch_ports", "allowed_hosts", mode="before"
     )
@@ -222,13 +116,6 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value
-
-    @field_validator("queue_dispatch_timeout_s", mode="before")
-    @classmethod
-    def _span(cls, value: object) -> object:
-        """Seconds, or a number with its unit."""
-        found = re.fullmatch(r"([0-9.]+)(ms|s|m|h)", value) if isinstance(value, str) else None
-        return float(found[1]) * SPANS[found[2]] if found else value
 
     @classmethod
     def settings_customise_sources(

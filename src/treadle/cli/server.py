@@ -9,6 +9,7 @@ from treadle.errors import extra
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.settings import Settings
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on.")]
@@ -35,7 +36,7 @@ def server(
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(
             serve(
-                _application(url),
+                _application(url, settings),
                 host=host or settings.host,
                 port=settings.port if port is None else port,
             ),
@@ -43,7 +44,8 @@ def server(
         )
 
 
-def _application(url: str) -> "Treadle":
+def _application(url: str, settings: "Settings") -> "Treadle":
     from treadle.app import Treadle
 
-    return Treadle(url)
+    pool = {"pool_size": settings.server_pool_size}
+    return Treadle(url, settings=settings.model_copy(update=pool))
