@@ -12,7 +12,7 @@ from tests.behaviour.working import in_progress
 VIEWS = (
     *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages", "task_parts"),
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
-    *("task_details", "transitions", "dag_overview", "dag_tasks"),
+    *("task_details", "task_places", "transitions", "dag_overview", "dag_tasks"),
     *("gate_status", "breaker_status", "type_status"),
     *("budget_status", "daily_spend", "concurrency_status", "project_load"),
     "artifact_details",

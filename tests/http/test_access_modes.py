@@ -117,7 +117,10 @@ def test_another_address_is_refused_before_there_is_a_token_and_closed_with_one(
         sql.execute("update treadle.api_tokens set expires_at = clock_timestamp()")
         log = tmp_path / "refused.log"
         child = Child(["server", "--host", "0.0.0.0", "--port", "0"], log=log, database_url=url)
-        assert anyio.run(child.exit_code, 30) == 2
+        try:
+            assert anyio.run(child.exit_code, 30) == 2
+        finally:
+            child.end()
         assert "there is no token" in log.read_text()
         assert "treadle token create" in log.read_text()
 

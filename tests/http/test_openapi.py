@@ -30,7 +30,7 @@ CHECKS = (
 # It never ends; its own tests look at it.
 ENDLESS = "/v1/events/stream"
 EXAMPLES = int(os.environ.get("TREADLE_API_EXAMPLES", "0"))
-QUICK = ("--phases", "fuzzing", "-n", "6")
+QUICK = ("--phases", "fuzzing", "-n", "8")
 
 
 @pytest.fixture(scope="module")

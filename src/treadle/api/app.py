@@ -65,7 +65,8 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
         app.router.routes.extend(router.routes)
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[need("read")])
-    async def document() -> JSONResponse:
+    def document() -> JSONResponse:
+        # In a thread: it takes a while the first time.
         return JSONResponse(app.openapi())
 
     spread(app.router)
@@ -96,18 +97,15 @@ def _add_everywhere(document: dict[str, Any]) -> None:
     components = document["components"]
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     components["responses"] = {
-        f"Problem{status}": said for status, said in problems.answers(*EVERYWHERE).items()
-    }
-    everywhere = {
-        str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in EVERYWHERE
+        f"Problem{status}": said for status, said in problems.answers(*EVERYWHERE, 404).items()
     }
     for path, operations in document.get("paths", {}).items():
         for operation in operations.values():
             own = operation["responses"]
             # FastAPI describes its own shape of what is not valid.
             own.pop("422", None)
-            operation["responses"] = own | {
-                status: said for status, said in everywhere.items() if status not in own
-            }
+            # A part of a path that has a slash or a line break in it may lead nowhere.
+            for status in (*EVERYWHERE, *((404,) if "{" in path else ())):
+                own.setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
             if path not in OPEN_PATHS:
                 operation["security"] = [{"token": []}]
