@@ -26,8 +26,10 @@ NOT_PARTS = {
     "dead_letter_decisions",
     "schedule_runs",
     "trigger_fires",
+    "dispatches",
     "harness_actions",
     "harness_nudges",
+    "work_log",
 }
 
 

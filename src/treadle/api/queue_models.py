@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 
 State = Literal["pending", "dispatching", "working", "completed", "failed", "cancelled"]
 MAX_TIMEOUT_S = 31_536_000
@@ -32,7 +32,7 @@ class Prompt(BaseModel):
         None, description="What the agent should know of the project."
     )
     env: dict[str, str] | None = Field(None, description="Variables for the agent's process.")
-    thinking: bool | None = None
+    thinking: StrictBool | None = None
 
 
 class Submission(Prompt):

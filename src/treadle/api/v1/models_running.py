@@ -5,9 +5,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from treadle.api.v1.fields import INT64, Body, Id, Name, Object, Seconds, Text, Usd
+from treadle.api.v1.fields import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.v1.models_claims import Json, Token
-from treadle.api.v1.models_tasks import BATCH, Made, Moment
+from treadle.api.v1.models_tasks import BATCH, Made
 
 Ids = Annotated[list[Id], Field(max_length=BATCH)]
 Spent = Annotated[Usd, Field(le=1_000_000)]

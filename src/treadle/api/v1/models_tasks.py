@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
-from treadle.api.v1.fields import INT64, Body, Id, Name, Object, Seconds, Text, Usd
+from treadle.api.v1.fields import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
 
 BATCH = 1000
 Status = Literal[
@@ -23,7 +23,6 @@ Status = Literal[
     "cancelled",
 ]
 Tier = Literal["critical", "high", "normal", "low", "background"]
-Moment = Annotated[AwareDatetime, Field(strict=False)]
 Names = Annotated[list[Name], Field(max_length=50)]
 Queues = Annotated[list[Name], Field(min_length=1, max_length=100)]
 Documents = Annotated[list[Object], Field(max_length=50)]
