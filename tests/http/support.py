@@ -12,7 +12,7 @@ import psycopg
 from tests.process.support import Child
 
 Conn = psycopg.Connection[tuple[Any, ...]]
-START_S = 20
+START_S = 60
 
 
 @dataclass(frozen=True)

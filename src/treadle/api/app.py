@@ -13,6 +13,7 @@ from treadle.api import explained, harness, health, problems, projects, queue, r
 from treadle.api.access import need
 from treadle.api.dispatch import spread
 from treadle.api.feed import Feed
+from treadle.api.v1.crowd import Crowd
 from treadle.api.v1.waiting import ringing
 from treadle.api.wall import OPEN_PATHS, guard
 from treadle.app import Treadle
@@ -58,6 +59,7 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
         openapi_url=None,
     )
     app.state.treadle = treadle
+    app.state.crowd = Crowd(treadle.gateway)
     app.state.feed = Feed(treadle, treadle.settings.sse_max)
     problems.install(app)
     for router in routers():

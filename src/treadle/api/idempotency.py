@@ -39,6 +39,11 @@ class Idempotency:
         self._calls = calls
         self._key = key
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the answer is stored, with what is done, in a transaction of its own."""
+        return self._key is not None
+
     async def __call__(self, effect: Effect) -> Response:
         """The answer of `effect`, which makes all its changes through the calls that it gets."""
         if self._key is None:

@@ -181,7 +181,12 @@ class Harness(Service):
             agents[nudge.agent_url].append(nudge)
         for agent_url, theirs in agents.items():
             self._nudger.busy.add(agent_url)
-            self._group.start_soon(self._nudger.send, agent_url, theirs)
+            self._group.start_soon(self._tell, agent_url, theirs)
+
+    async def _tell(self, agent_url: str, nudges: list[Nudge]) -> None:
+        await self._nudger.send(agent_url, nudges)
+        # What came for this agent meanwhile was left out.
+        self._wake.set()
 
     async def _requeue(self) -> None:
         for each in await self._gateway.requeue_harness(BATCH, self.skip()):

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.v1 import models_claims as models
+from treadle.api.v1.crowd import Done, crowd_of
 from treadle.api.v1.hand import Hand
 from treadle.api.v1.waiting import bell_of
 from treadle.api.wire import answer, record
@@ -104,12 +105,16 @@ async def heartbeat(task_id: UUID, asked: models.Heartbeat, hand: Hand) -> Respo
 
 
 @router.post("/{task_id}/complete", response_model=models.Ended, responses=answers(409))
-async def complete(task_id: UUID, asked: models.Complete, hand: Hand) -> Response:
+async def complete(task_id: UUID, asked: models.Complete, request: Request, hand: Hand) -> Response:
     """Store the result of a task and end it."""
     calls = await hand.on(task_id, asked.token)
     output = encode(asked.output, name="output")
     report = None if asked.report is None else encode(asked.report, name="report")
-    verdict = await calls.complete_task(task_id, asked.token, output, report)
+    done = Done(task_id, asked.token, output, report)
+    verdict = await crowd_of(request).complete(None, done)
+    if verdict not in ("completed", "already"):
+        # Alone it is told why.
+        verdict = await calls.complete_task(*done)
     return answer({"id": task_id, "verdict": verdict})
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from treadle.api.access import Principal, Who, need
@@ -13,6 +13,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.v1 import models_tasks as models
+from treadle.api.v1.crowd import New, Place, crowd_of, enqueue_all
 from treadle.api.v1.fields import Name
 from treadle.api.v1.reach import queues_of
 from treadle.api.v1.rows import check_seen
@@ -35,16 +36,16 @@ busy = APIRouter(prefix="/v1/tasks", tags=["tasks"], route_class=Quick)
     },
     dependencies=[need("enqueue")],
 )
-async def enqueue(task: models.NewTask, once: Once) -> Response:
+async def enqueue(task: models.NewTask, request: Request, once: Once) -> Response:
     """Put one task on a queue."""
-    spec = encode(task.spec)
-    options = encode(_checked(task, once.who), name="task")
-    keys = None if task.idempotency_key is None else [task.idempotency_key]
+    new = New(encode(task.spec), task.idempotency_key)
+    place = Place(task.queue, task.type, encode(_checked(task, once.who), name="task"))
 
     async def effect(calls: Gateway) -> Response:
-        [made] = await calls.enqueue_batch(
-            task.queue, task.type, specs=[spec], options=options, keys=keys
-        )
+        if once.keyed:
+            [made] = await enqueue_all(calls, place, [new])
+        else:
+            made = await crowd_of(request).enqueue(place, new)
         headers = {"Location": f"/v1/tasks/{made.id}"}
         body = {"id": made.id, "created": made.created}
         return answer(body, 201 if made.created else 200, headers)
