@@ -18,7 +18,8 @@ PG15_BIN ?= $(shell for bin in /usr/lib/postgresql/15/bin /usr/pgsql-15/bin \
 ARGS ?=
 # Test processes side by side, each with a server of its own; many tests mostly wait.
 JOBS ?= 2
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+JOBS_15 ?= $(JOBS)
+PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo dev test test-pg15 check format bench requirements sql vendor clean
@@ -46,13 +47,13 @@ dev: venv ## run database, server, worker and all services in the foreground
 	@$(BIN)/treadle dev
 
 test: venv ## run the tests on real PostgreSQL
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(JOBS) $(ARGS)
 
 # Guards that are broken on purpose test the tests: once is enough.
 test-pg15: venv ## run the tests on PostgreSQL 15, where it is installed
 	@if [ -n "$(PG15_BIN)" ]; then \
 	  echo "testing on $$($(PG15_BIN)/postgres --version)"; \
-	  TREADLE_TEST_PG_BIN="$(PG15_BIN)" $(PYTEST) -m 'not mutant' $(or $(ARGS),$(ON_15)); \
+	  TREADLE_TEST_PG_BIN="$(PG15_BIN)" $(PYTEST) $(JOBS_15) -m 'not mutant' $(or $(ARGS),$(ON_15)); \
 	else echo "skipped: PostgreSQL 15 is not installed; set PG15_BIN=..."; fi
 
 check: venv ## formatting, lint, types, SQL lint, import direction

@@ -29,9 +29,9 @@ from treadle import Treadle
 
 GOAL = 1.2
 BACKLOG = 100_000
-# Moments of a turn, each with a full backlog.
-ALONE = 4
-PRUNING = 6
+# Moments of a turn, each with a full backlog. A pruner that starts walks over what is gone first.
+ALONE = 6
+PRUNING = 24
 PROBES = 100
 PAUSE_S = 0.05
 

@@ -1,6 +1,7 @@
 """Requests that come at the same time share a call, and each hears its own answer."""
 
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,10 +19,10 @@ MANY = 40
 class Recorder:
     """Answers with the double of each number, when it is let; refuses some of them."""
 
-    def __init__(self, *, refused: set[int] = frozenset(), error: Exception | None = None) -> None:  # type: ignore[assignment]
+    def __init__(self, *, refused: Iterable[int] = (), error: Exception | None = None) -> None:
         self.calls: list[list[int]] = []
         self.open = anyio.Event()
-        self._refused = refused
+        self._refused = set(refused)
         self._error = error or InvalidArgument("not this one")
 
     async def __call__(self, kind: str, items: list[int]) -> list[int]:
