@@ -50,6 +50,8 @@ class Scenario:
     name: str
     flow: str
     limit: int = 1
+    # Whether each connection is of an agent of its own.
+    fleet: bool = False
     # Tasks that must be there before, for each second of it.
     needs_per_s: int = 0
 
@@ -63,6 +65,7 @@ SCENARIOS = [
     Scenario(BARE_WRITE, "keep"),
     Scenario("POST /v1/tasks", "enqueue"),
     Scenario("claim 1 + complete", "work", needs_per_s=2_000),
+    Scenario("the same, a fleet", "work", fleet=True, needs_per_s=2_000),
     Scenario("claim 50 + complete 50", "batches", limit=50, needs_per_s=12_000),
 ]
 WITH_GOAL = {each.name for each in SCENARIOS if not each.is_bare and each.limit == 1}
@@ -97,6 +100,8 @@ def http(*, connections: int, pool: int, fsync: bool, seconds: float, rounds: in
         stack.callback(engine.close)
         bare = stack.enter_context(started(sys.executable, "-m", "bench.bare", url, str(pool)))
         own = stack.enter_context(treadle_server(url, engine, pool=pool))
+        for agent in fleet(connections):
+            engine.conn.execute("select treadle.register_agent(%s)", (agent,))
         memory = [own.resident_mb()]
         for number in range(rounds):
             order = SCENARIOS if number % 2 == 0 else SCENARIOS[::-1]
@@ -110,6 +115,11 @@ def http(*, connections: int, pool: int, fsync: bool, seconds: float, rounds: in
             memory.append(own.resident_mb())
         journal.add(kind="memory", resident_mb=memory)
     print_all(rows, {**facts, **sizes, "ceiling": ceiling["requests_per_s"]}, memory, journal)
+
+
+def fleet(size: int) -> list[str]:
+    """The names of so many agents."""
+    return [f"{AGENT}-{number}" for number in range(size)]
 
 
 @contextmanager
@@ -142,7 +152,8 @@ def measure(
     before = place.cpu_s()
     found = load(
         url=place.url, token=place.token, flow=scenario.flow, limit=scenario.limit,
-        agent=AGENT, connections=connections, seconds=seconds,
+        agents=fleet(connections) if scenario.fleet else [AGENT],
+        connections=connections, seconds=seconds,
     )  # fmt: skip
     # Unlike the rest this does not depend on what else the machine does.
     found["cpu_ms"] = round(1000 * (place.cpu_s() - before) / max(found["answers"], 1), 3)

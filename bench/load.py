@@ -7,6 +7,7 @@ server. It says how much of a CPU it used: near all of one, it was the limit its
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import time
@@ -35,7 +36,7 @@ class Order:
     warm_s: float = 0.5
     seconds: float = 3.0
     limit: int = 1
-    agent: str = ""
+    agents: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -107,6 +108,7 @@ class Flows:
     def __init__(self, order: Order, tally: Tally) -> None:
         self._order = order
         self._tally = tally
+        self._agents = itertools.cycle(order.agents)
         host = urlsplit(order.url).netloc
         bearer = f"Authorization: Bearer {order.token}\r\n" if order.token else ""
         self._head = f"Host: {host}\r\n{bearer}Accept: application/json\r\n"
@@ -141,7 +143,7 @@ class Flows:
 
     def work(self) -> Flow:
         """Claim one task, complete it."""
-        claim = self.post("/v1/claims", {"agent": self._order.agent, "limit": 1})
+        claim = self.post("/v1/claims", {"agent": next(self._agents), "limit": 1})
         while True:
             status, body = yield claim
             if status != 200:
@@ -153,7 +155,8 @@ class Flows:
 
     def batches(self) -> Flow:
         """Claim many tasks, complete them together."""
-        claim = self.post("/v1/claims", {"agent": self._order.agent, "limit": self._order.limit})
+        order = {"agent": next(self._agents), "limit": self._order.limit}
+        claim = self.post("/v1/claims", order)
         while True:
             status, body = yield claim
             if status != 200:

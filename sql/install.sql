@@ -771,6 +771,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('d5dccfbc8917188f9293b824e97814d98d1fe6fb7fcce6fbe3488bbe6325ff63');
+values ('2de3cc64d4617ae9423191547b688417d85dc44441c1938822c2269b4466123d');
 
 commit;

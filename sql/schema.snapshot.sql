@@ -6232,7 +6232,7 @@ create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
 create function treadle.rank_ms(p_at timestamp with time zone)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 cfaad8089c6f59aaa544c31246314146d9fe9edbea607304db52ef2e6172013a
+  as sha256 2411c103d62be88584e720b8517ec723f25f5f2799cf1e2f7c032c28969d08a8
   owner treadle_owner
   with a comment
   grant execute to treadle_observer

@@ -1,5 +1,6 @@
 """Requests that come at the same time share a call, and each hears its own answer."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ import httpx2
 import pytest
 
 from tests.http.support import Conn
-from treadle.api.together import Together
+from treadle.api.together import MOST, Together
 from treadle.errors import InvalidArgument, Unavailable
 
 MANY = 40
@@ -101,6 +102,59 @@ async def test_one_that_gives_up_holds_up_nobody() -> None:
     assert (heard, call.calls) == ([2, 6], [[1], [3]])
 
 
+async def test_a_call_for_many_is_not_broken_off_by_one_of_them() -> None:
+    call = Recorder()
+    share = Together(call, lambda item: None)
+    heard: list[int] = []
+
+    async def ask(item: int, scope: anyio.CancelScope) -> None:
+        with scope:
+            heard.append(await share("k", item))
+
+    async with anyio.create_task_group() as group:
+        scopes = [anyio.CancelScope() for _ in range(3)]
+        for item, scope in enumerate(scopes, 1):
+            group.start_soon(ask, item, scope)
+            await anyio.wait_all_tasks_blocked()
+        call.open.set()
+        call.open = anyio.Event()
+        await anyio.wait_all_tasks_blocked()
+        # The second makes the call for the third, too.
+        scopes[1].cancel()
+        await anyio.wait_all_tasks_blocked()
+        call.open.set()
+    assert (sorted(heard)[::2], call.calls) == ([2, 6], [[1], [2, 3]])
+
+
+async def test_one_that_gives_up_when_it_is_its_turn_passes_it_on() -> None:
+    call = Recorder()
+    share = Together(call, lambda item: None)
+    others: list[asyncio.Task[int]] = []
+
+    async def first() -> None:
+        await share("k", 1)
+        # It was woken to make the next call, and has not run yet.
+        others[0].cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await anyio.wait_all_tasks_blocked()
+        others += [asyncio.create_task(share("k", item)) for item in (2, 3)]
+        await anyio.wait_all_tasks_blocked()
+        call.open.set()
+    with anyio.fail_after(5):
+        assert await others[1] == 6
+    assert others[0].cancelled()
+
+
+async def test_a_call_is_not_for_more_than_a_hundred() -> None:
+    call = Recorder()
+    items = list(range(2 * MOST + 2))
+    heard = await asked(Together(call, lambda item: None), items, call)
+    assert heard == {item: 2 * item for item in items}
+    assert [len(each) for each in call.calls] == [1, MOST, MOST, 1]
+
+
 def test_many_at_once_are_all_stored_and_the_bad_ones_refused(
     http: httpx2.Client, sql: Conn
 ) -> None:
@@ -160,3 +214,30 @@ def test_many_that_end_at_once_are_judged_by_themselves(http: httpx2.Client, sql
         " where status = 'completed' and output ->> 'id' = id::text"
     ).fetchall()
     assert {task for (task,) in done} == said.keys() - stale
+
+
+def test_claims_at_once_share_the_tasks_and_no_task_is_shared(
+    http: httpx2.Client, sql: Conn
+) -> None:
+    for agent in "ab":
+        http.put(f"/v1/agents/{agent}", json={})
+    tasks = [{"type": kind} for kind in ("code", "test") for _ in range(MANY // 2)]
+    assert http.post("/v1/tasks/batch", json={"tasks": tasks}).status_code == 201
+
+    def claim(number: int) -> tuple[str, list[dict[str, Any]]]:
+        agent = "ab"[number % 2]
+        body = {"agent": agent, "types": ["code" if agent == "a" else "test"]}
+        answer = http.post("/v1/claims", json=body)
+        return agent, answer.json()["claims"] if answer.status_code == 200 else []
+
+    with ThreadPoolExecutor(16) as threads:
+        said = list(threads.map(claim, range(MANY + 10)))
+
+    taken = [(agent, task) for agent, tasks in said for task in tasks]
+    assert {len(tasks) for _, tasks in said} == {0, 1}
+    assert len({task["id"] for _, task in taken}) == len(taken) == MANY
+    in_hand = sql.execute("select id::text, claim_token::text, agent_id, type from treadle.tasks")
+    kinds = {"a": "code", "b": "test"}
+    assert {(task["id"], task["token"], agent, kinds[agent]) for agent, task in taken} == set(
+        in_hand.fetchall()
+    )

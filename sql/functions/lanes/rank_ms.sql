@@ -1,5 +1,7 @@
 -- rank_ms: milliseconds since 2025-01-01 UTC, from which ranks count.
 --
+-- In UTC by name: only so is it immutable through and through, and taken into its callers.
+--
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      nothing.
@@ -10,7 +12,7 @@ language sql
 immutable
 parallel safe
 as $$
-  select ((extract(epoch from p_at) - 1735689600) * 1000)::bigint
+  select ((extract(epoch from p_at at time zone 'UTC') - 1735689600) * 1000)::bigint
 $$;
 
 comment on function treadle.rank_ms(timestamptz) is

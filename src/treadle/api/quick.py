@@ -16,6 +16,7 @@ from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 Found = Callable[[Request], Awaitable[Any]]
 _UUID = TypeAdapter(UUID)
@@ -23,6 +24,18 @@ _UUID = TypeAdapter(UUID)
 
 class Quick(APIRoute):
     """A route whose arguments are found in one step each."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        handle = self.get_route_handler()
+
+        # Without what FastAPI puts around for dependencies that end after the answer. Errors are
+        # for the application's own handlers, which are around all routes.
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            response = await handle(Request(scope, receive, send))
+            await response(scope, receive, send)
+
+        self.app = app
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         endpoint: Callable[..., Awaitable[Response]] = self.endpoint

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.v1 import models_claims as models
-from treadle.api.v1.crowd import Done, crowd_of
+from treadle.api.v1.crowd import Done, Wish, crowd_of
 from treadle.api.v1.hand import Hand
 from treadle.api.v1.waiting import bell_of
 from treadle.api.wire import answer, record
@@ -50,14 +50,19 @@ async def claim(asked: models.ClaimTasks, request: Request, hand: Hand) -> Respo
             idle=idle,
         )
 
-    found = await look(idle=False)
+    if asked.limit == 1 and asked.token is None:
+        types = None if asked.types is None else tuple(asked.types)
+        wish = Wish(asked.agent, tuple(asked.queues), types, asked.start)
+        found = await crowd_of(request).claim(wish, None)
+    else:
+        found = await look(idle=False)
     if not found and asked.wait_seconds > 0:
         found = await bell_of(request).look_until(request, asked.queues, asked.wait_seconds, look)
     if not found:
         return Response(status_code=204)
     if await request.is_disconnected():
         # Nobody would ever hear of them.
-        await calls.release_tasks([(each.id, token) for each in found])
+        await calls.release_tasks([(each.id, each.token) for each in found])
         return Response(status_code=204)
     return answer({"claims": [_shown(each) for each in found]})
 

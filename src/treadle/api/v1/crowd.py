@@ -1,14 +1,14 @@
-"""What many callers do at the same time, and so in one call: enqueue, and complete."""
+"""What many callers do at the same time, and so in one call: enqueue, claim, and complete."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import Request
 
 from treadle.api.together import Together
 from treadle.db.gateway import Gateway
-from treadle.models import Enqueued
+from treadle.models import Claim, Enqueued
 
 
 class Place(NamedTuple):
@@ -26,6 +26,15 @@ class New(NamedTuple):
     key: str | None
 
 
+class Wish(NamedTuple):
+    """What one agent looks for, in all of its requests that can be answered together."""
+
+    agent: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...] | None
+    start: bool
+
+
 class Done(NamedTuple):
     """A task to complete."""
 
@@ -41,10 +50,24 @@ class Crowd:
     def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
         self._gateway = gateway
         self.enqueue = Together(self._enqueue, lambda new: new.key)
+        self.claim = Together(self._claim, lambda _: None)
         self.complete = Together(self._complete, lambda done: done.id)
 
     async def _enqueue(self, place: Place, tasks: list[New]) -> list[Enqueued]:
         return await enqueue_all(await self._gateway(), place, tasks)
+
+    async def _claim(self, wish: Wish, one_each: list[None]) -> list[Sequence[Claim]]:
+        """One task for each while there are any, under a token that they share."""
+        calls = await self._gateway()
+        found = await calls.claim_tasks(
+            wish.agent,
+            wish.queues,
+            types=wish.types,
+            limit=len(one_each),
+            token=uuid4(),
+            start=wish.start,
+        )
+        return [found[place : place + 1] for place in range(len(one_each))]
 
     async def _complete(self, _: None, tasks: list[Done]) -> list[str]:
         """What became of each; of one alone it says in words why it is refused."""
