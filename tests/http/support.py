@@ -1,7 +1,7 @@
 """Start servers and read what they say."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.process.support import Child
 
 Conn = psycopg.Connection[tuple[Any, ...]]
 START_S = 60
+WITHIN_S = 10
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,20 @@ def _address(child: Child) -> str:
             return str(found[0]["url"])
         time.sleep(0.02)
     raise AssertionError(f"the server did not start:\n{child.log.read_text()}")
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Look until it holds."""
+    end = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < end, "it did not come to this"
+        time.sleep(0.01)
+
+
+def waits_for_lock(sql: Conn) -> bool:
+    """Whether a session of this database waits for a lock."""
+    query = """
+        select from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()
+    """
+    return sql.execute(query).fetchone() is not None

@@ -1,20 +1,13 @@
 """Requests that come at the same time share a call, and each hears its own answer."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
-import httpx2
-import pytest
 
-from tests.http.support import Conn
 from treadle.api.together import MOST, Together
 from treadle.errors import InvalidArgument, Unavailable
-
-MANY = 40
 
 
 class Recorder:
@@ -23,15 +16,27 @@ class Recorder:
     def __init__(self, *, refused: Iterable[int] = (), error: Exception | None = None) -> None:
         self.calls: list[list[int]] = []
         self.open = anyio.Event()
+        self._came = anyio.Semaphore(0)
         self._refused = set(refused)
         self._error = error or InvalidArgument("not this one")
 
     async def __call__(self, kind: str, items: list[int]) -> list[int]:
         self.calls.append(items)
+        self._came.release()
         await self.open.wait()
         if self._refused & set(items):
             raise self._error
         return [2 * item for item in items]
+
+    async def came(self, more: int) -> None:
+        """Wait for so many more calls; if they do not come, nobody is left waiting."""
+        try:
+            with anyio.fail_after(5):
+                for _ in range(more):
+                    await self._came.acquire()
+        except TimeoutError:
+            self.open.set()
+            raise
 
 
 async def asked(share: Together[str, int, int], items: list[int], call: Recorder) -> dict[int, Any]:
@@ -147,97 +152,32 @@ async def test_one_that_gives_up_when_it_is_its_turn_passes_it_on() -> None:
     assert others[0].cancelled()
 
 
+async def test_a_call_that_takes_long_holds_up_nobody_behind_it() -> None:
+    call = Recorder()
+    share = Together(call, lambda item: item)
+    async with anyio.create_task_group() as group:
+        for item in (1, 2, 3):
+            group.start_soon(share, "k", item)
+        await call.came(2)
+        # That one takes long, too; when both have ended the turn is nobody's.
+        group.start_soon(share, "k", 4)
+        await call.came(1)
+        call.open.set()
+    assert call.calls == [[1], [2, 3], [4]]
+    with anyio.fail_after(5):
+        assert await share("k", 5) == 10
+
+
+async def test_what_refuses_one_of_those_that_are_alike_refuses_all() -> None:
+    call = Recorder(refused={3})
+    heard = await asked(Together(call), [1, 2, 3, 4], call)
+    assert [type(heard[number]) for number in (1, 2, 3)] == [InvalidArgument] * 3
+    assert call.calls == [[1], [2, 3, 4]]
+
+
 async def test_a_call_is_not_for_more_than_a_hundred() -> None:
     call = Recorder()
     items = list(range(2 * MOST + 2))
     heard = await asked(Together(call, lambda item: None), items, call)
     assert heard == {item: 2 * item for item in items}
     assert [len(each) for each in call.calls] == [1, MOST, MOST, 1]
-
-
-def test_many_at_once_are_all_stored_and_the_bad_ones_refused(
-    http: httpx2.Client, sql: Conn
-) -> None:
-    def post(number: int) -> int:
-        spec: dict[str, Any] = {"n": number}
-        if number % 10 == 0:
-            spec["big"] = "x" * 1_100_000
-        body = {"type": "code", "spec": spec}
-        return http.post("/v1/tasks", json=body).status_code
-
-    with ThreadPoolExecutor(16) as threads:
-        said = Counter(threads.map(post, range(MANY)))
-
-    assert said == {201: MANY - MANY // 10, 413: MANY // 10}
-    stored = sql.execute("select array_agg((spec ->> 'n')::int) from treadle.tasks").fetchone()
-    assert stored is not None
-    assert sorted(stored[0]) == [number for number in range(MANY) if number % 10]
-
-
-@pytest.mark.parametrize("keys", [1, MANY])
-def test_keys_name_one_task_each_also_at_once(http: httpx2.Client, sql: Conn, keys: int) -> None:
-    def post(number: int) -> tuple[int, str]:
-        body = {"type": "code", "idempotency_key": f"k{number % keys}"}
-        answer = http.post("/v1/tasks", json=body)
-        return answer.status_code, answer.json()["id"]
-
-    with ThreadPoolExecutor(16) as threads:
-        said = list(threads.map(post, range(MANY)))
-
-    assert Counter(status for status, _ in said)[201] == keys
-    assert len({task for _, task in said}) == keys
-
-
-def test_many_that_end_at_once_are_judged_by_themselves(http: httpx2.Client, sql: Conn) -> None:
-    http.put("/v1/agents/a", json={})
-    tasks = [{"type": "code"} for _ in range(MANY)]
-    assert http.post("/v1/tasks/batch", json={"tasks": tasks}).status_code == 201
-    claims = http.post("/v1/claims", json={"agent": "a", "limit": MANY}).json()["claims"]
-    stale = {each["id"] for each in claims[::4]}
-    sql.execute(
-        "update treadle.tasks set claim_token = gen_random_uuid() where id = any (%s::uuid[])",
-        (list(stale),),
-    )
-
-    def complete(claim: dict[str, Any]) -> int:
-        body = {"token": claim["token"], "output": {"id": claim["id"]}}
-        return http.post(f"/v1/claims/{claim['id']}/complete", json=body).status_code
-
-    with ThreadPoolExecutor(16) as threads:
-        said = dict(
-            zip((each["id"] for each in claims), threads.map(complete, claims), strict=True)
-        )
-
-    assert {task for task, status in said.items() if status == 409} == stale
-    done = sql.execute(
-        "select id::text from treadle.tasks"
-        " where status = 'completed' and output ->> 'id' = id::text"
-    ).fetchall()
-    assert {task for (task,) in done} == said.keys() - stale
-
-
-def test_claims_at_once_share_the_tasks_and_no_task_is_shared(
-    http: httpx2.Client, sql: Conn
-) -> None:
-    for agent in "ab":
-        http.put(f"/v1/agents/{agent}", json={})
-    tasks = [{"type": kind} for kind in ("code", "test") for _ in range(MANY // 2)]
-    assert http.post("/v1/tasks/batch", json={"tasks": tasks}).status_code == 201
-
-    def claim(number: int) -> tuple[str, list[dict[str, Any]]]:
-        agent = "ab"[number % 2]
-        body = {"agent": agent, "types": ["code" if agent == "a" else "test"]}
-        answer = http.post("/v1/claims", json=body)
-        return agent, answer.json()["claims"] if answer.status_code == 200 else []
-
-    with ThreadPoolExecutor(16) as threads:
-        said = list(threads.map(claim, range(MANY + 10)))
-
-    taken = [(agent, task) for agent, tasks in said for task in tasks]
-    assert {len(tasks) for _, tasks in said} == {0, 1}
-    assert len({task["id"] for _, task in taken}) == len(taken) == MANY
-    in_hand = sql.execute("select id::text, claim_token::text, agent_id, type from treadle.tasks")
-    kinds = {"a": "code", "b": "test"}
-    assert {(task["id"], task["token"], agent, kinds[agent]) for agent, task in taken} == set(
-        in_hand.fetchall()
-    )

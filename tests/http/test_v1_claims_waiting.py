@@ -4,7 +4,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
@@ -16,9 +16,7 @@ import pytest
 
 from tests.http.conftest import Serve
 from tests.http.native import enqueue, register, status_of, take
-from tests.http.support import Conn, Served
-
-WITHIN_S = 5.0
+from tests.http.support import Conn, Served, until, waits_for_lock
 
 
 @contextmanager
@@ -26,13 +24,6 @@ def client(server: Served) -> Iterator[httpx2.Client]:
     with httpx2.Client(base_url=server.url, timeout=60) as http:
         register(http)
         yield http
-
-
-def until(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < end, "it did not come to this"
-        time.sleep(0.01)
 
 
 def is_idle(sql: Conn) -> bool:
@@ -166,9 +157,7 @@ def test_what_was_claimed_for_a_client_that_left_is_given_back(
     with psycopg.connect(server.database_url) as other:
         other.execute("select from treadle.agents where id = 'a' for update")
         with closing(open_request(server, b'{"agent": "a"}')):
-            until(lambda: sql.execute(
-                "select from pg_stat_activity where wait_event_type = 'Lock'"
-                " and datname = current_database()").fetchone() is not None)  # fmt: skip
+            until(lambda: waits_for_lock(sql))
         time.sleep(0.1)
         other.rollback()
 

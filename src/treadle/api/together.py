@@ -2,9 +2,11 @@
 
 While a call is under way others of its kind gather, and go together with the next. Nobody waits for
 company: a lone request goes at once, and under load a round trip and a commit serve many. What is
-refused together is tried in halves, until each request has heard its own answer.
+refused together is tried in halves, until each request has heard its own answer. A call that takes
+long, because it waits for somebody's lock, holds up those that it is for, and nobody behind it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -17,6 +19,7 @@ Kind = TypeVar("Kind", bound=Hashable)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST = 100
+PATIENCE_S = 0.1
 
 
 @dataclass(eq=False)
@@ -34,16 +37,19 @@ class _Seat(Generic[Item, Answer]):
 
 
 class Together(Generic[Kind, Item, Answer]):
-    """Makes a call for many; `name` tells items apart that must not be in one call."""
+    """Makes a call for many; `name` tells items apart that must not be in one call.
+
+    Without it all items of a kind are alike, and what refuses one of them refuses all.
+    """
 
     def __init__(
         self,
         send: Callable[[Kind, list[Item]], Awaitable[list[Answer]]],
-        name: Callable[[Item], Hashable | None],
+        name: Callable[[Item], Hashable | None] | None = None,
     ) -> None:
         self._send = send
         self._name = name
-        # Those that wait, by kind; a kind is here while a call of it is under way.
+        # Those that wait, by kind; a kind is here while a call of it is waited for.
         self._waiting: dict[Kind, list[_Seat[Item, Answer]]] = {}
 
     async def __call__(self, kind: Kind, item: Item) -> Answer:
@@ -75,12 +81,22 @@ class Together(Generic[Kind, Item, Answer]):
 
     async def _call(self, kind: Kind) -> None:
         group = self._group(kind)
+        passed = False
+
+        def pass_on() -> None:
+            nonlocal passed
+            if not passed:
+                passed = True
+                self._pass_on(kind)
+
+        patience = asyncio.get_running_loop().call_later(PATIENCE_S, pass_on)
         try:
             await self._answer(kind, group)
         finally:
+            patience.cancel()
             for seat in group:
                 seat.woken.set()
-            self._pass_on(kind)
+            pass_on()
 
     def _group(self, kind: Kind) -> list[_Seat[Item, Answer]]:
         """The next ones, in the order in which they came, each name once."""
@@ -88,7 +104,7 @@ class Together(Generic[Kind, Item, Answer]):
         left: list[_Seat[Item, Answer]] = []
         names: set[Hashable] = set()
         for seat in self._waiting[kind]:
-            name = self._name(seat.item)
+            name = None if self._name is None else self._name(seat.item)
             if len(group) < MOST and (name is None or name not in names):
                 group.append(seat)
                 names.add(name)
@@ -101,7 +117,7 @@ class Together(Generic[Kind, Item, Answer]):
         try:
             answers = await self._send(kind, [seat.item for seat in group])
         except Exception as error:
-            if len(group) == 1 or not _is_of_one(error):
+            if len(group) == 1 or self._name is None or not _is_of_one(error):
                 for seat in group:
                     seat.error = error
                 return

@@ -50,7 +50,7 @@ class Crowd:
     def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
         self._gateway = gateway
         self.enqueue = Together(self._enqueue, lambda new: new.key)
-        self.claim = Together(self._claim, lambda _: None)
+        self.claim = Together(self._claim)
         self.complete = Together(self._complete, lambda done: done.id)
 
     async def _enqueue(self, place: Place, tasks: list[New]) -> list[Enqueued]:
