@@ -30,7 +30,8 @@ RESULTS = ROOT / "bench" / "results"
 OWN = "treadle"
 URL_VARIABLE = "TREADLE_BENCH_DATABASE_URL"
 
-out = Console()
+# Nothing is cut where nobody looks at it in a window.
+out = Console(width=None if sys.stdout.isatty() else 140)
 notes = Console(stderr=True, highlight=False)
 
 
