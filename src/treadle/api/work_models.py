@@ -180,7 +180,7 @@ class Change(BaseModel):
 
 
 class WorkHistory(WorkItem):
-    """A work item with all that happened to it."""
+    """A work item with what happened to it."""
 
     dispatch_history: list[Dispatch]
     changes: list[Change]

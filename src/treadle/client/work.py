@@ -222,7 +222,8 @@ class WorkQueue:
         while True:
             found: list[Item] = self._sender.request("GET", "/work", params=params, again=True)
             yield from found
-            if len(found) < PAGE:
+            # Not by the number: a page of large payloads has fewer.
+            if not found:
                 return
             params["cursor"] = found[-1]["id"]
 
