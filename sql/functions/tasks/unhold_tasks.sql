@@ -39,7 +39,7 @@ begin
     );
   end if;
 
-  perform treadle.free_tasks(p_ids, treadle.clock());
+  perform treadle.let_go(p_ids, treadle.clock());
   return query
   select wanted.id, coalesce(tasks.status, 'unknown')
   from unnest(p_ids) with ordinality as wanted (id, at)

@@ -23,7 +23,7 @@ begin
       'timed out: no update by %s since %s', v_task.agent_id,
       treadle.utc_words(v_task.heartbeat_at)
     );
-    -- So many letters are at least so many bytes; four for the sign that stands for them, and a line.
+    -- So many letters are at least so many bytes; four are for the sign in their place and a line.
     v_over := octet_length(v_task.notes) + octet_length(v_note) + 4 - 20000;
     perform treadle.put_aside(v_task, 'blocked', 0, null, p_now);
     update treadle.tasks

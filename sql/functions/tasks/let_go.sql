@@ -1,10 +1,10 @@
--- free_tasks: let tasks go that are held, as far as their DAG is not open.
+-- let_go: let tasks go that are held, as far as their DAG is not open.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks.
 -- Raises:      nothing; what is not held is left as it is.
 
-create or replace function treadle.free_tasks(p_ids uuid[], p_now timestamptz)
+create or replace function treadle.let_go(p_ids uuid[], p_now timestamptz)
 returns void
 language plpgsql
 volatile
@@ -49,7 +49,7 @@ begin
 end;
 $$;
 
-comment on function treadle.free_tasks(uuid[], timestamptz) is
+comment on function treadle.let_go(uuid[], timestamptz) is
 'Internal: what unhold_tasks does to tasks, and a dispatch to a work item.';
 
-revoke all on function treadle.free_tasks(uuid[], timestamptz) from public;
+revoke all on function treadle.let_go(uuid[], timestamptz) from public;
