@@ -37,11 +37,10 @@ def main() -> None:
             queue.work_dispatch(item["id"], given.agent, pick_up=False)
             print(f"dispatched {item['id']}", flush=True)
             return
-        resume = True  # what was in progress when this program ended
         while True:
             try:
-                done = queue.work_mine(given.agent, work, resume=resume)
-                resume = False
+                # What was in progress when this program ended, or was picked up for the agent.
+                done = queue.work_mine(given.agent, work, resume=True)
                 print(f"did {done} items", flush=True)
             except ClientError as error:
                 print(f"the server: {error}", flush=True)

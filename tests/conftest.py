@@ -22,7 +22,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql.janitor import DatabaseJanitor
 
-from treadle.db.embedded import EmbeddedServer
+from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.db.migrate import migrate
 from treadle.errors import MissingExtra
 
@@ -56,6 +56,20 @@ def pg_bin() -> Path | None:
     """The programs of the PostgreSQL under test; None means those of the embedded one."""
     given = os.environ.get("TREADLE_TEST_PG_BIN")
     return Path(given) if given else None
+
+
+@pytest.fixture(scope="session")
+def psql(pg_bin: Path | None) -> str:
+    """The program psql: of the server under test, else of the embedded one, else any."""
+    if pg_bin is not None:
+        return str(pg_bin / "psql")
+    try:
+        return str(embedded_bindir() / "psql")
+    except MissingExtra:
+        found = shutil.which("psql")
+    if found is None:
+        pytest.skip("psql is not installed")
+    return found
 
 
 @pytest.fixture(scope="session")

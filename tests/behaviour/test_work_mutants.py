@@ -3,6 +3,7 @@
 import pytest
 
 from tests.behaviour import test_work as work
+from tests.behaviour import test_work_releases as releases
 from tests.behaviour import test_work_rules as rules
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
@@ -96,6 +97,26 @@ MUTANTS = {
         "work/list_work",
         {"case when v_ended then tasks.completed_at else tasks.created_at end": "tasks.created_at"},
         rules.test_since_means_the_end_where_that_is_asked_for,
+    ),
+    "work that is released": Mutant(
+        "tasks/unhold_tasks",
+        {"where tasks.queue = 'work'": "where false"},
+        releases.test_a_work_item_is_not_released_like_other_tasks,
+    ),
+    "work that is dispatched by its DAG": Mutant(
+        "dags/start_dag",
+        {"and tasks.queue <> 'work'": ""},
+        releases.test_a_work_item_of_a_dag_that_is_started_is_still_to_be_dispatched,
+    ),
+    "notes without an end": Mutant(
+        "work/stall_work",
+        {"when v_over > 0 then": "when false then"},
+        lambda driver: releases.test_the_note_of_the_reaper_finds_room_below_long_ones(driver, "x"),
+    ),
+    "a project that is none": Mutant(
+        "projects/create_project",
+        {"exit when found": "exit when true"},
+        releases.test_a_project_whose_name_becomes_free_at_that_moment_is_made,
     ),
     "work that waits and is taken": Mutant(
         "work/take_work",

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 import httpx2
 import pytest
 
+from tests.http.support import Conn
 from tests.http.work import add, brought, change, get, listed, refused
 
 FIELDS = {
@@ -180,3 +181,18 @@ def test_an_end_and_an_outcome_exist_in_end_states_only(http: httpx2.Client) -> 
         item = brought(http, status)
         assert item["outcome"] == outcome
         assert item["completed_at"] is not None
+
+
+@pytest.mark.requirement("W4")
+def test_of_very_many_changes_the_newest_are_shown(http: httpx2.Client, sql: Conn) -> None:
+    item = brought(http, "dispatched")
+    sql.execute(
+        "select treadle.update_work(%s, jsonb_build_object('notes', n::text))"
+        " from generate_series(1, 250) as n",
+        (item["id"],),
+    )
+
+    found = get(http, item)
+
+    assert [each["note"] for each in found["changes"]] == [str(n) for n in range(51, 251)]
+    assert [each["agent"] for each in found["dispatch_history"]] == ["steve-w"]

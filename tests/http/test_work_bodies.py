@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.http.support import Conn
-from tests.http.work import add, brought, get, refused
+from tests.http.work import add, brought, change, get, refused
 
 NEW = {"type": "bug_fix", "description": "Fix it"}
 VALUES: dict[str, list[Any]] = {
@@ -15,9 +15,9 @@ VALUES: dict[str, list[Any]] = {
     "type": ["", "bug fix", "a\x00b", "x" * 101, 7, None],
     "description": ["", "  ", "a\x00b", "\ud800", "x" * 20_001, None, 3],
     "payload": [[], "{}", 3, {"a": "\x00"}, {"a": "\ud800"}, {"\x00": 1}],
-    "assigned_agent": ["", " ", "a\x00", "\udfff", "x" * 201, "é" * 150, 5],
-    "created_by": ["", "\x00", "x" * 201],
-    "project_id": ["p", 3, ""],
+    "assigned_agent": [" ", "a\x00", "\udfff", "x" * 201, "é" * 150, 5],
+    "created_by": [" ", "\x00", "x" * 201],
+    "project_id": ["p", 3, " "],
 }
 WRONG = [{name: value} for name, values in VALUES.items() for value in values]
 CHANGES: list[dict[str, Any]] = [
@@ -31,7 +31,8 @@ CHANGES: list[dict[str, Any]] = [
     {"notes": "\ud800"},
     {"notes": "x" * 20_001},
     {"notes": {"text": "x"}},
-    {"assigned_agent": ""},
+    {"status": "", "outcome": "", "assigned_agent": "", "unless_updated_since": ""},
+    {"assigned_agent": " "},
     {"assigned_agent": "é" * 150},
     {"unless_updated_since": "2026-01-01T00:00:00Z"},
     {"notes": "x", "unless_updated_since": "soon"},
@@ -104,3 +105,19 @@ def test_null_is_the_same_as_not_named(http: httpx2.Client) -> None:
     found = http.patch(f"/work/{item['id']}", json=body).json()
     assert (found["status"], found["notes"]) == ("queued", "x")
     refused(http.patch(f"/work/{item['id']}", json={"notes": None}), 422, "invalid-argument")
+
+
+@pytest.mark.requirement("W2", "W5")
+def test_an_empty_text_is_the_same_as_not_named_where_nothing_can_be_empty(
+    http: httpx2.Client,
+) -> None:
+    item = add(http, project_id="", assigned_agent="", created_by="")
+    assert (item["project_id"], item["assigned_agent"]) == (None, None)
+    assert item["created_by"]
+
+    change(http, item, assigned_agent="steve-w", notes="x")
+    zeros = {"outcome": "", "assigned_agent": "", "unless_updated_since": ""}
+    found = change(http, item, status="dispatched", **zeros)
+    assert (found["status"], found["assigned_agent"]) == ("dispatched", "steve-w")
+    # Notes can be: that takes them away.
+    assert change(http, item, status="", notes="")["notes"] == ""

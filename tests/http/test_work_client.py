@@ -1,20 +1,15 @@
-"""The helper of dispatchers and the loop of agents, against a real server."""
+"""The helper of dispatchers, against a real server."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from uuid import uuid4
 
-import anyio
 import httpx2
 import pytest
 
 from tests.http.support import Conn, Served
-from tests.http.work import Item, brought, change, get
-from tests.process.support import ROOT, until
+from tests.http.work import Item, Meddling, aged, brought, change, get
 from treadle.client import Conflict, InvalidRequest, NotFound, Unreachable, WorkQueue
 
 
@@ -34,37 +29,23 @@ class Losing(httpx2.BaseTransport):
         return response
 
 
-class Meddling(httpx2.BaseTransport):
-    """Lets something happen each time between a list and what follows from it."""
+class Refusing(httpx2.BaseTransport):
+    """The server wants to hear nothing of one item."""
 
-    def __init__(self, meddle: Callable[[], object]) -> None:
-        self._meddle = meddle
+    def __init__(self, item: Item) -> None:
+        self._path = f"/work/{item['id']}"
         self._inner = httpx2.HTTPTransport()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = self._inner.handle_request(request)
-        if request.method == "GET":
-            self._meddle()
-        return response
+        if request.url.path == self._path:
+            return httpx2.Response(422, json={"detail": "not this one"}, request=request)
+        return self._inner.handle_request(request)
 
 
 @pytest.fixture
 def queue(server: Served, http: httpx2.Client) -> Iterator[WorkQueue]:
     with WorkQueue(server.url) as queue:
         yield queue
-
-
-def aged(sql: Conn, item: Item, by: str) -> None:
-    """As if an item had been changed last so long ago. The log is kept even from tests."""
-    sql.execute("set session_replication_role = replica")
-    sql.execute(
-        "update treadle.work_log set at = at - %s::interval where task_id = %s", (by, item["id"])
-    )
-    sql.execute(
-        "update treadle.tasks set created_at = created_at - %s::interval where id = %s",
-        (by, item["id"]),
-    )
-    sql.execute("set session_replication_role = origin")
 
 
 @pytest.mark.requirement("W12")
@@ -125,6 +106,40 @@ def test_the_stale_check_blocks_what_nobody_has_updated(
     assert len(queue.work_stale_check(timedelta(minutes=28))) == 1
 
 
+@pytest.mark.requirement("W11", "W12")
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_the_stale_check_makes_room_for_its_note(
+    queue: WorkQueue, http: httpx2.Client, sql: Conn, letter: str
+) -> None:
+    full = brought(http, "in_progress")
+    change(http, full, notes=letter * (20_000 // len(letter.encode())))
+    aged(sql, full, "31 minutes")
+
+    [found] = queue.work_stale_check()
+
+    assert re.fullmatch(f"…{letter}{{9000,}}\ntimed out: no update since .*Z", found["notes"])
+
+
+@pytest.mark.requirement("W11", "W12")
+def test_an_item_that_cannot_be_changed_does_not_keep_the_stale_check_from_the_others(
+    server: Served, http: httpx2.Client, sql: Conn
+) -> None:
+    bad = brought(http, "in_progress", priority=1)
+    other = change(http, brought(http, "dispatched"), assigned_agent="maria-k")
+    change(http, other, status="in_progress")
+    for item in (bad, other):
+        aged(sql, item, "31 minutes")
+
+    with (
+        WorkQueue(server.url, transport=Refusing(bad)) as queue,
+        pytest.raises(InvalidRequest, match="not this one"),
+    ):
+        queue.work_stale_check()
+
+    assert get(http, bad)["status"] == "in_progress"
+    assert get(http, other)["status"] == "blocked"
+
+
 @pytest.mark.requirement("W12")
 def test_the_stale_check_leaves_alone_what_is_updated_at_that_moment(
     server: Served, http: httpx2.Client, sql: Conn
@@ -165,72 +180,3 @@ def test_every_call_survives_a_lost_answer_and_happens_once(
         pytest.raises(Unreachable),
     ):
         queue.work_list()
-
-
-@pytest.mark.requirement("W13")
-def test_an_agent_does_what_was_dispatched_to_it_one_after_the_other(
-    queue: WorkQueue, http: httpx2.Client
-) -> None:
-    items = [brought(http, "dispatched", description=str(n)) for n in range(3)]
-    brought(http, "queued", description="not dispatched", assigned_agent="steve-w")
-    seen: list[str] = []
-
-    def work(item: Item) -> str | None:
-        seen.append(item["description"])
-        assert item["status"] == "in_progress"
-        assert [each["id"] for each in queue.work_list("in_progress")] == [item["id"]]
-        if item["description"] == "0":
-            # Somebody took it for stuck meanwhile.
-            queue.work_update(item["id"], "blocked", notes="is it stuck?")
-        if item["description"] == "1":
-            queue.work_cancel(items[2]["id"])
-        return f"did {item['description']}"
-
-    assert queue.work_mine("steve-w", work) == 2
-    assert seen == ["0", "1"]
-    found = [get(http, item) for item in items]
-    assert [each["status"] for each in found] == ["completed", "completed", "cancelled"]
-    assert found[0]["notes"] == "did 0"
-    assert queue.work_mine("steve-w", work) == 0
-
-
-@pytest.mark.requirement("W13")
-def test_work_that_raises_has_failed_and_what_was_begun_goes_on(
-    queue: WorkQueue, http: httpx2.Client
-) -> None:
-    item = brought(http, "in_progress")
-
-    def fail(_: Item) -> None:
-        raise ValueError("no access")
-
-    assert queue.work_mine("steve-w", fail) == 0
-    with pytest.raises(ValueError, match="no access"):
-        queue.work_mine("steve-w", fail, resume=True)
-    found = get(http, item)
-    assert (found["status"], found["notes"]) == ("failed", "ValueError: no access")
-
-
-@pytest.mark.requirement("W13")
-def test_the_example_polls_works_and_reports(
-    server: Served, http: httpx2.Client, tmp_path: Path
-) -> None:
-    words = [sys.executable, "examples/work_agent.py", "--url", server.url, "--agent", "steve-w"]
-    added = subprocess.run(
-        [*words, "--add", "Count the words of this sentence"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    item = {"id": re.findall(r"dispatched (\S+)", added.stdout)[0]}
-    other = brought(http, "dispatched", type="unheard_of")
-    with (tmp_path / "agent.log").open("w") as log:
-        agent = subprocess.Popen([*words, "--every", "0.1"], cwd=ROOT, stdout=log, stderr=log)
-    try:
-        anyio.run(until, lambda: get(http, item)["status"] == "completed")
-        anyio.run(until, lambda: get(http, other)["status"] == "failed")
-    finally:
-        agent.kill()
-        agent.wait()
-    assert get(http, item)["notes"] == "6 words"
-    assert "do not know how" in get(http, other)["notes"]

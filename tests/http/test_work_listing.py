@@ -6,8 +6,9 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.http.support import Conn
+from tests.http.support import Conn, Served
 from tests.http.work import add, brought, change, listed, refused
+from treadle.client import WorkQueue
 
 
 @pytest.mark.requirement("W3")
@@ -89,17 +90,17 @@ def test_a_long_list_comes_in_pages_that_the_link_leads_through(
 ) -> None:
     sql.execute(
         "select treadle.add_work('x', n::text, p_priority => 1 + n % 3)"
-        " from generate_series(0, 249) as n"
+        " from generate_series(0, 1049) as n"
     )
-    whole = [str(n) for rest in range(3) for n in range(rest, 250, 3)]
+    whole = [str(n) for rest in range(3) for n in range(rest, 1050, 3)]
 
     first = http.get("/work")
-    assert [each["description"] for each in first.json()] == whole[:200]
+    assert [each["description"] for each in first.json()] == whole[:1000]
     rest = http.get(first.links["next"]["url"])
-    assert [each["description"] for each in rest.json()] == whole[200:]
+    assert [each["description"] for each in rest.json()] == whole[1000:]
     assert "next" not in rest.links
 
-    asked: list[dict[str, str | int]] = [{"limit": 100}, {"limit": 100, "since": "2020-01-01"}]
+    asked: list[dict[str, str | int]] = [{"limit": 400}, {"limit": 400, "since": "2020-01-01"}]
     for params in asked:
         found, answer = [], http.get("/work", params=params)
         found += answer.json()
@@ -109,7 +110,47 @@ def test_a_long_list_comes_in_pages_that_the_link_leads_through(
             answer = http.get(answer.links["next"]["url"])
             found += answer.json()
         seen = [each["description"] for each in found if each["type"] == "x"]
-        assert seen == (whole if "since" not in params else [str(n) for n in range(250)])
+        assert seen == (whole if "since" not in params else [str(n) for n in range(1050)])
+
+
+@pytest.mark.requirement("W10")
+def test_what_was_completed_since_the_last_check_comes_in_pages_too(http: httpx2.Client) -> None:
+    before = brought(http, "completed", description="before")
+    # The order is that of their making, whatever their priority and whenever they ended.
+    made = [add(http, description=f"{n}", priority=5 - n % 5) for n in range(7)]
+    for item in reversed(made):
+        change(http, item, status="dispatched", assigned_agent="steve-w")
+        change(http, item, status="in_progress")
+        change(http, item, status="completed", outcome="success")
+    params = {"status": "completed", "since": before["completed_at"], "limit": "3"}
+
+    answer = http.get("/work", params=params)
+    pages = [[each["description"] for each in answer.json()]]
+    while "next" in answer.links:
+        answer = http.get(answer.links["next"]["url"])
+        pages.append([each["description"] for each in answer.json()])
+
+    assert pages == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+
+
+@pytest.mark.requirement("W3")
+def test_a_page_of_large_payloads_ends_early_and_leads_on(
+    server: Served, http: httpx2.Client, sql: Conn
+) -> None:
+    sql.execute(
+        """
+        select treadle.add_work('x', n::text, jsonb_build_object('a', repeat('x', 1000000)))
+        from generate_series(1, 70) as n
+        """
+    )
+
+    first = http.get("/work")
+    rest = http.get(first.links["next"]["url"])
+
+    assert (len(first.json()), len(rest.json())) == (67, 3)
+    assert "next" not in rest.links
+    with WorkQueue(server.url) as queue:
+        assert len(queue.work_list()) == 70
 
 
 NONSENSE = [
@@ -123,7 +164,7 @@ NONSENSE = [
     "since=0001-01-01T00:00:00%2B14:00",
     "project_id=p",
     "limit=0",
-    "limit=201",
+    "limit=1001",
     "limit=ten",
     "cursor=abc",
     "agent=%00",

@@ -60,6 +60,7 @@ def test_an_agent_that_takes_many_items_at_once_has_one(
         if answer.status_code != 200:
             problem = refused(answer, 409, "already-taken")
             assert (problem["agent"], problem["in_progress"]) == ("steve-w", mine["id"])
+            assert problem["allowed"] == ["cancelled"]
     assert len(listed(http, status="dispatched")) == MANY - 1
     change(http, mine, status="completed", outcome="success")
     other = next(item for item in items if item["id"] != mine["id"])

@@ -192,3 +192,13 @@ def test_an_unknown_item_is_not_found(http: httpx2.Client) -> None:
     refused(http.get(path), 404, "work-item-not-found")
     refused(http.patch(path, json={"notes": "x"}), 404, "work-item-not-found")
     refused(http.get("/work/nonsense"), 422, "invalid-argument")
+
+
+@pytest.mark.requirement("W5", "W9")
+def test_an_item_is_not_released_past_its_dispatcher(http: httpx2.Client) -> None:
+    item = brought(http, "queued")
+
+    problem = refused(http.post(f"/v1/tasks/{item['id']}/release"), 409, "illegal-transition")
+
+    assert "PATCH /work/{id}" in problem["hint"]
+    assert get(http, item)["changes"][-1]["to_status"] == "queued"

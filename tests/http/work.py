@@ -1,8 +1,11 @@
 """Drive the work API over HTTP: make items, bring them to a state, and look at problems."""
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
+
+from tests.http.support import Conn
 
 Item = dict[str, Any]
 
@@ -63,3 +66,30 @@ def refused(answer: httpx2.Response, status: int, code: str) -> Item:
     problem = dict(answer.json())
     assert (problem["status"], problem["code"]) == (status, code)
     return problem
+
+
+def aged(sql: Conn, item: Item, by: str) -> None:
+    """As if an item had been changed last so long ago. The log is kept even from tests."""
+    sql.execute("set session_replication_role = replica")
+    sql.execute(
+        "update treadle.work_log set at = at - %s::interval where task_id = %s", (by, item["id"])
+    )
+    sql.execute(
+        "update treadle.tasks set created_at = created_at - %s::interval where id = %s",
+        (by, item["id"]),
+    )
+    sql.execute("set session_replication_role = origin")
+
+
+class Meddling(httpx2.BaseTransport):
+    """Lets something happen each time between a list and what follows from it."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self._meddle = meddle
+        self._inner = httpx2.HTTPTransport()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = self._inner.handle_request(request)
+        if request.method == "GET":
+            self._meddle()
+        return response

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -25,7 +26,9 @@ from treadle.cli import app
 COMPOSE = (tree.ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (tree.ROOT / "Dockerfile").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
-OURS = {name: service for name, service in SERVICES.items() if name != "postgres"}
+# Those of the image of PostgreSQL are not ours.
+OURS = {name: each for name, each in SERVICES.items() if name not in ("postgres", "logins")}
+PASSWORDS = {"POSTGRES_PASSWORD", "OPERATOR_PASSWORD", "WORKER_PASSWORD"}
 # They end by themselves, so nobody watches them.
 ONCE = {"cli", "migrate"}
 LASTING = {name: service for name, service in OURS.items() if name not in ONCE}
@@ -57,7 +60,8 @@ def compose() -> list[str] | None:
 def test_the_processes_of_treadle_are_all_there() -> None:
     services = {"reaper", "promoter", "scheduler", "dispatcher", "notifier", "pruner"}
 
-    assert set(SERVICES) == {"postgres", "migrate", "cli", "server", "worker", *services}
+    others = {"postgres", "migrate", "logins", "cli", "server", "worker"}
+    assert set(SERVICES) == {*others, *services}
     assert {name: service["command"][0] for name, service in OURS.items()} == {
         **{name: name for name in {"server", "worker", *services}},
         "migrate": "db",
@@ -86,12 +90,27 @@ def test_an_unknown_command_would_be_noticed() -> None:
     assert parse(["server", "--hosts", "0.0.0.0"]) is not None
 
 
-def test_the_password_comes_from_outside_only() -> None:
-    values = re.findall(r"^\s*(?:PGPASSWORD|POSTGRES_PASSWORD): (.*)$", COMPOSE, re.MULTILINE)
+def test_passwords_come_from_outside_only() -> None:
+    values = re.findall(r"^\s*\w*PASSWORD: (.*)$", COMPOSE, re.MULTILINE)
 
-    assert len(values) == 2
-    assert all(value.startswith("${POSTGRES_PASSWORD:?") for value in values)
+    found = [re.match(r"\$\{(\w+):\?", value) for value in values]
+    assert {each and each[1] for each in found} == PASSWORDS
     assert not re.search(r"://[^@/\s]+:[^@/\s]+@", COMPOSE + DOCKERFILE)
+
+
+@pytest.mark.requirement("B10")
+def test_the_owner_of_the_database_migrates_and_makes_logins_and_does_nothing_else() -> None:
+    owners = {
+        name
+        for name, service in SERVICES.items()
+        if "POSTGRES_PASSWORD" in str(service["environment"])
+    }
+    assert owners == {"postgres", "migrate", "logins"}
+    for name, service in OURS.items():
+        user = urlsplit(service["environment"]["TREADLE_DATABASE_URL"]).username
+        password = service["environment"]["PGPASSWORD"]
+        assert (user == "postgres") == (name == "migrate")
+        assert password.startswith(f"${{{user}_PASSWORD:?".upper())
 
 
 def test_the_image_runs_as_a_plain_user() -> None:
@@ -134,7 +153,10 @@ def test_everything_waits_for_the_schema() -> None:
     for name, service in OURS.items():
         waits = {other: each["condition"] for other, each in service["depends_on"].items()}
         assert waits["postgres"] == "service_healthy"
-        assert name == "migrate" or waits["migrate"] == "service_completed_successfully"
+        assert name == "migrate" or waits["logins"] == "service_completed_successfully"
+    assert SERVICES["logins"]["depends_on"]["migrate"] == {
+        "condition": "service_completed_successfully"
+    }
 
 
 @pytest.fixture
@@ -189,9 +211,7 @@ def test_both_checks_ask_the_server(tmp_path: Path, well: int) -> None:
 def test_docker_compose_accepts_the_file() -> None:
     command = [*(compose() or []), "--file", "docker-compose.yml", "config", "--quiet"]
 
-    done = subprocess.run(
-        command, cwd=tree.ROOT, env={"POSTGRES_PASSWORD": "x", "PATH": "/usr/bin:/usr/local/bin"},
-        capture_output=True, text=True,
-    )  # fmt: skip
+    given = {**dict.fromkeys(PASSWORDS, "x"), "PATH": "/usr/bin:/usr/local/bin"}
+    done = subprocess.run(command, cwd=tree.ROOT, env=given, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr

@@ -6,22 +6,6 @@ from pathlib import Path
 import pytest
 
 from treadle.db import sqlfiles
-from treadle.db.embedded import embedded_bindir
-from treadle.errors import MissingExtra
-
-
-@pytest.fixture(scope="session")
-def psql(pg_bin: Path | None) -> str:
-    """The program psql: of the server under test, else of the embedded one, else any."""
-    if pg_bin is not None:
-        return str(pg_bin / "psql")
-    try:
-        return str(embedded_bindir() / "psql")
-    except MissingExtra:
-        found = shutil.which("psql")
-    if found is None:
-        pytest.skip("psql is not installed")
-    return found
 
 
 @pytest.fixture

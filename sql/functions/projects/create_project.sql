@@ -24,16 +24,20 @@ declare
 begin
   perform treadle.check_project(p_name, p_external_ref);
   perform treadle.keep_durable();
-  insert into treadle.projects (name, external_ref, created_at, updated_at)
-  values (p_name, p_external_ref, v_now, v_now)
-  on conflict (name) do nothing
-  returning projects.id into id;
-  created := id is not null;
-  if created then
-    return;
-  end if;
+  loop
+    insert into treadle.projects (name, external_ref, created_at, updated_at)
+    values (p_name, p_external_ref, v_now, v_now)
+    on conflict (name) do nothing
+    returning projects.id into id;
+    created := id is not null;
+    if created then
+      return;
+    end if;
+    select projects.* into v_other from treadle.projects where projects.name = p_name;
+    -- The one in the way may have got another name since: try again.
+    exit when found;
+  end loop;
 
-  select projects.* into v_other from treadle.projects where projects.name = p_name;
   if v_other.external_ref is distinct from p_external_ref then
     perform treadle.refuse(
       format('there is a project %s already, with another external_ref', quote_literal(p_name)),

@@ -1,11 +1,12 @@
 -- unhold_tasks: let tasks go that were enqueued with hold.
 --
 -- Of each it says ready, pending (its time has not come, or it waits for others) or its state when
--- it was not held. Tasks of a DAG that is open wait for start_dag.
+-- it was not held. Tasks of a DAG that is open wait for start_dag, work items for their dispatcher:
+-- to let those go means to give them to an agent, and to write that down.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks.
--- Raises:      nothing; an unknown id comes back as unknown.
+-- Raises:      TR102 illegal transition: a work item. An unknown id comes back as unknown.
 
 create or replace function treadle.unhold_tasks(p_ids uuid[])
 returns table (id uuid, verdict text)
@@ -20,40 +21,25 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  v_now  timestamptz := treadle.clock();
-  v_rows tid[];
+  v_work jsonb;
 begin
   perform treadle.keep_durable();
 
-  with held as materialized (
-    select tasks.id
-    from unnest(p_ids) as wanted (id)
-    inner join treadle.tasks on wanted.id = tasks.id
-    where tasks.status = 'created' and not exists (
-      select from treadle.dags where dags.id = tasks.dag_id and dags.status = 'open'
-    )
-    order by tasks.id
-    for no key update of tasks
-  ),
+  select jsonb_agg(tasks.id)
+  into v_work
+  from unnest(p_ids) as wanted (id)
+  inner join treadle.tasks on wanted.id = tasks.id
+  where tasks.queue = 'work';
+  if v_work is not null then
+    perform treadle.refuse(
+      format('work item %s is not released: it is dispatched to an agent', v_work ->> 0),
+      jsonb_build_object('work_item_ids', v_work),
+      'Use PATCH /work/{id} or treadle.update_work with the status dispatched.',
+      'TR102'
+    );
+  end if;
 
-  freed as (
-    update treadle.tasks
-    set
-      status = case
-        when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending'
-        else treadle.entry_status(tasks.concurrency_key, tasks.slot)
-      end,
-      slot = case
-        when tasks.blocked_count = 0 and coalesce(tasks.run_at <= v_now, true)
-          then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
-      end
-    -- Not by ctid: a row that changed while it was waited for would not be found there.
-    where tasks.id = any (array(select held.id from held))
-    returning tasks.ctid
-  )
-
-  select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.announce_rows(v_rows, 'unheld');
+  perform treadle.let_go(p_ids, treadle.clock());
   return query
   select wanted.id, coalesce(tasks.status, 'unknown')
   from unnest(p_ids) with ordinality as wanted (id, at)

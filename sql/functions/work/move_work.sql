@@ -23,7 +23,7 @@ declare
 begin
   case p_to
     when 'dispatched' then
-      perform freed.id from treadle.unhold_tasks(array[p_task.id]) as freed;
+      perform treadle.let_go(array[p_task.id], p_now);
     when 'in_progress' then
       perform treadle.take_work(p_task, p_agent, p_stale_s, p_now);
     when 'blocked' then

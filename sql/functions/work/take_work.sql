@@ -56,7 +56,16 @@ exception
       format('agent %s has a work item in progress already', p_agent),
       jsonb_build_object(
         'agent', p_agent, 'work_item_id', p_task.id, 'in_progress', v_other,
-        'from', treadle.work_status(p_task.status), 'to', 'in_progress'
+        'from', treadle.work_status(p_task.status), 'to', 'in_progress',
+        -- For this item, as long as its agent has the other one.
+        'allowed', array(
+          select work_transitions.to_status
+          from treadle.work_transitions
+          where
+            work_transitions.from_status = treadle.work_status(p_task.status)
+            and work_transitions.to_status <> 'in_progress'
+          order by 1
+        )
       ),
       'End that one first, or block it.',
       'TR108'

@@ -30,7 +30,7 @@ async def list_projects(
 ) -> Response:
     """All projects, the oldest first. The body is an array, in pages."""
     rows = await views.project_list(name=who.project, after=cursor, limit=limit + 1)
-    return page(request, rows, limit)
+    return page(request, rows[:limit], limit, more=len(rows) > limit)
 
 
 @router.post(

@@ -48,7 +48,10 @@ async def list_work(
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> Response:
-    """Work items by priority, then age; with `since` by age. The body is an array, in pages."""
+    """Work items by priority, then age; with `since` by age. The body is an array, in pages.
+
+    A page with more than 64 MiB of payloads ends before its limit.
+    """
     who.check_queue(QUEUE)
     if who.project is not None:
         project_id = await _own_project(who, views, project_id)
@@ -58,9 +61,10 @@ async def list_work(
         project_id=project_id,
         since=since,
         after=cursor,
-        limit=limit + 1,
+        limit=limit,
     )
-    return page(request, [_shown(row) for row in rows], limit)
+    more = bool(rows) and rows[-1]["more"]
+    return page(request, [_shown(row) for row in rows], limit, more=more)
 
 
 @router.post(
@@ -101,7 +105,7 @@ async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> 
     dependencies=[need("read")],
 )
 async def get_work(item_id: UUID, who: Who, views: Views) -> Response:
-    """One work item, who got it and how that ended, and every change of it."""
+    """One work item, who got it and how that ended, and its changes, the newest 200 of them."""
     item = await _seen(who, views, item_id)
     history = {
         "dispatch_history": records(await views.work_dispatches(item_id)),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 
 from treadle.api.v1.fields import Text
 
@@ -39,7 +39,17 @@ def written(value: object) -> object:
     return re.sub(r"(T.*) (\d\d:?\d\d)$", r"\1+\2", value)
 
 
+def _given(value: object) -> object:
+    return None if value == "" else value
+
+
+def _unless_empty(kind: Any) -> BeforeValidator:
+    """Some languages write an empty text where there is nothing."""
+    return BeforeValidator(_given, json_schema_input_type=kind | Literal[""] | None)
+
+
 Visible = Annotated[Text, AfterValidator(_visible)]
+Name = Annotated[Visible, Field(max_length=200)]
 Agent = Annotated[Visible, Field(max_length=200, examples=["steve-w"])]
 Moment = Annotated[datetime, AfterValidator(_utc)]
 
@@ -97,15 +107,15 @@ class NewWork(BaseModel):
     description: Visible = Field(max_length=20_000)
     payload: dict[str, Any] | None = None
     priority: StrictInt | None = Field(3, ge=1, le=5, description="1 is the highest.")
-    assigned_agent: Agent | None = Field(
+    assigned_agent: Annotated[Agent | None, _unless_empty(Agent)] = Field(
         None, description="Who gets it once it is dispatched; need not be registered."
     )
-    created_by: Annotated[Visible, Field(max_length=200)] | None = None
-    project_id: UUID | None = None
+    created_by: Annotated[Name | None, _unless_empty(Name)] = None
+    project_id: Annotated[UUID | None, _unless_empty(UUID)] = None
 
 
 class WorkChange(BaseModel):
-    """What is to be changed; what is not named, or null, stays as it is."""
+    """What is to be changed; what is not named, null, or (but for notes) empty stays as it is."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -116,11 +126,13 @@ class WorkChange(BaseModel):
         }
     )
 
-    status: Status | None = None
-    outcome: Outcome | None = Field(None, description="With completed, failed or cancelled.")
+    status: Annotated[Status | None, _unless_empty(Status)] = None
+    outcome: Annotated[Outcome | None, _unless_empty(Outcome)] = Field(
+        None, description="With completed, failed or cancelled."
+    )
     notes: Text | None = Field(None, max_length=20_000)
-    assigned_agent: Agent | None = None
-    unless_updated_since: Moment | None = Field(
+    assigned_agent: Annotated[Agent | None, _unless_empty(Agent)] = None
+    unless_updated_since: Annotated[Moment | None, _unless_empty(Moment)] = Field(
         None, description="The updated_at that was read; refused when the item changed after it."
     )
 
@@ -168,7 +180,7 @@ class Change(BaseModel):
 
 
 class WorkHistory(WorkItem):
-    """A work item with all that happened to it."""
+    """A work item with what happened to it."""
 
     dispatch_history: list[Dispatch]
     changes: list[Change]

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from treadle.api.wire import answer, records
 
-PAGE = 200
+# Also where nothing is said: most clients look at one page.
+PAGE = 1000
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="Items on a page.")]
 Cursor = Annotated[UUID | None, Query(description="The id of the last item of the page before.")]
 PAGED: dict[int | str, dict[str, Any]] = {
@@ -24,11 +25,12 @@ PAGED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def page(request: Request, rows: Sequence[Mapping[str, Any]], limit: int) -> Response:
-    """A page of rows, which are one more than it has where there is another one."""
-    shown = rows[:limit]
+def page(
+    request: Request, shown: Sequence[Mapping[str, Any]], limit: int, *, more: bool
+) -> Response:
+    """A page of rows; with `more` another one follows."""
     headers = {}
-    if len(rows) > limit:
+    if more:
         url = request.url.include_query_params(limit=limit, cursor=shown[-1]["id"])
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     return answer(records(shown), headers=headers)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from treadle.client.errors import Conflict
+from treadle.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, NotFound
 from treadle.client.http import Sender
 
 Item = dict[str, Any]
@@ -23,6 +23,8 @@ Work = Callable[[Item], str | None]
 STALE = timedelta(minutes=30)
 PAGE = 200
 IN_FLIGHT = "request-in-flight"
+# What the server takes.
+NOTES_BYTES = 20_000
 
 
 class WorkQueue:
@@ -57,7 +59,11 @@ class WorkQueue:
         return self._change("POST", "/work", item)
 
     def work_dispatch(self, work_item_id: str, agent: str, *, pick_up: bool = True) -> Item:
-        """Give an item to an agent and mark that it has it; without `pick_up` the agent does."""
+        """Give an item to an agent and mark that it has it; without `pick_up` the agent does.
+
+        An item that was picked up for an agent is for `work_mine(..., resume=True)`: among those
+        that are dispatched the agent does not see it.
+        """
         item = self.work_update(work_item_id, "dispatched", assigned_agent=agent)
         return self.work_update(work_item_id, "in_progress") if pick_up else item
 
@@ -104,22 +110,28 @@ class WorkQueue:
     def work_stale_check(self, older_than: timedelta = STALE) -> list[Item]:
         """Block items in progress without an update for so long; returns those it blocked.
 
-        The reaper does the same by itself. An item that is updated meanwhile is left alone.
+        The reaper does the same by itself. An item that is updated meanwhile is left alone. One
+        that the server lets nobody change does not keep it from the others: its error comes last.
         """
-        blocked = []
+        blocked: list[Item] = []
+        refused: ClientError | None = None
         for item in self.work_list("in_progress"):
             updated_at = datetime.fromisoformat(item["updated_at"])
             if datetime.now(UTC) - updated_at <= older_than:
                 continue
-            note = f"timed out: no update since {item['updated_at']}"
-            notes = "\n".join(text for text in (item["notes"], note) if text)
+            notes = _noted(item["notes"], f"timed out: no update since {item['updated_at']}")
             try:
                 changed = self.work_update(
                     item["id"], "blocked", notes=notes, unless_updated_since=item["updated_at"]
                 )
             except Conflict:
                 continue
+            except (Forbidden, InvalidRequest, NotFound) as error:
+                refused = refused or error
+                continue
             blocked.append(changed)
+        if refused is not None:
+            raise refused
         return blocked
 
     # Agents
@@ -128,9 +140,12 @@ class WorkQueue:
         """Do what was dispatched to an agent, one item after the other; returns how many.
 
         What `work` returns becomes the notes. When it raises, the item has failed, and the error
-        goes on to the caller. An item that somebody else has taken or cancelled is passed by.
-        With `resume`, for the first look of a program, what the agent has in progress comes first:
-        it was restarted, or the dispatcher picked up for it.
+        goes on to the caller. An item that somebody has changed since it was listed (taken,
+        cancelled, given to another agent) is passed by. One that another agent has got by the time
+        it is done is left to it, and that is a Conflict.
+        With `resume` what the agent has in progress comes first: its program was restarted, or the
+        dispatcher picked up for it, as `work_dispatch` does. A loop says so on every round, in one
+        program per agent.
         """
         done = 0
         for item in self.work_list("in_progress", agent) if resume else []:
@@ -138,7 +153,9 @@ class WorkQueue:
             done += 1
         for item in self.work_list("dispatched", agent):
             try:
-                taken = self.work_update(item["id"], "in_progress")
+                taken = self.work_update(
+                    item["id"], "in_progress", unless_updated_since=item["updated_at"]
+                )
             except Conflict:
                 continue
             self._do(taken, work)
@@ -159,20 +176,33 @@ class WorkQueue:
         try:
             notes = work(item)
         except Exception as error:
-            self._end(item["id"], "failed", f"{type(error).__name__}: {error}"[:2000])
+            self._end(item, "failed", f"{type(error).__name__}: {error}"[:2000])
             raise
-        self._end(item["id"], "completed", notes)
+        # Work whose report is refused would be done again and again.
+        fitting = (notes or "").encode(errors="replace")[:NOTES_BYTES].decode(errors="ignore")
+        self._end(item, "completed", fitting or None)
 
-    def _end(self, work_item_id: str, status: str, notes: str | None) -> Item:
-        """Report the end; an item that was taken for stuck meanwhile is picked up again first."""
+    def _end(self, item: Item, status: str, notes: str | None) -> Item:
+        """Report the end; an item that was taken for stuck meanwhile is picked up again first.
+
+        An item in progress is given to no other agent: to name the one that has it is a guard.
+        """
+        agent = item["assigned_agent"]
         outcome = "success" if status == "completed" else "failed"
+
+        def end() -> Item:
+            return self.work_update(item["id"], status, outcome, notes, assigned_agent=agent)
+
         try:
-            return self.work_update(work_item_id, status, outcome, notes)
+            return end()
         except Conflict as error:
             if error.allowed != ["in_progress"]:
                 raise
-        self.work_update(work_item_id, "in_progress")
-        return self.work_update(work_item_id, status, outcome, notes)
+        found = self.work_get(item["id"])
+        if found["assigned_agent"] != agent:
+            raise Conflict(f"work item {item['id']} was given to {found['assigned_agent']}")
+        self.work_update(item["id"], "in_progress", unless_updated_since=found["updated_at"])
+        return end()
 
     def _pages(
         self,
@@ -192,7 +222,8 @@ class WorkQueue:
         while True:
             found: list[Item] = self._sender.request("GET", "/work", params=params, again=True)
             yield from found
-            if len(found) < PAGE:
+            # Not by the number: a page of large payloads has fewer.
+            if not found:
                 return
             params["cursor"] = found[-1]["id"]
 
@@ -210,3 +241,14 @@ class WorkQueue:
                     raise
                 time.sleep(error.retry_after or 1)
         raise Conflict(f"{method} {path} has been under way for too long")
+
+
+def _noted(old: str | None, note: str) -> str:
+    """Notes with another one below; the oldest give way where that is too long."""
+    if not old:
+        return note
+    room = NOTES_BYTES - len(f"\n{note}".encode())
+    kept = old.encode()
+    if len(kept) > room:
+        old = "…" + kept[len("…".encode()) - room :].decode(errors="ignore")
+    return f"{old}\n{note}"

@@ -12,6 +12,11 @@ from treadle.jsontext import encode
 
 Record = dict[str, Any]
 
+# Of payloads on a page.
+PAGE_BYTES = 64 * 2**20
+# Of one item.
+CHANGES = 200
+
 
 class WorkCalls(Caller):
     """What dispatchers and agents do with work items."""
@@ -93,16 +98,28 @@ class WorkViews(ABC):
         after: UUID | None = None,
         limit: int,
     ) -> list[Record]:
-        """The work items that match, in the order of the work API."""
+        """The work items that match, in the order of the work API; `more`: another one follows.
+
+        Payloads that are too much for an answer are left for the next page.
+        """
         return await self.rows(
             """
-            select work_items.*
-            from
-              treadle.list_work(
-                %(status)s, %(agent)s, %(project_id)s, %(since)s, %(after)s, %(limit)s
-              ) with ordinality as listed (id, place)
-            inner join treadle.work_items on listed.id = work_items.id
-            order by listed.place
+            select shown.*
+            from (
+              select
+                work_items.*,
+                listed.place,
+                lead(listed.id) over places is not null as more,
+                sum(octet_length(work_items.payload::text)) over places as bytes
+              from
+                treadle.list_work(
+                  %(status)s, %(agent)s, %(project_id)s, %(since)s, %(after)s, %(limit)s + 1
+                ) with ordinality as listed (id, place)
+              inner join treadle.work_items on listed.id = work_items.id
+              window places as (order by listed.place)
+            ) as shown
+            where shown.place = 1 or (shown.place <= %(limit)s and shown.bytes <= %(bytes)s)
+            order by shown.place
             """,
             {
                 "status": status,
@@ -111,6 +128,7 @@ class WorkViews(ABC):
                 "since": since,
                 "after": after,
                 "limit": limit,
+                "bytes": PAGE_BYTES,
             },
         )
 
@@ -135,13 +153,20 @@ class WorkViews(ABC):
         )
 
     async def work_changes(self, item_id: UUID) -> list[Record]:
-        """Everything that happened to a work item, oldest first."""
+        """What happened to a work item of late, oldest first."""
         return await self.rows(
             """
             select id, at, actor, from_status, to_status, agent, note
-            from treadle.work_changes where work_item_id = %(id)s order by number
+            from (
+              select work_changes.*
+              from treadle.work_changes
+              where work_item_id = %(id)s
+              order by number desc
+              limit %(limit)s
+            ) as latest
+            order by number
             """,
-            {"id": item_id},
+            {"id": item_id, "limit": CHANGES},
         )
 
     async def project_list(
