@@ -132,9 +132,11 @@ MUTANTS = {
     ),
     "a limit that is changed and not looked at": Mutant(
         "triggers/define_trigger",
-        {"when triggers.failure_rate = excluded.failure_rate then triggers.passed_at": (
-            "when true then triggers.passed_at"
-        )},
+        {
+            "when triggers.failure_rate = excluded.failure_rate then triggers.passed_at": (
+                "when true then triggers.passed_at"
+            )
+        },
         rates.test_a_limit_that_is_changed_is_looked_at_anew,
     ),
     "a listener that stays without its completions": Mutant(
