@@ -2,8 +2,9 @@
 --
 -- select * from treadle.doomed_artifacts();
 --
--- Delete each file in the store that its uri names, then forget_artifacts. A reservation counts as nobody's once its claim has
--- ended and it is older than the grace. p_dry_run only looks; p_after is the last id of a page.
+-- Delete each file in the store that its uri names, then forget_artifacts. A reservation counts as
+-- nobody's once its claim has ended and it is older than the grace. p_dry_run only looks; p_after
+-- is the last id of a page.
 --
 -- Concurrency: a claim that has ended never comes back, so what is doomed cannot be stored.
 -- Lock order:  artifacts.

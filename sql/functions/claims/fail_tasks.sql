@@ -1,7 +1,7 @@
 -- fail_tasks: end attempts that did not work out; the retry policy decides what follows.
 --
 -- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
--- that is not known counts as error, or as rate_limit where the text tells of one: no report is ever
+-- that is not known counts as error, or as rate_limit where the text tells of one: no report is
 -- refused. p_keys: the gate that a rate limit closes. p_feedback: lists of what validators had
 -- against it. Says retrying, ready, dead_lettered, cancelled, already (a repeat) or stale.
 --
