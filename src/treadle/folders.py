@@ -37,20 +37,18 @@ def delete(folder: Path, key: str) -> None:
 
 def walk(folder: Path, below: str, size: int) -> Iterator[list[tuple[str, float]]]:
     """Every file below a folder, as pages of keys and times."""
-    found = _files(folder, below)
+    found = _files(folder / below, below)
     while page := list(islice(found, size)):
         yield page
 
 
-def _files(folder: Path, below: str) -> Iterator[tuple[str, float]]:
-    waiting = [folder / below]
-    while waiting:
-        at = waiting.pop()
-        # Another sweep, or a task, may take away what was just seen.
-        with suppress(FileNotFoundError):
-            for each in sorted(at.iterdir()):
-                if each.is_dir():
-                    waiting.append(each)
-                    continue
-                with suppress(FileNotFoundError):
-                    yield each.relative_to(folder).as_posix(), each.stat().st_mtime
+def _files(at: Path, key: str) -> Iterator[tuple[str, float]]:
+    """One after the other: a folder of a million is never whole in memory."""
+    # Another sweep, or a task, may take away what was just seen.
+    with suppress(FileNotFoundError), os.scandir(at) as entries:
+        for each in entries:
+            if each.is_dir():
+                yield from _files(at / each.name, f"{key}/{each.name}")
+                continue
+            with suppress(FileNotFoundError):
+                yield f"{key}/{each.name}", each.stat().st_mtime

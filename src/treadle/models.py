@@ -254,6 +254,7 @@ class DoomedArtifact:
 
     id: UUID
     key: str
+    uri: str
     name: str
     task_id: UUID
     reason: str

@@ -144,7 +144,7 @@ class Store:
         except ArtifactNotFound:
             return
 
-    async def pages(self, folder: str) -> AsyncIterator[list[Found]]:
+    async def pages(self, folder: str) -> AsyncGenerator[list[Found], None]:
         """All files below a folder of the store, in pages; also those half written, if any."""
         with _telling(f"list {self.url}"):
             if self.folder is not None:

@@ -44,3 +44,23 @@ def test_a_queue_with_a_full_audit_has_the_event_once(driver: Driver) -> None:
 
     assert reacting.kinds(driver, "task.completed") == ["task.completed"]
     assert len(fire(driver)) == 1
+
+
+def test_a_listener_that_names_completions_gets_them(driver: Driver) -> None:
+    listen = "select treadle.listen_events('me', %s, %s)"
+    for seconds, kinds, events in [
+        (60, None, 0), (60, ["dag.completed"], 0), (60, ["task.completed"], 1), (0, None, 1),
+    ]:  # fmt: skip
+        driver.rows(listen, seconds, kinds)
+        driver.enqueue()
+        finish(driver)
+        assert len(reacting.kinds(driver, "task.%")) == events
+
+
+def test_the_listening_of_triggers_makes_no_other_completions_events(driver: Driver) -> None:
+    define(driver, on="task.completed", filter={"type": "test"})
+    fire(driver)
+    driver.enqueue(type="code")
+    finish(driver)
+
+    assert reacting.kinds(driver, "task.%") == []

@@ -75,6 +75,17 @@ def test_below_the_limit_nothing_is_filed(driver: Driver, good: int, bad: int) -
     assert trigger(driver)["passed_at"] is None
 
 
+def test_a_limit_that_is_changed_is_looked_at_anew(driver: Driver) -> None:
+    watch(driver)
+    work(driver, good=0, bad=10)
+    assert check(driver) == ["t"]
+
+    watch(driver)
+    assert check(driver) == [], "nothing has changed"
+    watch(driver, limit=0.2)
+    assert check(driver) == ["t"]
+
+
 @pytest.mark.requirement("F18")
 def test_once_in_a_window_and_again_in_the_next(driver: Driver) -> None:
     watch(driver)

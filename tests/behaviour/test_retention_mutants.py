@@ -7,6 +7,7 @@ from tests.behaviour import test_retention as ages
 from tests.behaviour import test_retention_archive as archive
 from tests.behaviour import test_retention_money as money
 from tests.behaviour import test_retention_races as races
+from tests.behaviour import test_retention_readers as readers
 from tests.behaviour import test_retention_ties as ties
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
@@ -130,7 +131,42 @@ MUTANTS = {
     "a reader that is passed by": Mutant(
         "retention/read_by_all",
         {"order by places.xid, places.id": "order by places.xid desc, places.id desc"},
-        money.test_events_of_a_task_go_with_it_only_as_far_as_all_readers_are,
+        money.test_a_task_goes_with_its_events_once_every_reader_has_them,
+    ),
+    "triggers that are gone and hold all": Mutant(
+        "retention/read_by_all",
+        {"places.name <> 'triggers'\n    or": "true or"},
+        lambda driver: readers.test_without_an_active_trigger_events_go_by_their_age(
+            driver, "remove_trigger"
+        ),
+    ),
+    "an event that is to be tried again": Mutant(
+        "retention/read_by_all",
+        {"where fires.verdict = 'waiting'": "where false"},
+        readers.test_what_waits_for_a_full_queue_keeps_its_event_and_task,
+        ERROR,
+    ),
+    "a task that a reader still looks at": Mutant(
+        PINNED,
+        {"\n      || treadle.unread_tasks(p_ids, v_dags)": ""},
+        readers.test_a_trigger_that_reads_late_finds_the_task_of_its_event,
+        ERROR,
+    ),
+    "a DAG that a reader still looks at": Mutant(
+        "retention/unread_tasks",
+        {"where events.dag_id = any (p_dags) and": "where false and"},
+        readers.test_a_trigger_that_reads_late_finds_the_dag_of_its_event,
+        ERROR,
+    ),
+    "files of a fork": Mutant(
+        PINNED,
+        {" || treadle.wanted_origins(p_ids)": ""},
+        ties.test_a_task_with_files_stays_for_forks_that_may_still_run,
+    ),
+    "files of a fork of a fork": Mutant(
+        "retention/wanted_origins",
+        {"origins.forked_from is not null\n        or": ""},
+        ties.test_a_task_with_files_stays_for_forks_of_its_forks,
     ),
     "an old event that a reader has not seen": Mutant(
         "retention/prune_events",

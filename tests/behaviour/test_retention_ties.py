@@ -9,6 +9,7 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.durable import claimed, fork, record_artifact, refer, save_step
 from tests.behaviour.graphs import Graph, create, node
 from tests.behaviour.retention import DAY, age, archived, complete_one, exists, keep, prune
+from tests.behaviour.test_artifact_storing import stored
 from tests.behaviour.waiting import ask
 
 EVERYTHING = {"keep_completed_s": 86400, "keep_cancelled_s": 86400, "keep_dead_s": 86400}
@@ -195,3 +196,35 @@ def test_a_fork_outlives_what_it_comes_from(driver: Driver) -> None:
 
     assert driver.task(made)["forked_from"] == claim.id
     assert [step["name"] for step in driver.records("select name from treadle.steps")] == ["draft"]
+
+
+def test_a_task_with_files_stays_for_forks_that_may_still_run(driver: Driver) -> None:
+    """Their steps may name the files."""
+    keep(driver, keep_completed_s=0)
+    claim = claimed(driver)
+    save_step(driver, claim, "draft", {"file": str(stored(driver, claim))})
+    save_step(driver, claim, "check")
+    made = fork(driver, claim.id, "check")
+    driver.complete(claim)
+
+    assert prune(driver) == 0
+    driver.complete(driver.claim_one())
+    assert prune(driver) == 2
+    assert not exists(driver, made)
+
+
+def test_a_task_with_files_stays_for_forks_of_its_forks(driver: Driver) -> None:
+    keep(driver, keep_completed_s=0)
+    claim = claimed(driver)
+    save_step(driver, claim, "draft", {"file": str(stored(driver, claim))})
+    save_step(driver, claim, "check")
+    fork(driver, claim.id, "check")
+    driver.complete(claim)
+    second = driver.claim_one()
+    save_step(driver, second, "look")
+    made = fork(driver, second.id, "look")
+    driver.complete(second)
+
+    assert prune(driver) == 0
+    driver.cancel(made)
+    assert prune(driver) == 2

@@ -141,6 +141,15 @@ def test_a_queue_that_is_full_is_no_reason_to_refuse_a_schedule(driver: Driver) 
     assert driver.value("select count(*) from treadle.tasks") == 1
 
 
+def test_a_word_is_the_same_word_in_any_case(driver: Driver) -> None:
+    define(driver, cron="@Daily")
+
+    assert schedule(driver)["cron"] == "@daily"
+    assert change(driver, cron=" @DAILY") == "unchanged"
+    assert change(driver, cron="0 2 * * MON") == "changed"
+    assert schedule(driver)["cron"] == "0 2 * * MON"
+
+
 @pytest.mark.requirement("F19")
 def test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_go_on(
     driver: Driver,

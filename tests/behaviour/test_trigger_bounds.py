@@ -114,18 +114,6 @@ def test_a_trigger_that_fails_stops_no_other_and_can_be_fired_by_hand(driver: Dr
     assert len(reacting.made(driver, "bad")) == 2
 
 
-def test_a_full_queue_fails_the_firing_and_not_the_definition(driver: Driver) -> None:
-    driver.rows("""select treadle.define_queue('small', '{"max_depth": 1}')""")
-    driver.enqueue(queue="small")
-    define(driver, task={"type": "code", "queue": "small"})
-    emit(driver)
-
-    [fired] = fire(driver)
-
-    assert fired.problem is not None
-    assert "small" in fired.problem
-
-
 def test_the_key_of_a_template_makes_one_task_of_many_events(driver: Driver) -> None:
     define(driver, task={"type": "code", "idempotency_key": {"$event": "key"}})
     for key in ("a", "a", "b"):

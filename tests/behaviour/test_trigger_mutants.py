@@ -6,6 +6,7 @@ from tests.behaviour import test_completed_events as completed
 from tests.behaviour import test_event_order as order
 from tests.behaviour import test_failure_rates as rates
 from tests.behaviour import test_trigger_bounds as bounds
+from tests.behaviour import test_trigger_full_queues as queues
 from tests.behaviour import test_trigger_templates as templates
 from tests.behaviour import test_triggers as triggers
 from tests.behaviour.driver import Driver
@@ -107,6 +108,41 @@ MUTANTS = {
         {"when others then": "when division_by_zero then"},
         bounds.test_a_trigger_that_fails_stops_no_other_and_can_be_fired_by_hand,
         (*FAILED, Exception),
+    ),
+    "a full queue that loses the work": Mutant(
+        "triggers/try_fire",
+        {"sqlstate = 'TR105'": "false"},
+        queues.test_what_meets_a_full_queue_is_made_when_there_is_room_in_order,
+    ),
+    "a full queue that is tried for ever": Mutant(
+        "triggers/try_fire",
+        {"and v_fire.fired_at > p_now - c_patience": ""},
+        queues.test_after_an_hour_it_has_failed_and_can_be_fired_by_hand,
+        WRONG,
+    ),
+    "a paused trigger that tries again": Mutant(
+        "triggers/retry_fires",
+        {"(v_wait.cause).paused_at is null and": ""},
+        lambda driver: queues.test_what_can_no_longer_be_tried_has_failed(driver, "pause"),
+    ),
+    "trouble of the server that is the trigger's fault": Mutant(
+        "triggers/try_fire",
+        {"\n    or insufficient_resources": ""},
+        queues.test_a_server_without_room_is_no_failure_of_the_trigger,
+    ),
+    "a limit that is changed and not looked at": Mutant(
+        "triggers/define_trigger",
+        {
+            "when triggers.failure_rate = excluded.failure_rate then triggers.passed_at": (
+                "when true then triggers.passed_at"
+            )
+        },
+        rates.test_a_limit_that_is_changed_is_looked_at_anew,
+    ),
+    "a listener that stays without its completions": Mutant(
+        "events/wants_event",
+        {"p_kind = any (event_listeners.kinds)": "false"},
+        completed.test_a_listener_that_names_completions_gets_them,
     ),
     "values that are filled in again": Mutant(
         "triggers/fill_template",

@@ -186,16 +186,27 @@ def test_a_definition_is_changed_in_place_and_a_repeat_changes_nothing(driver: D
     assert reacting.kinds(driver) == ["trigger.set", "trigger.set"]
 
 
-def test_old_records_are_forgotten(driver: Driver) -> None:
-    define(driver)
-    emit(driver)
-    fire(driver)
+def test_records_are_kept_as_long_as_retention_says_and_their_event_is_there(
+    driver: Driver,
+) -> None:
+    define(driver, task={"type": "code"})
+    event = emit(driver)
+    task = fire_one(driver).task_id
     driver.rows("update treadle.trigger_fires set fired_at = fired_at - interval '31 days'")
-    emit(driver)
+    emit(driver, "other")
     fire(driver)
+    left = "select count(*) from treadle.trigger_fires"
+    prune = "select treadle.prune_rest()"
 
-    assert driver.value("select count(*) from treadle.trigger_fires") == 1
-    assert len(reacting.made(driver)) == 2
+    driver.rows(prune)
+    assert driver.value(left) == 1, "nobody said how long"
+    driver.rows("select treadle.set_retention('runs', 86400)")
+    driver.rows("delete from treadle.tasks where id = %s", task)
+    driver.rows(prune)
+    assert driver.value(left) == 1, "it could fire on its event again"
+    driver.rows("delete from treadle.events where id = %s", event)
+    driver.rows(prune)
+    assert driver.value(left) == 0
 
 
 def test_a_backlog_is_worked_off_in_one_call(driver: Driver) -> None:

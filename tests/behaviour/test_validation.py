@@ -139,6 +139,18 @@ def test_a_repeated_rejection_changes_nothing(driver: Driver) -> None:
         assert reject(driver, claim, "something else") == "already"
 
 
+def test_the_feedback_of_a_superseded_claim_is_not_kept(driver: Driver) -> None:
+    claim = validating(driver, retry=AT_ONCE)
+    driver.expire(claim)
+    driver.claim_one("b")
+
+    with unchanged(driver):
+        driver.rows(
+            "select * from treadle.fail_tasks(%s, %s, p_feedback => %s)",
+            *([claim.id], [claim.token], [Jsonb(["too late"])]),
+        )
+
+
 @pytest.mark.parametrize("feedback", ["text", {"a": 1}, [1], [None]])
 def test_feedback_that_is_no_list_of_texts_is_refused(driver: Driver, feedback: Any) -> None:
     claim = validating(driver)

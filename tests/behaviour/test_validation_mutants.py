@@ -48,6 +48,11 @@ MUTANTS = {
         validation.test_feedback_goes_to_the_next_attempt_and_is_bounded,
         WRONG,
     ),
+    "feedback of a claim that was superseded": Mutant(
+        "validation/keep_feedback",
+        {"and given.token = any (p_held)": ""},
+        validation.test_the_feedback_of_a_superseded_claim_is_not_kept,
+    ),
     "feedback without bounds": Mutant(
         "validation/keep_feedback",
         {"where said.at <= 20": ""},
@@ -55,7 +60,7 @@ MUTANTS = {
     ),
     "feedback of a repeat": Mutant(
         "validation/keep_feedback",
-        {"and attempts.feedback is null": ""},
+        {"and given.token = any (p_held)": ""},
         validation.test_a_repeated_rejection_changes_nothing,
     ),
     "settings that nobody knows": Mutant(

@@ -35,6 +35,14 @@ NEVER = [
     *("203.0.113.9", "192.88.99.1"),
     *("::", "fe80::1", "fe80::1%1", "fec0::1", "ff02::1", "2001:db8::1", "2001::1", "2001:10::1"),
     *("::7f00:1", "::ffff:169.254.169.254", "64:ff9b:1::1", "100::1", "3fff::1", "5f00::1"),
+    # Where clouds keep their metadata.
+    *(
+        "100.100.100.200",
+        "::ffff:100.100.100.200",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+    ),
     # Private ones behind a gateway of the internet.
     *("64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::1", "2002:a00:1::1", "2002:a9fe:a9fe::1"),
 ]
@@ -65,6 +73,21 @@ def test_an_address_that_is_refused_always(address: str) -> None:
 def test_one_bad_address_among_good_ones_is_enough(bad: str) -> None:
     with pytest.raises(AddressRefused):
         judge("https", 443, ["8.8.8.8", bad, "1.1.1.1"], Rules(), False)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port", "words"),
+    [("http", 80, "not encrypted"), ("https", 22, "port 22"), ("https", 443, None)],
+)
+def test_a_private_address_beside_a_public_one_opens_nothing_for_that(
+    scheme: str, port: int, words: str | None
+) -> None:
+    addresses = ["8.8.8.8", "10.0.0.1"]
+    if words is None:
+        judge(scheme, port, addresses, Rules(private=True), True)
+    else:
+        with pytest.raises(AddressRefused, match=words):
+            judge(scheme, port, addresses, Rules(private=True), True)
 
 
 @pytest.mark.parametrize(

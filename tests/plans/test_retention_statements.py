@@ -1,5 +1,7 @@
 """The pruner reads a stretch of the tasks and no more, whatever the planner believes."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
@@ -44,3 +46,38 @@ def test_where_everything_is_kept_nothing_is_read(hostile: Conn) -> None:
     )
     scans, rows, [(place,)] = cost(hostile, "select place from treadle.prune_tasks()")
     assert (scans, rows, place) == (0, 0, None)
+
+
+@pytest.fixture
+def slow(hostile: Conn) -> Iterator[None]:
+    """A reader that has twenty thousand events before it, of tasks that are not there."""
+    hostile.execute("insert into treadle.event_readers (name, xid, id) values ('slow', '0', 0)")
+    hostile.execute(
+        """
+        insert into treadle.events (kind, task_id)
+        select 'slow', gen_random_uuid() from generate_series(1, 20000)
+        """
+    )
+    yield
+    hostile.execute("delete from treadle.event_readers where name = 'slow'")
+    hostile.execute("delete from treadle.events where kind = 'slow'")
+
+
+@pytest.mark.requirement("B9")
+@pytest.mark.usefixtures("slow")
+def test_a_reader_that_is_far_behind_costs_a_step_no_more(hostile: Conn) -> None:
+    hostile.execute("delete from treadle.tasks where status <> 'completed' or dag_id is not null")
+    hostile.execute("""select treadle.define_queue('default', '{"keep_completed_s": 0}')""")
+    with hostile.transaction():
+        [[pruned]] = hostile.execute(
+            "select pruned from treadle.prune_tasks(p_limit => %s)", (BATCH,)
+        ).fetchall()
+        [[read]] = hostile.execute(
+            """
+            select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables
+            where schemaname = 'treadle' and relname = 'events'
+            """
+        ).fetchall()
+
+    assert pruned == BATCH
+    assert read <= 20 * BATCH

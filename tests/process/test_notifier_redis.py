@@ -1,6 +1,7 @@
 """A notifier appends events to a stream of a real Redis server, in order, each with its id."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -8,15 +9,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import anyio
 import pytest
 
 from tests.process.support import Conn, Spawn, rows
 from tests.process.test_notifier import SETTINGS, due, emit, until
+from treadle.db.webhooks import WebhookTarget
+from treadle.services.notifier_addresses import Rules
+from treadle.services.notifier_redis import redis_sender
 
 SERVER = shutil.which("redis-server")
+# With TREADLE_TEST_REDIS=required it fails without a server, as in CI.
 pytestmark = pytest.mark.skipif(
-    SERVER is None, reason="redis-server is not installed: apt-get install redis-server"
+    SERVER is None and os.environ.get("TREADLE_TEST_REDIS") != "required",
+    reason="redis-server is not installed: apt-get install redis-server",
 )
 PASSWORD = "correct horse"
 
@@ -24,8 +32,9 @@ PASSWORD = "correct horse"
 class RedisServer:
     """A Redis server of this test's own; its data go with it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: str = "") -> None:
         self._folder = folder
+        self._tls = tls
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.port = int(listener.getsockname()[1])
@@ -36,8 +45,11 @@ class RedisServer:
         return f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/2"
 
     def start(self) -> None:
-        options = f"--port {self.port} --bind 127.0.0.1 --appendonly yes --appendfsync always"
-        assert SERVER is not None
+        port = (
+            f"--port 0 --tls-port {self.port} {self._tls}" if self._tls else f"--port {self.port}"
+        )
+        options = f"{port} --bind 127.0.0.1 --appendonly yes --appendfsync always"
+        assert SERVER is not None, "redis-server is not installed: apt-get install redis-server"
         self._process = subprocess.Popen(
             [SERVER, *options.split(), "--requirepass", PASSWORD, "--dir", str(self._folder)],
             stdout=subprocess.DEVNULL,
@@ -123,3 +135,43 @@ async def test_the_stream_keeps_about_as_many_as_it_is_told_to(
     kept = numbers(server)
     assert 100 <= len(kept) < 300
     assert kept == list(range(401 - len(kept), 401))
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    """A server that is feed.example.org, of a certificate that this process believes."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-subj", "/CN=test", "-addext"]
+    command += ["subjectAltName=DNS:feed.example.org", "-keyout", str(key), "-out"]
+    subprocess.run([*command, str(certificate)], check=True, capture_output=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server = RedisServer(
+        tmp_path,
+        f"--tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate}"
+        " --tls-auth-clients no",
+    )
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.mark.parametrize("host", ["feed.example.org", "other.example.org"])
+async def test_the_certificate_of_redis_is_that_of_the_name(
+    encrypted: RedisServer, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    async def look(_: Any, port: Any, **__: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(anyio, "getaddrinfo", look)
+    login = f":{PASSWORD.replace(' ', '%20')}@"
+    url = f"rediss://{login}{host}:{encrypted.port}/2"
+    target = WebhookTarget("t", uuid4(), url, "redis", "events", 10, [], True)
+
+    async with redis_sender(target, Rules(private=True)) as sender:
+        answer = await sender.send("msg_1", "test", "{}")
+
+    if host == "feed.example.org":
+        assert answer.error is None
+    else:
+        assert "certificate verify failed" in str(answer.error)

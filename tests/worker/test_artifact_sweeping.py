@@ -187,11 +187,14 @@ async def test_more_than_a_page_is_swept(stored: Treadle, conn: Conn, place: Pla
         conn,
         """
         insert into treadle.artifacts (id, task_id, claim_token, name, uri, key, status)
-        select made.id, made.id, made.id, 'x', 'x', %s || '/x/' || made.id, 'doomed'
-        from (select gen_random_uuid() as id from generate_series(1, 1100)) as made
+        select made.id, made.id, made.id, 'x', %s || made.key, made.key, 'doomed'
+        from (
+            select gen_random_uuid() as id, %s || '/x/' || gen_random_uuid() as key
+            from generate_series(1, 1100)
+        ) as made
         returning id
         """,
-        folder,
+        *(f"{place.url}/", folder),
     )
 
     found = await swept(stored)

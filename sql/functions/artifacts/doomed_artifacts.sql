@@ -2,8 +2,9 @@
 --
 -- select * from treadle.doomed_artifacts();
 --
--- Delete each file, then forget_artifacts. A reservation counts as nobody's once its claim has
--- ended and it is older than the grace. p_dry_run only looks; p_after is the last id of a page.
+-- Delete each file in the store that its uri names, then forget_artifacts. A reservation counts as
+-- nobody's once its claim has ended and it is older than the grace. p_dry_run only looks; p_after
+-- is the last id of a page.
 --
 -- Concurrency: a claim that has ended never comes back, so what is doomed cannot be stored.
 -- Lock order:  artifacts.
@@ -15,7 +16,7 @@ create or replace function treadle.doomed_artifacts(
   p_after    uuid default null,
   p_dry_run  boolean default false
 )
-returns table (id uuid, key text, name text, task_id uuid, reason text)
+returns table (id uuid, key text, uri text, name text, task_id uuid, reason text)
 language plpgsql
 volatile
 security definer
@@ -48,7 +49,7 @@ declare
 begin
   return query
   select
-    artifacts.id, artifacts.key, artifacts.name, artifacts.task_id,
+    artifacts.id, artifacts.key, artifacts.uri, artifacts.name, artifacts.task_id,
     case artifacts.status when 'doomed' then 'the task is gone' else 'never finished' end
   from treadle.artifacts
   where artifacts.id = any (v_ids) and artifacts.status in ('storing', 'doomed')

@@ -1,10 +1,9 @@
 -- fail_tasks: end attempts that did not work out; the retry policy decides what follows.
 --
 -- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
--- that is not known counts as error, or as rate_limit where the text tells of one: what a handler
--- reports is never refused. p_keys: the gate that a rate limit closes. p_feedback: what validators
--- had against the output, as lists of texts. Of each task it says retrying, ready, dead_lettered,
--- cancelled, already (a repeat) or stale (superseded).
+-- that is not known counts as error, or as rate_limit where the text tells of one: no report is
+-- refused. p_keys: the gate that a rate limit closes. p_feedback: lists of what validators had
+-- against it. Says retrying, ready, dead_lettered, cancelled, already (a repeat) or stale.
 --
 -- Concurrency: rows are locked in id order, the fence is checked on the locked row.
 -- Lock order:  tasks, then as end_attempts.
@@ -44,7 +43,7 @@ begin
   perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
 
   select
-    array_agg(held.ctid) as rows, array_agg(held.id) as ids,
+    array_agg(held.ctid) as rows, array_agg(held.id) as ids, array_agg(held.token) as tokens,
     array_agg(treadle.failure_class_of(held.class, held.error)) as classes,
     array_agg(held.error) as errors, array_agg(held.action) as actions,
     array_agg(held.retry_after) as retry_after, array_agg(held.key) as keys,
@@ -52,7 +51,8 @@ begin
   into v_held
   from (
     select
-      tasks.ctid, tasks.id, claim.class, claim.error, claim.action, claim.retry_after, claim.key
+      tasks.ctid, tasks.id, claim.token, claim.class, claim.error, claim.action,
+      claim.retry_after, claim.key
     from (
       -- Named twice, it is still one attempt.
       select distinct on (given.id, given.token) given.*
@@ -69,7 +69,8 @@ begin
     v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after,
     v_held.keys
   ) as moved;
-  perform treadle.keep_feedback(p_ids, p_tokens, p_feedback) where p_feedback is not null;
+  perform treadle.keep_feedback(p_ids, p_tokens, p_feedback, v_held.tokens)
+  where p_feedback is not null;
 
   return query
   select

@@ -32,6 +32,6 @@ end;
 $$;
 
 comment on function treadle.tell_completed(uuid[], timestamptz) is
-'Internal: writes task.completed for tasks that a trigger or a webhook looks at.';
+'Internal: writes task.completed for tasks that somebody looks at.';
 
 revoke all on function treadle.tell_completed(uuid[], timestamptz) from public;

@@ -1,7 +1,7 @@
 -- wants_event: whether somebody waits for events of a kind that are not written for history alone.
 --
--- With a type and a queue, whether for such a task. A webhook for everything (*) does not count: it
--- gets what is written anyway.
+-- With a type and a queue, whether for such a task. A webhook or a listener for everything does not
+-- count: it gets what is written anyway. Nor do the listeners of triggers and webhooks themselves.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -30,10 +30,16 @@ as $$
     where
       kinds.pattern = p_kind
       or (kinds.pattern like '_%*' and starts_with(p_kind, left(kinds.pattern, -1)))
+  ) or exists (
+    select from treadle.event_listeners
+    where
+      p_kind = any (event_listeners.kinds)
+      and event_listeners.listening_until > clock_timestamp()
+      and event_listeners.name not in ('triggers', 'notifier')
   )
 $$;
 
 comment on function treadle.wants_event(text, text, text) is
-'Internal: whether a trigger or a webhook is there for events of this kind.';
+'Internal: whether a trigger, a webhook or a listener is there for events of this kind.';
 
 revoke all on function treadle.wants_event(text, text, text) from public;

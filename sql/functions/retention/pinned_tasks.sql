@@ -2,7 +2,8 @@
 --
 -- A task stays for another that is not of the set: for one that depends on it or refers to it and
 -- may still run, for its children, for its parent unless that has completed for good, and for the
--- rest of its DAG. It stays also with a question or money of its own that is open.
+-- rest of its DAG. It stays also with a question or money of its own that is open, and until every
+-- reader has its events.
 --
 -- Concurrency: reads; exact where the caller holds the set.
 -- Lock order:  none.
@@ -69,7 +70,11 @@ begin
     from treadle.reservations
     where reservations.task_id = any (p_ids)
     union
-    select wanted.id from unnest(treadle.wanted_inputs(p_ids)) as wanted (id)
+    select wanted.id
+    from unnest(
+      treadle.wanted_inputs(p_ids) || treadle.wanted_origins(p_ids)
+      || treadle.unread_tasks(p_ids, v_dags)
+    ) as wanted (id)
   );
 end;
 $$;

@@ -30,6 +30,7 @@ declare
   c_settings constant text[] := array[
     'task', 'dag', 'cron', 'timezone', 'jitter_s', 'catch_up', 'overlap', 'grace_s'
   ];
+  v_cron text;
   v_old  treadle.schedules;
   v_new  treadle.schedules;
   v_made boolean;
@@ -41,16 +42,20 @@ begin
       'Leave one of them out.'
     );
   end if;
+  v_cron := btrim(regexp_replace(p_settings ->> 'cron', '\s+', ' ', 'g'));
+  -- A word in any case, as everywhere else that reads it; names of days are left as they are.
+  v_cron := case when starts_with(v_cron, '@') then lower(v_cron) else v_cron end;
   insert into treadle.schedules (name, cron, template, from_at, created_by)
   select
-    p_name, btrim(regexp_replace(p_settings ->> 'cron', '\s+', ' ', 'g')),
-    p_settings - c_settings[3:], treadle.clock(), coalesce(p_actor, session_user)
+    p_name, v_cron, p_settings - c_settings[3:], treadle.clock(), coalesce(p_actor, session_user)
   where not exists (select from treadle.schedules where schedules.name = p_name)
   on conflict (name) do nothing;
   v_made := found;
   v_old := treadle.find_schedule(p_name);
   v_new := jsonb_populate_record(v_old, p_settings - array['task', 'dag']);
-  v_new.cron := btrim(regexp_replace(v_new.cron, '\s+', ' ', 'g'));
+  if p_settings ? 'cron' then
+    v_new.cron := v_cron;
+  end if;
   if p_settings ?| array['task', 'dag'] then
     v_new.template := p_settings - c_settings[3:];
   end if;

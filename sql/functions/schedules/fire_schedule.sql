@@ -11,7 +11,8 @@
 --              and its task are stored in one transaction; a second row for it is impossible.
 -- Lock order:  schedules, then as enqueue_batch, create_dag and cancel_tasks. Nobody who holds
 --              one of those waits for a schedule.
--- Raises:      nothing that a template or a full queue is the reason of: that is a status.
+-- Raises:      nothing that a template or a full queue is the reason of: that is a status. 55P03
+--              when a lock is not to be had soon: another tick does it.
 
 create or replace function treadle.fire_schedule(
   p_id         uuid,
@@ -30,6 +31,8 @@ language plpgsql
 volatile
 security definer
 set search_path = ''
+-- Well below deadlock_timeout: who holds what it wants is not made to give way.
+set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
 declare

@@ -6,7 +6,8 @@
 -- }');
 --
 -- The filter is what the event must contain. With failure_rate it fires when a type fails too
--- often: {"type": "crawl", "window_s": 3600, "limit": 0.3, "min_attempts": 20}.
+-- often: {"type": "crawl", "window_s": 3600, "limit": 0.3, "min_attempts": 20}. A limit that is
+-- changed is looked at anew.
 --
 -- Concurrency: one row; two at the same time, one after the other. What happened before the
 --              trigger was made does not count.
@@ -54,6 +55,12 @@ begin
     updated_at = excluded.updated_at,
     active_at = case
       when triggers.on_event = excluded.on_event then triggers.active_at else excluded.updated_at
+    end,
+    checked_at = case
+      when triggers.failure_rate = excluded.failure_rate then triggers.checked_at
+    end,
+    passed_at = case
+      when triggers.failure_rate = excluded.failure_rate then triggers.passed_at
     end
   where
     (

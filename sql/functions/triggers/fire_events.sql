@@ -4,7 +4,7 @@
 --
 -- Concurrency: the caller holds the place among the events.
 -- Lock order:  tasks, lanes, dags, then the history.
--- Raises:      40001, 40P01, 55P03.
+-- Raises:      40xxx, 53xxx, 55P03, 57xxx.
 
 create or replace function treadle.fire_events(p_events treadle.events[], p_now timestamptz)
 returns treadle.trigger_fires[]
@@ -27,7 +27,8 @@ begin
       v_fires := v_fires || treadle.fire_one(v_pair.cause, v_pair.event, p_now);
     end loop;
   exception
-    when serialization_failure or deadlock_detected or lock_not_available then
+    when transaction_rollback or lock_not_available or operator_intervention
+      or insufficient_resources then
       raise;
     when others then
       v_fires := '{}';

@@ -1,7 +1,7 @@
 -- fire_triggers: enqueue what follows from new events.
 --
 -- A trigger that cannot fire does not stop the others: it is in the answer with its problem, on its
--- row, and among the events.
+-- row, and among the events. What met a full queue comes first, see retry_fires.
 --
 -- Concurrency: one session reads at a time, and others return at once. The place among the events
 --              moves in the transaction that enqueues: each event counts exactly once. What other
@@ -22,7 +22,7 @@ declare
   v_now    timestamptz := treadle.clock();
   v_place  treadle.event_readers;
   v_events treadle.events[];
-  v_fires  treadle.trigger_fires[] := '{}';
+  v_fires  treadle.trigger_fires[];
 begin
   if not exists (select from treadle.triggers where triggers.paused_at is null) then
     return;
@@ -36,7 +36,8 @@ begin
     return;
   end if;
   perform treadle.keep_durable();
-  perform treadle.tend_triggers(v_now);
+  perform treadle.tend_triggers();
+  v_fires := treadle.retry_fires(v_now);
 
   for v_round in 1..c_rounds loop
     v_events := array(

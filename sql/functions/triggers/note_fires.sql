@@ -1,6 +1,7 @@
 -- note_fires: count what triggers did, and say what they could not do.
 --
--- A failure is an event each time; a bound that was reached is one at most once an hour.
+-- A failure is an event each time; a bound that was reached is one at most once an hour. What
+-- waits for a full queue is not told before it fails.
 --
 -- Concurrency: the triggers are updated after everything was enqueued.
 -- Lock order:  triggers, by id; events.
@@ -30,7 +31,10 @@ begin
     select
       triggers.name,
       v_fire.verdict = 'failed'
-      or coalesce(triggers.refused_at < p_now - interval '1 hour', true)
+      or (
+        v_fire.verdict = 'refused'
+        and coalesce(triggers.refused_at < p_now - interval '1 hour', true)
+      )
     into v_name, v_tell
     from treadle.triggers
     where triggers.id = v_fire.trigger_id

@@ -1,10 +1,10 @@
--- tend_triggers: ask to be told of the events of triggers, and forget what they did long ago.
+-- tend_triggers: ask to be told of the events of triggers.
 --
 -- Concurrency: the caller holds the place among the events: one session at a time.
--- Lock order:  trigger_fires, event_listeners.
+-- Lock order:  event_listeners.
 -- Raises:      nothing.
 
-create or replace function treadle.tend_triggers(p_now timestamptz)
+create or replace function treadle.tend_triggers()
 returns void
 language plpgsql
 volatile
@@ -28,28 +28,10 @@ begin
   ) then
     perform treadle.listen_events('triggers', 60, v_kinds);
   end if;
-
-  delete from treadle.trigger_fires
-  where
-    trigger_fires.ctid = any (
-      array(
-        select old.ctid
-        from treadle.triggers
-        cross join lateral (
-          select trigger_fires.ctid
-          from treadle.trigger_fires
-          where
-            trigger_fires.trigger_id = triggers.id
-            and trigger_fires.fired_at < p_now - interval '30 days'
-          order by trigger_fires.fired_at
-          limit 100
-        ) as old
-      )
-    );
 end;
 $$;
 
-comment on function treadle.tend_triggers(timestamptz) is
-'Internal: the listening of triggers, and the end of their records after 30 days.';
+comment on function treadle.tend_triggers() is
+'Internal: the listening of triggers.';
 
-revoke all on function treadle.tend_triggers(timestamptz) from public;
+revoke all on function treadle.tend_triggers() from public;

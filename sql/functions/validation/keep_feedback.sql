@@ -1,6 +1,7 @@
 -- keep_feedback: keep what validators had against the outputs of attempts that have just ended.
 --
--- At most 20 messages of 2000 characters each: they go into the prompt of the next attempt.
+-- Only of claims that were held: what a superseded one says is not kept. At most 20 messages of
+-- 2000 characters each: they go into the prompt of the next attempt.
 --
 -- Concurrency: rows that this transaction has written.
 -- Lock order:  attempts.
@@ -9,7 +10,8 @@
 create or replace function treadle.keep_feedback(
   p_ids       uuid[],
   p_tokens    uuid[],
-  p_feedback  jsonb[]
+  p_feedback  jsonb[],
+  p_held      uuid[]
 )
 returns void
 language plpgsql
@@ -38,12 +40,12 @@ begin
   where
     attempts.task_id = given.id
     and attempts.claim_token = given.token
-    and attempts.feedback is null
+    and given.token = any (p_held)
     and given.messages is not null;
 end;
 $$;
 
-comment on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) is
+comment on function treadle.keep_feedback(uuid[], uuid[], jsonb[], uuid[]) is
 'Internal: puts the words of validators next to the attempts they are about.';
 
-revoke all on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) from public;
+revoke all on function treadle.keep_feedback(uuid[], uuid[], jsonb[], uuid[]) from public;

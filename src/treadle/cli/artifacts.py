@@ -165,6 +165,7 @@ def sweep(
         "unfinished_or_of_gone_tasks": swept.rows,
         "without_a_task": swept.files,
         "failed": swept.failed,
+        "elsewhere": swept.elsewhere,
     }
     if as_json:
         out.document({"dry_run": dry_run, **counts, "keys": swept.keys})
@@ -173,6 +174,8 @@ def sweep(
             typer.echo(key)
         did = "would be deleted" if dry_run else "deleted"
         common.note(f"{swept.rows + swept.files} files {did}, {swept.failed} could not be")
+        if swept.elsewhere:
+            common.note(f"{swept.elsewhere} lie in another store than TREADLE_ARTIFACTS_URL")
     if swept.failed:
         raise typer.Exit(6)
 

@@ -95,7 +95,7 @@ class ArtifactCalls(Caller):
     ) -> list[DoomedArtifact]:
         rows = await self._call(
             """
-            select id, key, name, task_id, reason
+            select id, key, uri, name, task_id, reason
             from treadle.doomed_artifacts(%b::integer, %b::float8, %b, %b)
             """,
             limit,

@@ -13,18 +13,21 @@ import anyio
 from treadle.settings import Settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PORTS = {"https": 443, "http": 80, "redis": 6379, "rediss": 6379}
 _PLAIN = {"http", "redis"}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-# Inside what looks global, or judged differently by versions of Python.
+# Inside what looks global or private, or judged differently by versions of Python.
 _NEVER = [
     ipaddress.ip_network(text)
     for text in (
         *("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15"),
         *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
         *("2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16"),
+        # Where clouds keep their metadata, beside link-local addresses.
+        *("100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::254/128"),
     )
 ]
 _PRIVATE = [
@@ -89,7 +92,7 @@ def carried(address: Address) -> Address:
 def is_public(text: str) -> bool:
     """Whether an address is one of the internet."""
     address = carried(ipaddress.ip_address(text))
-    if any(address in network for network in _NEVER if network.version == address.version):
+    if _within(address, _NEVER):
         return False
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6:
         return False
@@ -101,7 +104,11 @@ def is_private(text: str) -> bool:
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    return any(address in network for network in _PRIVATE if network.version == address.version)
+    return _within(address, _PRIVATE) and not _within(address, _NEVER)
+
+
+def _within(address: Address, networks: list[Network]) -> bool:
+    return any(address in each for each in networks if each.version == address.version)
 
 
 def judge(scheme: str, port: int, addresses: list[str], rules: Rules, allowed: bool) -> None:
@@ -109,10 +116,14 @@ def judge(scheme: str, port: int, addresses: list[str], rules: Rules, allowed: b
     if not addresses:
         raise AddressRefused("the name has no address")
     strange = [each for each in addresses if not is_public(each)]
-    if not strange:
+    if strange:
+        _judge_strange(strange, rules, allowed)
+    # What has both permissions may use any port, and needs no TLS; what is public may not.
+    if len(strange) < len(addresses):
         _judge_public(scheme, port, rules)
-        return
-    # What has both permissions may use any port, and needs no TLS.
+
+
+def _judge_strange(strange: list[str], rules: Rules, allowed: bool) -> None:
     if not all(is_private(each) for each in strange):
         raise AddressRefused("the address is neither public nor private: refused always")
     if not allowed:

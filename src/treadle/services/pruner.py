@@ -134,7 +134,7 @@ class Pruner(Service):
     async def _sweep(self) -> None:
         """Once a day: the files of tasks that are gone."""
         if self._sweeper is not None and not self._stopping:
-            await self._sweeper.tick()
+            await self._sweeper.tick(lambda: self._stopping)
 
     async def _end(self, current: Round) -> None:
         self._round = None

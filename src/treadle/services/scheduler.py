@@ -11,12 +11,14 @@ from itertools import islice, takewhile
 
 from treadle.cron import Cron
 from treadle.db.scheduling import DueSchedule, ScheduleRun
-from treadle.errors import InvalidArgument
+from treadle.errors import InvalidArgument, TreadleError, Unavailable
 from treadle.services.service import BATCH, Service, log
 
 # Times of one schedule in one transaction, and in one tick: after that, the others have a turn.
 TIMES = 50
 MOST_TIMES = 1000
+# The beginnings of SQLSTATE that are no answer: the server is away, or about to go.
+AWAY = ("08", "57P")
 
 
 class Scheduler(Service):
@@ -55,7 +57,7 @@ class Scheduler(Service):
         return len(fired)
 
     async def _serve(self, due: DueSchedule) -> bool:
-        """Deal with one schedule; False when somebody else does."""
+        """Deal with one schedule; False when somebody else does, or it cannot be done now."""
         try:
             calendar = calendar_of(due.cron, due.timezone)
             if due.next_at is None:
@@ -66,6 +68,14 @@ class Scheduler(Service):
         except InvalidArgument as error:
             log.error("schedule.rejected", schedule=due.name, problem=str(error))
             return await self._gateway.reject_schedule(due.id, due.revision, str(error))
+        except Unavailable as error:
+            if str(error.detail.get("sqlstate") or AWAY[0]).startswith(AWAY):
+                raise
+            # A lock, or room, that is not to be had now: this one waits for the next tick.
+            log.warning("schedule.waiting", schedule=due.name, error=str(error))
+        except TreadleError as error:
+            self.remember_bad(due.id, str(error), "schedule_id")
+        return False
 
     async def _fire(self, calendar: Cron, due: DueSchedule, at: datetime) -> bool:
         """Deal with all that is due, some at a time; stop where another scheduler goes on."""

@@ -6,6 +6,7 @@ row that is not stored is nobody's when its claim has ended: neither can be of a
 
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -30,31 +31,46 @@ class Swept:
     rows: int = 0
     files: int = 0
     failed: int = 0
+    # Of another store than this one: left for a sweep there.
+    elsewhere: int = 0
     keys: list[str] = field(default_factory=list)
 
 
 async def sweep(
-    gateway: Gateway, store: Store, *, grace_s: float = GRACE_S, dry_run: bool = False
+    gateway: Gateway,
+    store: Store,
+    *,
+    grace_s: float = GRACE_S,
+    dry_run: bool = False,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> Swept:
     """Delete doomed files and then their rows, then files that have no row.
 
-    Safe to run beside workers and other sweeps, and to repeat. What is younger than the grace
-    stays; a file that cannot be deleted is counted, and left for the next sweep.
+    Safe to run beside workers and other sweeps, to stop between two pages, and to repeat. What is
+    younger than the grace stays; a file that cannot be deleted, or that lies in another store, is
+    counted, and left for a later sweep.
     """
     store.ready()
     swept = Swept()
     after: UUID | None = None
-    while doomed := await gateway.doomed_artifacts(BATCH, grace_s, after, dry_run=dry_run):
+    while not stopping() and (
+        doomed := await gateway.doomed_artifacts(BATCH, grace_s, after, dry_run=dry_run)
+    ):
         after = doomed[-1].id
         gone = [each.id for each in doomed if await _deleted(store, each, swept, dry_run=dry_run)]
         swept.rows += len(gone)
         if not dry_run:
             await gateway.forget_artifacts(gone)
+    if swept.elsewhere:
+        log.warning("artifacts.elsewhere", store=store.url, files=swept.elsewhere)
     folder = await gateway.artifact_folder()
     if folder is not None:
         oldest = datetime.now(UTC) - timedelta(seconds=grace_s)
-        async for page in store.pages(folder):
-            await _sweep_page(gateway, store, page, oldest, swept, dry_run=dry_run)
+        async with aclosing(store.pages(folder)) as pages:
+            async for page in pages:
+                if stopping():
+                    break
+                await _sweep_page(gateway, store, page, oldest, swept, dry_run=dry_run)
     return swept
 
 
@@ -69,7 +85,7 @@ class Sweeper:
         self._every_s = every_s
         self._next_at = 0.0
 
-    async def tick(self) -> Swept | None:
+    async def tick(self, stopping: Callable[[], bool] = lambda: False) -> Swept | None:
         """Sweep if it is time; a store that is away is for the next time, a database is not."""
         if time.monotonic() < self._next_at:
             return None
@@ -77,15 +93,24 @@ class Sweeper:
             return None
         self._next_at = time.monotonic() + self._every_s
         try:
-            swept = await sweep(self._gateway, self._store())
+            swept = await sweep(self._gateway, self._store(), stopping=stopping)
         except (ConfigurationError, StoreError) as error:
             log.warning("artifacts.not_swept", error=str(error), hint=error.hint)
             return None
-        log.info("artifacts.swept", rows=swept.rows, files=swept.files, failed=swept.failed)
+        log.info(
+            "artifacts.swept",
+            rows=swept.rows,
+            files=swept.files,
+            failed=swept.failed,
+            elsewhere=swept.elsewhere,
+        )
         return swept
 
 
 async def _deleted(store: Store, doomed: DoomedArtifact, swept: Swept, *, dry_run: bool) -> bool:
+    if doomed.uri != f"{store.url}/{doomed.key}":
+        swept.elsewhere += 1
+        return False
     if dry_run:
         swept.keys.append(doomed.key)
         return True
