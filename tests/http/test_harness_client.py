@@ -85,6 +85,22 @@ def test_a_claim_without_an_answer_is_found_again_by_the_next_call(way: Flaky, s
         assert fetched(client).task_id == task_id
 
 
+def test_a_claim_without_an_answer_that_was_taken_back_is_made_anew(way: Flaky, sql: Conn) -> None:
+    task_id, other = put(sql), put(sql)
+    way.lose("/next", "after", times=100)
+    with HarnessClient(way.url, ME, patience_s=0.3) as client:
+        with pytest.raises(Unreachable):
+            client.next_task()
+        way.__dict__["_plans"].clear()
+        expire(sql, task_id)
+
+        task = fetched(client)
+
+        assert (task.task_id, task.retry_count) == (task_id, 1)
+        client.complete_task(task_id, {"n": 1})
+        assert fetched(client).task_id == other
+
+
 def test_a_lost_claim_raises_and_the_other_decision_stays(
     client: HarnessClient, way: Flaky, sql: Conn
 ) -> None:
