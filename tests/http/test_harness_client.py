@@ -149,6 +149,20 @@ def test_a_credential_in_a_decision_is_told_and_the_claim_stays(
     client.complete_task(task.task_id, {"password": "${DB_PASSWORD}"})
 
 
+def test_a_decision_that_is_too_large_is_told_and_the_claim_stays(
+    client: HarnessClient, sql: Conn
+) -> None:
+    put(sql)
+    task = fetched(client)
+    with pytest.raises(InvalidRequest) as raised:
+        client.complete_task(task.task_id, {"text": "a" * 3_000_000})
+    assert raised.value.status == 413
+
+    client.fail_task(task.task_id, "too large", retry=False)
+
+    assert rows(sql, "select status from treadle.harness_tasks") == [("failed",)]
+
+
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@host"])
 def test_a_wrong_address_is_refused_at_once(url: str) -> None:
     with pytest.raises(ValueError, match=r"http|token"):
