@@ -1,5 +1,6 @@
 -- harness_tasks: the tasks of the harness in the words of its protocol, and the action of each.
 --
+-- A task of the queue that has no agent is none of them; an output that is no object, no decision.
 -- An action whose harness gave no sign of life is interrupted, also while nobody has written so.
 
 create view treadle.harness_tasks as
@@ -17,7 +18,7 @@ select
   tasks.created_at,
   tasks.claimed_at,
   case when tasks.status = 'completed' then tasks.completed_at end as completed_at,
-  tasks.output as result,
+  case when jsonb_typeof(tasks.output) = 'object' then tasks.output end as result,
   case
     when tasks.status in ('created', 'pending', 'ready', 'retrying', 'blocked')
       then tasks.attempt::integer
@@ -39,7 +40,7 @@ select
   harness_actions.error as action_error
 from treadle.tasks
 left join treadle.harness_actions on tasks.id = harness_actions.task_id
-where tasks.queue = 'harness';
+where tasks.queue = 'harness' and tasks.assigned_agent is not null;
 
 comment on view treadle.harness_tasks is
 'Tasks of the harness: pending, claimed, completed, done or failed, and the action of each.';

@@ -70,10 +70,10 @@ def clean_text(text: str, limit: int = 20_000) -> str:
     cleaned = text.replace("\x00", "\u2400")
     cleaned = cleaned.encode("utf-8", "replace").decode("utf-8")
     if len(cleaned) > limit:
-        half = limit // 2
-        cleaned = (
-            f"{cleaned[:half]}\n… {len(cleaned) - limit} characters left out …\n{cleaned[-half:]}"
-        )
+        # With room for the line between: the end is what is read first, and is not cut off later.
+        half = limit // 2 - 20
+        gone = len(cleaned) - 2 * half
+        cleaned = f"{cleaned[:half]}\n… {gone} characters left out …\n{cleaned[-half:]}"
     return cleaned
 
 

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from tests.behaviour import test_harness_actions as actions
+from tests.behaviour import test_harness_strangers as strangers
 from tests.behaviour import test_harness_tasks as tasks
 from tests.behaviour import test_looks_secret as secrets
 from tests.behaviour.driver import Driver
@@ -43,8 +44,61 @@ MUTANTS = {
     ),
     "claims of other queues requeued": Mutant(
         "harness/requeue_harness",
-        {"and tasks.queue = 'harness'": ""},
+        {"and tasks.queue = 'harness' and tasks.assigned_agent is not null": ""},
         tasks.test_silent_claims_of_other_queues_are_left_to_the_reaper,
+    ),
+    "claims of tasks without an agent requeued": Mutant(
+        "harness/requeue_harness",
+        {"and tasks.assigned_agent is not null": ""},
+        strangers.test_a_silent_claim_of_a_task_without_an_agent_is_left_to_the_reaper,
+    ),
+    "tasks without an agent for every agent": Mutant(
+        "lanes/open_lanes",
+        {" or p_agent.type <> 'harness'": " or true"},
+        lambda driver: strangers.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
+            driver, "code"
+        ),
+    ),
+    "probes without an agent for every agent": Mutant(
+        "breakers/pick_one",
+        {" or p_agent.type <> 'harness'": " or true"},
+        strangers.test_the_probe_of_a_breaker_goes_to_no_agent_of_the_harness,
+    ),
+    "an agent that is registered as another": Mutant(
+        "harness/harness_agent",
+        {"      type = 'harness',\n": ""},
+        strangers.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
+    ),
+    "a token that is used up and not told": Mutant(
+        "harness/claim_harness",
+        {"perform treadle.demand_fresh(v_url, p_token);": "null;"},
+        lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
+            driver, 0
+        ),
+    ),
+    "a token that is used up by an earlier claim": Mutant(
+        "harness/demand_fresh",
+        {"or exists (": "or false and exists ("},
+        lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
+            driver, 1
+        ),
+    ),
+    "another agent's task in the way": Mutant(
+        "harness/demand_fresh",
+        {" and lanes.agent_id = p_url": ""},
+        strangers.test_a_token_is_not_refused_because_of_another_agent_s_task,
+        STOPPED,
+    ),
+    "an output that is none stops the drain": Mutant(
+        "harness/take_actions",
+        {"coalesce(done.output, 'null')": "done.output"},
+        lambda driver: strangers.test_an_output_that_is_no_decision_stops_nobody(driver, None),
+        STOPPED,
+    ),
+    "results without an agent acted on": Mutant(
+        "harness/take_actions",
+        {" and tasks.assigned_agent is not null": ""},
+        strangers.test_a_result_of_a_task_without_an_agent_is_not_acted_on,
     ),
     "a claim lost and not told": Mutant(
         "harness/heartbeat_harness",

@@ -55,6 +55,25 @@ def test_an_interrupted_action_is_left_as_it_is(cli: Cli, sync_conn: Conn) -> No
     assert (again.code, "is skipped" in again.err) == (4, True)
 
 
+@pytest.mark.requirement("H4")
+def test_a_task_that_failed_is_brought_back_to_its_agent(cli: Cli, sync_conn: Conn) -> None:
+    token = uuid4()
+    row = sync_conn.execute("select id from treadle.enqueue_harness(%s, '{}')", (AGENT,)).fetchone()
+    assert row is not None
+    claim = "select id, retry_count from treadle.claim_harness(%s, %s)"
+    sync_conn.execute(claim, (AGENT, token))
+    sync_conn.execute("select treadle.fail_task(%s, %s, 'no', 'error', 'fail')", (row[0], token))
+    found = "select status from treadle.harness_tasks"
+    assert sync_conn.execute(found).fetchone() == ("failed",)
+
+    assert cli("dead", "retry", str(row[0]), "--note", "mended").code == 0
+
+    assert sync_conn.execute(found).fetchone() == ("pending",)
+    assert sync_conn.execute(claim, ("http://other:9000", uuid4())).fetchone() is None
+    again = sync_conn.execute(claim, (AGENT, uuid4())).fetchone()
+    assert again == (row[0], 1)
+
+
 def test_agents_are_nudged_when_an_operator_says_so(cli: Cli) -> None:
     assert cli("harness", "allow", AGENT, "--allow-private").code == 0
     [shown] = cli("harness", "agents", "--json").json["items"]

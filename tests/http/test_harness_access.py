@@ -95,6 +95,35 @@ def test_a_token_for_other_queues_is_refused(server: Closed) -> None:
             assert answer.status_code == 403, path
 
 
+def test_a_token_for_one_project_is_refused(server: Closed) -> None:
+    server.sql.execute("select treadle.define_project('site')")
+    token = create(server.sql, "site-only", "work", "enqueue", "read", project="site")
+    task_id = put(server, ME)
+    body: dict[str, Any] = {"agent_url": ME, "payload": {}, "claim_token": str(uuid4())}
+    with server.client(token) as http:
+        for method, path in ROUTES:
+            where = path.replace("{id}", task_id)
+            answer = http.request(method, where, json={**body, "decision": {}, "error": "no"})
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
+
+
+@pytest.mark.requirement("H3")
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_slash_at_the_end_of_the_agent_of_a_token_does_not_count(
+    server: Closed, slash: str
+) -> None:
+    url = f"http://slash{len(slash)}:9000"
+    task_id = put(server, url)
+    token = create(server.sql, f"slash{len(slash)}", "work", "read", agent=url + slash)
+    body = {"agent_url": url + slash, "claim_token": str(uuid4())}
+    with server.client(token) as http:
+        assert http.post("/harness/next", json=body).json()["task_id"] == task_id
+        assert http.get(f"/harness/tasks/{task_id}").status_code == 200
+        done = http.post(f"/harness/tasks/{task_id}/complete", json={**body, "decision": {}})
+        assert done.status_code == 200
+        assert http.post("/harness/next", json={**body, "agent_url": ME}).status_code == 403
+
+
 def test_a_token_that_is_none_is_told_so(server: Closed) -> None:
     wrong = f"trd_{'0' * 12}_{'x' * 49}"
     for token in (None, wrong):

@@ -1,5 +1,6 @@
 """Heartbeats beside the work, and clients with an event loop."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -64,6 +65,31 @@ async def test_the_same_for_programs_with_an_event_loop(way: Flaky, sql: Conn, w
             await client.heartbeat(task_id)
     found = "select status, retry_count from treadle.harness_tasks"
     assert rows(sql, found) == [("completed", 0)]
+
+
+@pytest.mark.requirement("H8")
+@pytest.mark.parametrize("taken_back", [False, True])
+async def test_a_question_that_is_cancelled_loses_no_task(
+    way: Flaky, sql: Conn, taken_back: bool
+) -> None:
+    first, second = put(sql), put(sql)
+    way.lose("/next", "after", times=100)
+    async with AsyncHarnessClient(way.url, ME) as client:
+        asking = asyncio.create_task(client.next_task())
+        claimed = "select from treadle.harness_tasks where status = 'claimed'"
+        await until(lambda: rows(sql, claimed))
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        way.__dict__["_plans"].clear()
+        if taken_back:
+            expire(sql, first)
+
+        got = [await client.next_task() for _ in range(3)]
+
+    assert [each and each.task_id for each in got] == [first, second, None]
+    assert got[0] is not None
+    assert got[0].retry_count == int(taken_back)
 
 
 async def test_heartbeats_of_an_event_loop_tell_when_the_claim_is_lost(

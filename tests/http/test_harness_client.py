@@ -85,6 +85,22 @@ def test_a_claim_without_an_answer_is_found_again_by_the_next_call(way: Flaky, s
         assert fetched(client).task_id == task_id
 
 
+def test_a_claim_without_an_answer_that_was_taken_back_is_made_anew(way: Flaky, sql: Conn) -> None:
+    task_id, other = put(sql), put(sql)
+    way.lose("/next", "after", times=100)
+    with HarnessClient(way.url, ME, patience_s=0.3) as client:
+        with pytest.raises(Unreachable):
+            client.next_task()
+        way.__dict__["_plans"].clear()
+        expire(sql, task_id)
+
+        task = fetched(client)
+
+        assert (task.task_id, task.retry_count) == (task_id, 1)
+        client.complete_task(task_id, {"n": 1})
+        assert fetched(client).task_id == other
+
+
 def test_a_lost_claim_raises_and_the_other_decision_stays(
     client: HarnessClient, way: Flaky, sql: Conn
 ) -> None:
@@ -131,6 +147,20 @@ def test_a_credential_in_a_decision_is_told_and_the_claim_stays(
     assert "Leave it out" in (raised.value.hint or "")
 
     client.complete_task(task.task_id, {"password": "${DB_PASSWORD}"})
+
+
+def test_a_decision_that_is_too_large_is_told_and_the_claim_stays(
+    client: HarnessClient, sql: Conn
+) -> None:
+    put(sql)
+    task = fetched(client)
+    with pytest.raises(InvalidRequest) as raised:
+        client.complete_task(task.task_id, {"text": "a" * 3_000_000})
+    assert raised.value.status == 413
+
+    client.fail_task(task.task_id, "too large", retry=False)
+
+    assert rows(sql, "select status from treadle.harness_tasks") == [("failed",)]
 
 
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@host"])

@@ -3,6 +3,7 @@
 The file is that of TREADLE_EFFECTS. A decision says how its action goes: fine when it says nothing.
 """
 
+import asyncio
 import os
 import signal
 import time
@@ -32,6 +33,8 @@ def act(task: HarnessTask, decision: dict[str, Any]) -> None:
         raise RuntimeError("no such label")
     elif how == "exit":
         raise SystemExit(3)
+    elif how == "cancel":
+        raise asyncio.CancelledError("by itself")
     elif how == "hold":
         while not _seen("go on"):
             time.sleep(0.02)
@@ -41,8 +44,13 @@ def act(task: HarnessTask, decision: dict[str, Any]) -> None:
 async def act_async(task: HarnessTask, decision: dict[str, Any]) -> None:
     """The same on the event loop."""
     note(str(task.task_id))
-    if decision.get("how") == "hold":
+    how = decision.get("how")
+    if how == "hold":
         await anyio.sleep_forever()
+    elif how == "cancel":
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
 
 
 def _seen(line: str) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.process import support
-from tests.process.harnessing import Site
+from tests.process.harnessing import QUICK, Site
 from tests.process.support import ROOT, rows
 from treadle.cli.loading import load_function
 from treadle.errors import ConfigurationError
@@ -47,6 +47,21 @@ async def test_a_callback_that_goes_on_for_too_long_is_interrupted(site: Site, a
     [other] = await site.decided()
     await until(site.all_are("done", "done", [other]))
     assert site.done() == [held, other], "not executed again"
+
+
+@pytest.mark.requirement("H6")
+@pytest.mark.parametrize("act", ["act", "act_async"])
+async def test_a_callback_that_is_cancelled_by_itself_has_failed(site: Site, act: str) -> None:
+    [bad] = await site.decided(how="cancel")
+    child = site.harness(*QUICK, "--tries", "1", act=f"tests.process.harness_app:{act}")
+    await until(site.all_are("completed", "failed", [bad]))
+
+    [good] = await site.decided()
+    await until(site.all_are("done", "done", [good]))
+
+    error = "select action_error from treadle.harness_tasks where task_id = %s"
+    assert (await rows(site.conn, error, bad))[0][0].startswith("CancelledError")
+    assert child.running
 
 
 @pytest.mark.requirement("H7")

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from tests.process import support
 from tests.process.harnessing import Site
-from tests.process.support import ROOT
+from tests.process.support import ROOT, rows
 
 until = partial(support.until, within=40)
 PAGE = ROOT / "docs" / "how-to" / "write-an-agent.md"
@@ -108,3 +108,24 @@ async def test_the_agent_and_the_callback_of_the_page_run_as_they_stand(
     assert [line.split(" ", 2)[1] for line in said] == [first, second]
     assert "'label': 'bug'" in said[0]
     assert "'label': 'question'" in said[1]
+
+
+@pytest.mark.requirement("H12")
+async def test_the_agent_of_the_page_gives_a_task_back_whose_decision_is_refused(
+    site: Site, python: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text(blocks()[0])
+    # It stands in the decision, too.
+    payload = '{"issue": {"password": "abc"}}'
+    store = "select id::text from treadle.enqueue_harness(%s, %s::jsonb, p_secrets => true)"
+    [(bad,)] = await rows(site.conn, store, site.agent_url, payload)
+    good = await site.put(issue=7, title="a crash")
+    given = {"HARNESS_URL": site.server.url, "AGENT_URL": site.agent_url}
+
+    with running(python, tmp_path / "agent.py", **given):
+        await until(site.all_are("failed", None, [str(bad)]))
+        await until(site.all_are("completed", None, [good]))
+
+    error = "select last_error from treadle.harness_tasks where task_id = %s"
+    [(said,)] = await rows(site.conn, error, bad)
+    assert said.startswith("the decision was refused: ")

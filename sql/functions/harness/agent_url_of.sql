@@ -12,7 +12,7 @@ set search_path = ''
 as $$
 begin
   if p_url is null or octet_length(p_url) > 200
-    or p_url !~ '^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[^\s?#@\\]*)?$'
+    or p_url !~ '^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@\\]*)?$'
     and p_url !~ '^https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?(/[^\s?#@\\]*)?$'
   then
     perform treadle.refuse(

@@ -27,10 +27,11 @@ begin
     insert into treadle.agents (id, type, queues, heartbeat_s, heartbeat_at, registered_at)
     values (p_url, 'harness', '{harness}', coalesce(v_beat, 100), v_now, v_now)
     on conflict (id) do nothing;
-  elsif v_agent.heartbeat_s <> v_beat or v_agent.silent
+  elsif v_agent.heartbeat_s <> v_beat or v_agent.silent or v_agent.type <> 'harness'
     or v_agent.heartbeat_at < v_now - make_interval(secs => v_agent.heartbeat_s / 3) then
     update treadle.agents
     set
+      type = 'harness',
       heartbeat_s = coalesce(v_beat, agents.heartbeat_s),
       heartbeat_at = v_now,
       status = case when agents.silent then 'active' else agents.status end,

@@ -1,7 +1,8 @@
 -- requeue_harness: tasks whose claim ran out are pending again, or failed after their last retry.
 --
 -- The same as the reaper does, for the tasks of the harness alone: it needs no reaper beside it.
--- A row that cannot be moved is told in problem, and left out when its id is in p_skip.
+-- A row that cannot be moved is told in problem, and left out when its id is in p_skip. Why the ids
+-- come first: see stale_claims.
 --
 -- Concurrency: rows locked by others are skipped; the test is repeated on the locked row.
 -- Lock order:  tasks, then the history.
@@ -19,25 +20,35 @@ set search_path = ''
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
 declare
   v_now  timestamptz := treadle.clock();
   v_task record;
+  v_ids  uuid[] := array(
+    select tasks.id
+    from treadle.tasks
+    where
+      tasks.status in ('claimed', 'running', 'validating')
+      and tasks.queue = 'harness' and tasks.assigned_agent is not null
+      and treadle.stale_reason(tasks, v_now) is not null
+      and tasks.id <> all (p_skip)
+  );
 begin
   perform treadle.keep_durable();
   for v_task in
     select
       tasks.ctid as place, tasks.id, tasks.assigned_agent,
       treadle.stale_reason(tasks, v_now) as reason
-    from treadle.tasks
-    where
-      tasks.status in ('claimed', 'running', 'validating') and tasks.queue = 'harness'
-      and treadle.stale_reason(tasks, v_now) is not null and tasks.id <> all (p_skip)
-    order by tasks.id
-    limit p_limit
-    for update skip locked
+    from (
+      select given.id from unnest(v_ids) as given (id) order by given.id limit p_limit
+    ) as stale
+    inner join treadle.tasks on stale.id = tasks.id
+    where treadle.stale_reason(tasks, v_now) is not null
+    for update of tasks skip locked
   loop
     begin
       return query

@@ -2,7 +2,7 @@
 --
 -- New results, the longest completed first, and those whose callback failed and that are due again.
 -- A task that is in the log already is not handed out a second time. Repeating a call with its
--- token returns the same actions.
+-- token returns the same actions. An output that is no decision comes as it is.
 --
 -- Concurrency: rows locked by another taker are skipped; the key of the log is the last fence.
 -- Lock order:  tasks, harness_actions.
@@ -63,13 +63,14 @@ begin
     get diagnostics v_again = row_count;
 
     insert into treadle.harness_actions (task_id, token, lease_until, started_at, decision)
-    select done.id, p_token, v_until, v_now, done.output
+    select done.id, p_token, v_until, v_now, coalesce(done.output, 'null')
     from (
       select tasks.id, tasks.output, tasks.completed_at
       from treadle.tasks
       where
         tasks.consumer = 'harness' and tasks.status = 'completed'
-        and tasks.consumed_token is null and tasks.queue = 'harness'
+        and tasks.consumed_token is null
+        and tasks.queue = 'harness' and tasks.assigned_agent is not null
         and not exists (
           select from treadle.harness_actions where harness_actions.task_id = tasks.id
         )
@@ -95,5 +96,4 @@ comment on function treadle.take_actions(uuid, integer, double precision) is
 'Take results of the harness to act on: each is in the action log before it is handed out.';
 
 revoke all on function treadle.take_actions(uuid, integer, double precision) from public;
-grant execute on function treadle.take_actions(uuid, integer, double precision)
-to treadle_producer;
+grant execute on function treadle.take_actions(uuid, integer, double precision) to treadle_producer;

@@ -43,6 +43,7 @@ begin
       and task_types.paused_at is null
       and lanes.capabilities <@ p_agent.capabilities
       and (lanes.agent_id is null or lanes.agent_id = p_agent.id)
+      and (lanes.agent_id is not null or lanes.queue <> 'harness' or p_agent.type <> 'harness')
       and not exists (
         select from treadle.gates
         where gates.key = any (lanes.gates) and gates.closed_until > p_now

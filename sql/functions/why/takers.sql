@@ -31,6 +31,7 @@ as $$
     and (agents.task_types is null or p_lane.type = any (agents.task_types))
     and p_lane.capabilities <@ agents.capabilities
     and (p_lane.agent_id is null or p_lane.agent_id = agents.id)
+    and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or agents.type <> 'harness')
   order by agents.id
 $$;
 

@@ -95,7 +95,7 @@ class Failure(BaseModel):
     """Why an agent could not do it."""
 
     claim_token: ClaimToken
-    error: Text = Field(max_length=20_000)
+    error: Text = Field(description="Of more than 20,000 characters the middle is left out.")
     retry: bool = Field(True, description="Whether it is worth another try.")
 
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 from treadle.client.alive import Alive, AsyncAlive
 from treadle.client.errors import ClaimLost, ClientError, Unavailable, Unreachable
 from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncSender, Sender, checked_url
-from treadle.client.models import TaskMessage, decision_body
+from treadle.client.models import TaskMessage, decision_body, error_text
 
 log = logging.getLogger(__name__)
 HEARTBEAT_S = 30.0
@@ -39,10 +39,12 @@ class _Claims:
     def asking(self) -> dict[str, str]:
         """The body of a question for the next task."""
         try:
-            token = self._unanswered.pop()
+            return self.fresh(self._unanswered.pop())
         except IndexError:
-            token = str(uuid4())
-        return {"agent_url": self.agent_url, "claim_token": token}
+            return self.fresh()
+
+    def fresh(self, token: str | None = None) -> dict[str, str]:
+        return {"agent_url": self.agent_url, "claim_token": token or str(uuid4())}
 
     def unanswered(self, asked: dict[str, str]) -> None:
         self._unanswered.append(asked["claim_token"])
@@ -105,7 +107,13 @@ class HarnessClient:
 
     def next_task(self) -> TaskMessage | None:
         """Claim the oldest task of this agent; None when there is none."""
-        asked = self._claims.asking()
+        try:
+            return self._ask(self._claims.asking())
+        except ClaimLost:
+            # An answer was lost, and what it gave was taken back since: that token is used up.
+            return self._ask(self._claims.fresh())
+
+    def _ask(self, asked: dict[str, str]) -> TaskMessage | None:
         try:
             found = self._post("/harness/next", asked)
         except (Unreachable, Unavailable):
@@ -135,7 +143,7 @@ class HarnessClient:
 
     def fail_task(self, task_id: str, error: str, *, retry: bool = True) -> None:
         """Give the task back: it is pending again, or failed after its last retry."""
-        body = self._claims.body(task_id, error=error, retry=retry)
+        body = self._claims.body(task_id, error=error_text(error), retry=retry)
         with self._claims.ending(task_id):
             self._post(f"/harness/tasks/{task_id}/fail", body)
 
@@ -195,7 +203,13 @@ class AsyncHarnessClient:
 
     async def next_task(self) -> TaskMessage | None:
         """Claim the oldest task of this agent; None when there is none."""
-        asked = self._claims.asking()
+        try:
+            return await self._ask(self._claims.asking())
+        except ClaimLost:
+            # An answer was lost, and what it gave was taken back since: that token is used up.
+            return await self._ask(self._claims.fresh())
+
+    async def _ask(self, asked: dict[str, str]) -> TaskMessage | None:
         try:
             found = await self._post("/harness/next", asked)
         except BaseException as error:
@@ -227,7 +241,7 @@ class AsyncHarnessClient:
 
     async def fail_task(self, task_id: str, error: str, *, retry: bool = True) -> None:
         """Give the task back: it is pending again, or failed after its last retry."""
-        body = self._claims.body(task_id, error=error, retry=retry)
+        body = self._claims.body(task_id, error=error_text(error), retry=retry)
         with self._claims.ending(task_id):
             await self._post(f"/harness/tasks/{task_id}/fail", body)
 

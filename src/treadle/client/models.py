@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import datetime
 from typing import Any, Self
 
+ERROR_CHARS = 20_000
+
 
 @dataclass(frozen=True)
 class TaskMessage:
@@ -51,3 +53,10 @@ def decision_body(decision: object) -> dict[str, Any]:
     if not isinstance(decision, Mapping):
         raise TypeError(f"a decision is a DecisionMessage or a dict, not {type(decision).__name__}")
     return dict(decision)
+
+
+def error_text(error: object) -> str:
+    """Why a task failed, such that the server takes it: what is too long loses its middle."""
+    text = str(error).replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
+    half = ERROR_CHARS // 2 - 2
+    return text if len(text) <= ERROR_CHARS else f"{text[:half]}\n…\n{text[-half:]}"

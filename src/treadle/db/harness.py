@@ -25,6 +25,8 @@ class HarnessClaim:
     max_retries: int
     created_at: datetime
     claim_until: datetime
+    # Claimed by an earlier call with the same token.
+    already: bool
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Action:
     """What the harness is to do now: hand a decision to the callback."""
 
     task: HarnessTask
-    decision: dict[str, Any]
+    # No object where the task was completed past the protocol.
+    decision: Any
     token: UUID
 
 
@@ -97,7 +100,8 @@ class HarnessCalls(Caller):
         """Claim the oldest task of an agent; repeat with the token when the answer was lost."""
         rows = await self._call(
             """
-            select id, agent_url, payload, retry_count, max_retries, created_at, claim_until
+            select
+              id, agent_url, payload, retry_count, max_retries, created_at, claim_until, already
             from treadle.claim_harness(%b, %b, %b::float8)
             """,
             agent_url,
@@ -127,9 +131,12 @@ class HarnessCalls(Caller):
     async def fail_harness(
         self, task_id: UUID, token: UUID, error: str, *, retry: bool = True
     ) -> str:
-        """End an attempt that did not work out; the state of the task then."""
+        """End an attempt that did not work out; the state of the task then, or already.
+
+        Whatever the text says, it is this agent's error: a rate limit would hold up all of them.
+        """
         rows = await self._call(
-            "select treadle.fail_task(%b, %b, %b, null, %b)",
+            "select treadle.fail_task(%b, %b, %b, 'error', %b)",
             task_id,
             token,
             error,

@@ -5,6 +5,7 @@ action that is interrupted: an operator looks whether it took effect, and says w
 """
 
 import inspect
+import math
 import time
 import traceback
 from collections import defaultdict
@@ -18,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
-from treadle.jsontext import clean_text
+from treadle.jsontext import clean_text, encode
 from treadle.services.harness_nudges import Nudger, open_nudger, rules_of
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
@@ -75,9 +76,11 @@ class Harness(Service):
     _nudger: Nudger
 
     async def tick(self) -> int:
+        requeued = 0
         if time.monotonic() >= self._requeue_at:
-            await self._requeue()
-            self._requeue_at = time.monotonic() + self._requeue_s
+            requeued = await self._requeue()
+            if requeued < BATCH:
+                self._requeue_at = time.monotonic() + self._requeue_s
         for task_id in await self._gateway.interrupt_actions():
             log.error(
                 "harness.interrupted",
@@ -85,7 +88,7 @@ class Harness(Service):
                 hint=f"Look whether it took effect, then: treadle harness again {task_id}",
             )
         await self._nudge()
-        return await self._drain()
+        return max(requeued, await self._drain())
 
     async def next_in(self) -> float | None:
         if len(self._held) >= self._slots:
@@ -117,9 +120,12 @@ class Harness(Service):
             outcome = "done"
         except (Exception, SystemExit) as problem:
             outcome, error = "failed", _text(problem)
-        except anyio.get_cancelled_exc_class():
-            error = "the harness was told to end before the callback did"
-            raise
+        except anyio.get_cancelled_exc_class() as problem:
+            # A callback may raise it by itself, too.
+            if anyio.current_effective_deadline() == -math.inf:
+                error = "the harness was told to end before the callback did"
+                raise
+            outcome, error = "failed", _text(problem)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._finish(action, outcome, error)
@@ -128,6 +134,8 @@ class Harness(Service):
 
     async def _call(self, action: Action) -> None:
         assert self.callback is not None
+        if not isinstance(action.decision, dict):
+            raise TypeError(f"a decision is an object, not {encode(action.decision)[:60]!r}")
         given = (action.task, action.decision)
         if is_async(self.callback):
             await self.callback(*given)
@@ -188,8 +196,10 @@ class Harness(Service):
         # What came for this agent meanwhile was left out.
         self._wake.set()
 
-    async def _requeue(self) -> None:
-        for each in await self._gateway.requeue_harness(BATCH, self.skip()):
+    async def _requeue(self) -> int:
+        """Requeue one batch; how many it looked at."""
+        found = await self._gateway.requeue_harness(BATCH, self.skip())
+        for each in found:
             if each.problem is not None:
                 self.remember_bad(each.task_id, each.problem)
                 continue
@@ -197,6 +207,7 @@ class Harness(Service):
             log.warning(
                 event, task_id=str(each.task_id), agent_url=each.agent_url, reason=each.reason
             )
+        return len(found)
 
 
 def is_async(callback: Callback) -> bool:
