@@ -29,7 +29,7 @@ async def test_an_output_that_is_no_decision_fails_and_the_others_are_acted_on(
     await until(site.all_are("done", "done", good))
     await until(site.all_are("completed", "failed", [bad]))
     assert sorted(site.done()) == sorted(good), "the callback never sees it"
-    [line] = child.events("harness.action_failed", task_id=bad)
+    line = await child.logged("harness.action_failed", task_id=bad)
     assert "a decision is an object" in line["error"]
     await rows(site.conn, "select treadle.skip_action(%s)", bad)
     assert (await site.states())[bad] == ("done", "skipped")
@@ -51,7 +51,7 @@ async def test_more_silent_claims_than_one_batch_are_requeued_at_once(site: Site
     child = site.harness("--drain-every", "600", "--requeue-every", "600")
 
     async def none_is_claimed() -> bool:
-        return await value(site.conn, claimed) == 0
+        return bool(await value(site.conn, claimed) == 0)
 
     await until(none_is_claimed)
     await until(lambda: len(child.events("harness.requeued")) == many)
