@@ -205,6 +205,17 @@ def test_a_request_that_no_agent_understands_is_refused(
         submit(driver, **{"prompt": "hello", **fields})
 
 
+def test_a_queue_that_is_there_keeps_its_limits_and_has_no_poison_pills_from_now_on(
+    driver: Driver,
+) -> None:
+    driver.rows("""select treadle.define_queue('push', '{"max_depth": 7, "max_attempts": 9}')""")
+
+    submit(driver, size=None, attempts=None)
+
+    settings = "select max_depth, max_attempts, retry from treadle.queues where name = 'push'"
+    assert driver.rows(settings) == [(7, 9, {"poison": False})]
+
+
 @pytest.mark.requirement("Q1")
 def test_the_spec_has_the_fields_of_the_request_and_no_others(driver: Driver) -> None:
     given: dict[str, Any] = {

@@ -83,7 +83,7 @@ class Dispatcher(Service):
         for each in await self._gateway.take_dispatches(self._holder, BATCH, lease_s=self._lease_s):
             log.info("queue.taken_over", queue_id=each.queue_id, agent=each.agent_url)
             self._follow(each, fresh=False, lease_until=began + self._lease_s)
-        agents = await self._gateway.dispatch_targets()
+        agents = await self._gateway.dispatch_targets(rest_s=self._every_s)
         waiting = any(agent.waiting for agent in agents)
         if not waiting and began - self._asked_at < ASK_EVERY_S:
             return 0
@@ -146,14 +146,14 @@ class Dispatcher(Service):
         self._followed[token] = None
         try:
             found = await self._gateway.dispatch_task(
-                agent.id, token, self._holder, lease_s=self._lease_s
+                agent.id, token, self._holder, lease_s=self._lease_s, rest_s=self._every_s
             )
         finally:
             # If it was claimed all the same, the next renewal finds it.
             del self._followed[token]
         if found is None:
             return False
-        self._follow(found, fresh=True, lease_until=asked_at + self._lease_s)
+        self._follow(found, fresh=not found.again, lease_until=asked_at + self._lease_s)
         return True
 
     def _follow(self, dispatch: Dispatch, *, fresh: bool, lease_until: float) -> None:

@@ -121,6 +121,9 @@ class Follower:
                 await self._unsure(f"{reply.error} without a task_id", at_once=first)
             else:
                 await self._accept(task_id, reply)
+        elif not first:
+            # It may be this very prompt that keeps it from taking it.
+            await self._unsure(reply.error)
         elif reply.status == 409:
             await self._end("busy", "agent busy")
         else:
