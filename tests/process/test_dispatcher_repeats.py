@@ -92,5 +92,20 @@ async def test_an_agent_that_has_ended_its_task_gets_the_next_at_once(
     await until(lambda: ended(conn, *queue_ids))
 
 
+@pytest.mark.requirement("Q8")
+async def test_an_agent_that_says_something_in_its_own_words_is_not_silent(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agent = agents("a", work_s=None, word="Thinking_Hard")
+    spawn("dispatcher", **QUICK, dispatch_silent_s=1)
+    [queue_id] = await submit(conn)
+
+    await until(lambda: len(agent.requests) > 30)
+
+    assert (await outcomes(conn, queue_id), agent.executed()) == ([None], [queue_id])
+    agent.set(work_s=0)
+    await until(lambda: ended(conn, queue_id))
+
+
 async def _sent(conn: Conn, count: int) -> bool:
     return await rows(conn, "select count(*) >= %s from treadle.dispatches", count) == [(True,)]
