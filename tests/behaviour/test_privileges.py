@@ -59,6 +59,7 @@ OPERATE = (
     *("set_budget('all', null, 1)", "remove_budget('all')", "set_concurrency('k', 1)"),
     A_SCHEDULE,
     *("run_schedule('s')", "pause_schedule('s')", "resume_schedule('s')", "remove_schedule('s')"),
+    "skip_schedule('s', 'full')",
     A_TRIGGER,
     """test_trigger('t', p_sample => '{"kind": "x"}')""",
     "pause_trigger('t')",

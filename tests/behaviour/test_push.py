@@ -188,7 +188,7 @@ def test_a_busy_agent_is_the_last_error_though_it_cost_no_attempt(driver: Driver
         ({"prompt": 5}, "prompt"),
         ({"model": 5}, "model"),
         ({"session_id": []}, "session_id"),
-        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"timeout_seconds": -1}, "timeout_seconds"),
         ({"timeout_seconds": 1.5}, "timeout_seconds"),
         ({"timeout_seconds": "60"}, "timeout_seconds"),
         ({"timeout_seconds": 31536001}, "timeout_seconds"),

@@ -82,11 +82,13 @@ class AgentLine:
         self._url = url.rstrip("/")
         self._allowed = allow_private
 
-    async def idle(self) -> bool | None:
-        """Whether it could take a task; None when it is not healthy."""
+    async def idle(self) -> bool | str:
+        """Whether it could take a task; what is wrong when it is not healthy."""
         reply = await self._ask("GET", "/status", within_s=STATUS_S)
-        if reply.status != 200 or reply.body is None:
-            return None
+        if reply.status != 200:
+            return reply.error
+        if reply.body is None:
+            return f"{reply.error} without a JSON object"
         said = reply.body.get("state", reply.body.get("status"))
         if isinstance(said, str):
             return said.lower() == "idle"
