@@ -107,5 +107,20 @@ async def test_an_agent_that_says_something_in_its_own_words_is_not_silent(
     await until(lambda: ended(conn, queue_id))
 
 
+@pytest.mark.requirement("Q15")
+async def test_the_timeout_of_a_dispatcher_has_a_variable_of_its_own(
+    conn: Conn, spawn: Spawn, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AG_QUEUE_DISPATCH_TIMEOUT", "1s200ms")
+    agents("a", answers=["hang"])
+    quick = {name: value for name, value in QUICK.items() if "timeout" not in name}
+    child = spawn("dispatcher", **quick)
+
+    [queue_id] = await submit(conn)
+
+    await child.logged("queue.agent_silent", within=30, error="no answer within 1.2 s")
+    await until(lambda: ended(conn, queue_id))
+
+
 async def _sent(conn: Conn, count: int) -> bool:
     return await rows(conn, "select count(*) >= %s from treadle.dispatches", count) == [(True,)]
