@@ -12,11 +12,15 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 # A variable that stands in for that of a setting when it is not given.
 STAND_INS = {
     "database_url": "DATABASE_URL",
+    "port": "PORT",
     "queue_max_size": "AG_QUEUE_MAX_SIZE",
     "queue_max_attempts": "AG_QUEUE_MAX_ATTEMPTS",
     "queue_dispatch_timeout_s": "AG_QUEUE_DISPATCH_TIMEOUT",
 }
 SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
+DISPATCH_TIMEOUT_S = 30.0
+MOST_DISPATCH_TIMEOUT_S = 600.0
 
 
 def names(name: str) -> AliasChoices:
@@ -28,7 +32,13 @@ class HttpSettings(BaseSettings):
     """The server, the dispatcher, the work API and the harness."""
 
     host: str = Field("127.0.0.1", description="Address that the server listens on.")
-    port: int = Field(8420, ge=0, le=65535, description="Port that the server listens on.")
+    port: int = Field(
+        8420,
+        ge=0,
+        le=65535,
+        validation_alias=names("port"),
+        description="Port that the server listens on.",
+    )
     server_pool_size: int = Field(
         16, ge=2, le=100, description="Most pooled connections of the server."
     )
@@ -47,11 +57,10 @@ class HttpSettings(BaseSettings):
         description="Times that a prompt is sent before it has failed.",
     )
     queue_dispatch_timeout_s: float = Field(
-        30.0,
-        gt=0,
-        le=600,
+        DISPATCH_TIMEOUT_S,
+        ge=0,
         validation_alias=names("queue_dispatch_timeout_s"),
-        description="Longest wait for an agent to take a prompt; also as 30s, 500ms or 2m.",
+        description="Longest wait for an agent to take a prompt, up to 600; or 500ms, 1m30s.",
     )
     dispatch_every_s: Seconds = Field(
         1.0, description="Longest time between two looks of the dispatcher for idle agents."
@@ -127,6 +136,13 @@ class HttpSettings(BaseSettings):
     @field_validator("queue_dispatch_timeout_s", mode="before")
     @classmethod
     def _span(cls, value: object) -> object:
-        """Seconds, or a number with its unit."""
-        found = re.fullmatch(r"([0-9.]+)(ms|s|m|h)", value) if isinstance(value, str) else None
-        return float(found[1]) * SPANS[found[2]] if found else value
+        """Seconds, or numbers with their units, one after the other."""
+        if isinstance(value, str) and re.fullmatch(f"(?:{PART})+", value):
+            return sum(float(number) * SPANS[unit] for number, unit in re.findall(PART, value))
+        return value
+
+    @field_validator("queue_dispatch_timeout_s")
+    @classmethod
+    def _bounded(cls, value: float) -> float:
+        """Only a dispatcher waits: a variable of all processes stops none of them by its size."""
+        return min(value, MOST_DISPATCH_TIMEOUT_S) or DISPATCH_TIMEOUT_S

@@ -1,8 +1,8 @@
 """What can be configured, from where, and with which defaults.
 
 The only module that reads the environment. Order: command line, `TREADLE_*`, then `treadle.toml`
-in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`, and
-`AG_QUEUE_*` for the settings of the queue.
+in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`, `PORT`
+for `TREADLE_PORT`, and `AG_QUEUE_*` for the settings of the queue.
 """
 
 import os

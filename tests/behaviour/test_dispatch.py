@@ -150,14 +150,13 @@ def test_what_is_the_agents_fault_waits_again_in_its_place_until_three_attempts_
 
 
 @pytest.mark.requirement("Q7")
-def test_agents_that_are_out_of_reach_use_up_all_the_attempts_that_there_are(
-    driver: Driver,
-) -> None:
+@pytest.mark.parametrize("outcome", ["error", "lost"])
+def test_agents_use_up_all_the_attempts_that_there_are(driver: Driver, outcome: str) -> None:
     agent(driver, "a1", "a2")
     submit(driver, attempts=5)
 
     states = [
-        end(driver, dispatched(driver, name), "error") for name in ("a1", "a2", "a1", "a2", "a1")
+        end(driver, dispatched(driver, name), outcome) for name in ("a1", "a2", "a1", "a2", "a1")
     ]
 
     assert states == ["ready"] * 4 + ["dead_lettered"]

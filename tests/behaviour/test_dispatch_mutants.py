@@ -4,6 +4,7 @@ import pytest
 
 from tests.behaviour import test_dispatch as sending
 from tests.behaviour import test_dispatch_leases as leases
+from tests.behaviour import test_dispatch_rest as rest
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
@@ -98,10 +99,34 @@ MUTANTS = {
         {"set rank = treadle.push_rank(tasks, treadle.clock())": "set rank = tasks.rank"},
         sending.test_busy_goes_to_the_end_of_the_queue_and_counts_no_attempt,
     ),
-    "agents out of reach that make a poison pill": Mutant(
-        "dispatch/settle_dispatch",
-        {"then 'unavailable'": "then 'error'"},
-        sending.test_agents_that_are_out_of_reach_use_up_all_the_attempts_that_there_are,
+    "agents that make a poison pill": Mutant(
+        "push/open_push",
+        {'{"poison": false}': '{"poison": true}'},
+        lambda driver: sending.test_agents_use_up_all_the_attempts_that_there_are(driver, "lost"),
+    ),
+    "an agent that is free at once": Mutant(
+        "dispatch/dispatch_targets",
+        {"and not treadle.agent_rests(push_agents.agent_id, p_rest_s)": ""},
+        lambda driver: rest.test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
+            driver, "busy"
+        ),
+    ),
+    "an agent that is sent to at once": Mutant(
+        "dispatch/dispatch_task",
+        {"or treadle.agent_rests(p_agent, p_rest_s)": ""},
+        lambda driver: rest.test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
+            driver, "busy"
+        ),
+    ),
+    "an agent that rests after its work": Mutant(
+        "dispatch/agent_rests",
+        {"not in ('completed', 'failed', 'cancelled', 'superseded')": "is not null"},
+        lambda driver: rest.test_an_agent_that_has_ended_a_task_does_not_rest(driver, "failed"),
+    ),
+    "an agent that may have it is not known": Mutant(
+        "dispatch/dispatch_target_of",
+        {"and earlier.number = (p_dispatch).number": "and false"},
+        rest.test_a_submission_says_whether_its_agent_may_have_it_already,
     ),
     "a refusal that is tried again": Mutant(
         "dispatch/settle_dispatch",

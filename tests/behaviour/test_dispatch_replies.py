@@ -20,7 +20,9 @@ def reply(body: object, status: int = 200) -> Reply:
         ({"state": "COMPLETED"}, "completed"),
         ({"status": "queued"}, "queued"),
         ({"state": "failed", "status": "working"}, "failed"),
-        ({"state": "dreaming"}, None),
+        ({"state": "dreaming"}, "dreaming"),
+        ({"state": "canceled"}, "cancelled"),
+        ({"state": ""}, None),
         ({"state": {"a": 1}}, None),
         ({"state": None}, None),
         ({}, None),
@@ -28,9 +30,25 @@ def reply(body: object, status: int = 200) -> Reply:
         ("completed", None),
     ],
 )
-def test_a_state_is_one_that_is_known(body: object, state: str | None) -> None:
+def test_a_state_is_a_word_also_one_that_is_not_known(body: object, state: str | None) -> None:
     assert reply(body).state == state
     assert reply(body, status=500).state is None
+
+
+@pytest.mark.parametrize(
+    ("body", "has_it"),
+    [
+        ({"state": "working"}, True),
+        ({"state": "canceled"}, True),
+        ({"state": "dreaming", "task_id": "t-1"}, True),
+        ({"status": "ok"}, False),
+        ({"task_id": "t-1"}, False),
+    ],
+)
+def test_a_server_that_says_ok_to_everything_does_not_have_the_task(
+    body: object, has_it: bool
+) -> None:
+    assert reply(body).has_it is has_it
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ OPERATE = (
     *("trip_breaker('code')", "reset_breaker('code')", "define_project('p')"),
     *("set_budget('all', null, 1)", "remove_budget('all')", "set_concurrency('k', 1)"),
     A_SCHEDULE,
+    "skip_schedule('s', 'full')",
     *("run_schedule('s')", "pause_schedule('s')", "resume_schedule('s')", "remove_schedule('s')"),
     A_TRIGGER,
     """test_trigger('t', p_sample => '{"kind": "x"}')""",

@@ -188,7 +188,7 @@ def test_a_busy_agent_is_the_last_error_though_it_cost_no_attempt(driver: Driver
         ({"prompt": 5}, "prompt"),
         ({"model": 5}, "model"),
         ({"session_id": []}, "session_id"),
-        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"timeout_seconds": -1}, "timeout_seconds"),
         ({"timeout_seconds": 1.5}, "timeout_seconds"),
         ({"timeout_seconds": "60"}, "timeout_seconds"),
         ({"timeout_seconds": 31536001}, "timeout_seconds"),
@@ -203,6 +203,17 @@ def test_a_request_that_no_agent_understands_is_refused(
 ) -> None:
     with refused("TR001", argument):
         submit(driver, **{"prompt": "hello", **fields})
+
+
+def test_a_queue_that_is_there_keeps_its_limits_and_has_no_poison_pills_from_now_on(
+    driver: Driver,
+) -> None:
+    driver.rows("""select treadle.define_queue('push', '{"max_depth": 7, "max_attempts": 9}')""")
+
+    submit(driver, size=None, attempts=None)
+
+    settings = "select max_depth, max_attempts, retry from treadle.queues where name = 'push'"
+    assert driver.rows(settings) == [(7, 9, {"poison": False})]
 
 
 @pytest.mark.requirement("Q1")

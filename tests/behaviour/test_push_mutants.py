@@ -43,7 +43,7 @@ MUTANTS = {
     ),
     "any size": Mutant(
         "push/open_push",
-        {"'max_depth', coalesce(p_max_depth, 50)": "'max_depth', 1000000"},
+        {"'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50)": "'max_depth', 1000000"},
         pushes.test_submitters_at_once_get_distinct_positions_up_to_the_capacity,
     ),
     "limits for ever": Mutant(

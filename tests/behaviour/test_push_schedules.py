@@ -3,7 +3,7 @@
 import pytest
 
 from tests.behaviour.driver import Driver, Record
-from tests.behaviour.expect import refused
+from tests.behaviour.expect import refused, unchanged
 from tests.behaviour.pushing import entry, submit
 from tests.behaviour.scheduling import HOUR, START, at, define, fire, ready, schedule, tick
 
@@ -50,6 +50,40 @@ def test_a_full_queue_is_a_status_and_the_schedule_goes_on(driver: Driver) -> No
     driver.rows("select treadle.cancel_push(%s)", first)
     at(driver, START + 2 * HOUR)
     assert fire(driver, [START + 2 * HOUR], START + 3 * HOUR) == ["queued"]
+
+
+@pytest.mark.requirement("Q10")
+def test_an_extra_run_that_found_the_queue_full_is_kept_and_is_no_nominal_time(
+    driver: Driver,
+) -> None:
+    submit(driver, size=1)
+    ready(driver, START, task=TASK)
+    with unchanged(driver), refused("TR105"):
+        driver.rows("select treadle.run_schedule('hourly')")
+
+    driver.rows("select treadle.skip_schedule('hourly', 'it is full', 'me')")
+
+    row = shown(driver)
+    assert (row["last_status"], row["last_error"]) == ("skipped_queue_full", "it is full")
+    assert (row["next_at"], row["last_queue_id"]) == (START, None)
+    assert driver.rows("select nominal_at, status, actor from treadle.schedule_runs") == [
+        (None, "skipped_queue_full", "me")
+    ]
+    assert fire(driver, [START], START + HOUR) == ["skipped_queue_full"]
+
+
+@pytest.mark.requirement("Q14")
+def test_what_a_schedule_submits_comes_with_the_depth_of_the_queue(driver: Driver) -> None:
+    submit(driver)
+    ready(driver, START, task=TASK)
+    row = schedule(driver)
+
+    found = driver.rows(
+        "select status, depth from treadle.fire_schedule(%s, %s, %s::timestamptz[], %s)",
+        *(row["id"], row["revision"], [START], START + HOUR),
+    )
+
+    assert found == [("queued", 2)]
 
 
 @pytest.mark.requirement("Q10")

@@ -35,8 +35,44 @@ def test_the_queue_has_variables_of_its_own(bare: Cli) -> None:
     assert found["queue_max_size"] == (9, "environment TREADLE_QUEUE_MAX_SIZE")
     assert found["queue_dispatch_timeout_s"] == (90, "environment AG_QUEUE_DISPATCH_TIMEOUT")
     assert found["queue_max_attempts"] == (3, "default")
-    wrong = bare("config", "check", env={"AG_QUEUE_DISPATCH_TIMEOUT": "soon"})
+
+
+@pytest.mark.requirement("Q15")
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        *(("1m30s", 90), ("2m", 120), ("1s500ms", 1.5), (".5s", 0.5), ("45", 45), ("0.25", 0.25)),
+        *(("0s", 30), ("0", 30), ("20m", 600), ("1h", 600)),
+    ],
+)
+def test_a_dispatch_timeout_is_a_duration_within_bounds(
+    bare: Cli, given: str, seconds: float
+) -> None:
+    shown = bare("config", "show", "--json", env={"AG_QUEUE_DISPATCH_TIMEOUT": given})
+
+    found = {each["name"]: each["value"] for each in shown.json["items"]}
+    assert found["queue_dispatch_timeout_s"] == seconds
+
+
+@pytest.mark.requirement("Q15")
+@pytest.mark.parametrize("given", ["soon", "1m30", "30 s", "-5s", "-1", "nan", "1d", ""])
+def test_a_dispatch_timeout_that_is_no_duration_is_refused(bare: Cli, given: str) -> None:
+    wrong = bare("config", "check", env={"AG_QUEUE_DISPATCH_TIMEOUT": given})
+
     assert wrong.code == 2
+    assert "DISPATCH_TIMEOUT" in wrong.err.upper()
+
+
+@pytest.mark.requirement("W14")
+def test_the_port_has_a_variable_that_everybody_knows(bare: Cli) -> None:
+    for env, port in (
+        ({"PORT": "8080"}, (8080, "environment PORT")),
+        ({"PORT": "8080", "TREADLE_PORT": "9000"}, (9000, "environment TREADLE_PORT")),
+    ):
+        shown = bare("config", "show", "--json", env=env)
+
+        found = {each["name"]: (each["value"], each["origin"]) for each in shown.json["items"]}
+        assert found["port"] == port
 
 
 def test_passwords_are_masked(bare: Cli) -> None:

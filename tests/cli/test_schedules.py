@@ -149,3 +149,17 @@ def test_without_the_extra_the_scheduler_says_what_to_install(folder: Path) -> N
     _, err = process.communicate(timeout=30)
     assert process.returncode == 2
     assert "pip install 'treadle[cron]'" in err
+
+
+@pytest.mark.requirement("Q10")
+def test_a_run_at_capacity_says_so_and_its_status_is_kept(cli: Cli, sync_conn: Conn) -> None:
+    sync_conn.execute("""select treadle.define_queue('small', '{"max_depth": 1}')""")
+    cli(*NIGHTLY, "--type", "code", "--queue", "small")
+    cli("schedules", "run", "nightly")
+
+    ran = cli("schedules", "run", "nightly")
+
+    assert ran.code == 5
+    assert "at most 1" in ran.err
+    shown = cli("schedules", "show", "nightly", "--json").json
+    assert shown["last_status"] == "skipped_queue_full"

@@ -51,7 +51,7 @@ def test_every_field_comes_back_under_its_name(http: httpx2.Client) -> None:
 @pytest.mark.requirement("Q4")
 def test_what_is_empty_is_left_out_and_what_is_unknown_ignored(http: httpx2.Client) -> None:
     empty: Body = {"model": "", "session_id": None, "env": {}, "thinking": None, "source": ""}
-    made = submit(http, "hello", **empty, priority=1)
+    made = submit(http, "hello", **empty, timeout_seconds=0, priority=1)
 
     assert set(entry(http, made["queue_id"])) == {
         "queue_id", "state", "position", "created_at", "prompt", "attempts", "source"
@@ -59,12 +59,15 @@ def test_what_is_empty_is_left_out_and_what_is_unknown_ignored(http: httpx2.Clie
 
 
 @pytest.mark.requirement("Q1")
-def test_a_web_page_submits_the_same_way(http: httpx2.Client) -> None:
-    answer = http.post("/api/task", json={"prompt": "from the page", "source": "cli"})
+def test_a_web_page_submits_the_same_way_with_every_field(http: httpx2.Client) -> None:
+    answer = http.post("/api/task", json=FULL)
 
     assert answer.status_code == 201
     assert set(answer.json()) == {"queue_id", "position", "state"}
-    assert entry(http, answer.json()["queue_id"])["source"] == "web"
+    found = entry(http, answer.json()["queue_id"])
+    asked = {name: value for name, value in FULL.items() if not name.startswith("source")}
+    assert {name: found[name] for name in asked} == asked
+    assert (found["source"], "source_job" in found) == ("web", False)
 
 
 @pytest.mark.requirement("Q3", "Q5")

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.http.queueing import listing
-from tests.http.support import Conn
+from tests.http.support import Conn, Served
 
 SUBMITTERS = 64
 
@@ -25,7 +25,6 @@ BAD = {
     "a source without end": '{"prompt": "x", "source": "%s"}' % ("s" * 101),
     "a job with NUL": '{"prompt": "x", "source_job": "\\u0000"}',
     "a session with NUL": '{"prompt": "x", "session_id": "\\u0000"}',
-    "no time": '{"prompt": "x", "timeout_seconds": 0}',
     "less than no time": '{"prompt": "x", "timeout_seconds": -1}',
     "all time": '{"prompt": "x", "timeout_seconds": 1e30}',
     "part of a second": '{"prompt": "x", "timeout_seconds": 1.5}',
@@ -103,3 +102,22 @@ def test_a_listing_can_be_short_and_still_says_the_depth(http: httpx2.Client) ->
     queue = http.get("/api/queue", params={"limit": 2}).json()
 
     assert (queue["depth"], len(queue["tasks"])) == (3, 2)
+
+
+@pytest.mark.requirement("Q14")
+def test_what_was_taken_back_is_not_logged_as_added(
+    http: httpx2.Client, sql: Conn, server: Served
+) -> None:
+    sql.execute("alter table treadle.replies add constraint no_room check (key <> 'lost')")
+    body = {"prompt": "x", "source": "keyed"}
+
+    lost, kept = (
+        http.post("/api/queue/task", json=body, headers={"Idempotency-Key": key})
+        for key in ("lost", "kept")
+    )
+
+    sql.execute("alter table treadle.replies drop constraint no_room")
+    assert (lost.status_code, kept.status_code) == (422, 201)
+    assert listing(http)["depth"] == 1
+    [line] = server.child.events("queue.task_added", source="keyed")
+    assert line["queue_id"] == kept.json()["queue_id"]

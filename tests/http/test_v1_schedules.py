@@ -65,6 +65,25 @@ def test_a_repeated_run_makes_one_task(http: httpx2.Client, sql: Conn) -> None:
     assert sql.execute("select count(*) from treadle.tasks").fetchone() == (1,)
 
 
+@pytest.mark.requirement("Q10")
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])
+def test_a_run_at_capacity_is_refused_and_its_status_kept(
+    http: httpx2.Client, sql: Conn, headers: dict[str, str]
+) -> None:
+    define(http, task={"queue": "push", "spec": {"prompt": "hello"}})
+    sql.execute("""select treadle.define_queue('push', '{"max_depth": 1}')""")
+    assert http.post("/v1/schedules/nightly/run", headers=headers).status_code == 201
+
+    other = {name: f"{value}2" for name, value in headers.items()}
+    full = http.post("/v1/schedules/nightly/run", headers=other)
+
+    assert code_of(full) == (503, "queue-full")
+    shown = http.get("/v1/schedules/nightly").json()
+    assert shown["last_status"] == "skipped_queue_full"
+    [last, _] = listed(models.ScheduleRun, http.get("/v1/schedules/nightly/runs"))
+    assert (last["status"], last["actor"]) == ("skipped_queue_full", "local")
+
+
 def test_a_schedule_may_make_a_dag(http: httpx2.Client) -> None:
     plan = {"name": "weekly", "tasks": [{"type": "code"}, {"type": "test", "after": ["code"]}]}
     body = {"cron": "@weekly", "dag": plan}

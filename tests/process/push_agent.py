@@ -36,6 +36,7 @@ class Agent:
             "work_s": 0.0,  # how long a task takes; None for ever
             "result": "done",
             "ends": "completed",
+            "word": "working",  # for what goes on
             "victim": None,  # killed by the answer "kill"
         }
 
@@ -116,7 +117,9 @@ def handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
                     self.answer(404, {"error": "no such task"})
                     return
                 said = {"task_id": task["task_id"], "state": agent.state_of(task)}
-            if said["state"] == "completed":
+            if said["state"] == "working":
+                said["state"] = agent.modes["word"]
+            elif said["state"] == "completed":
                 said["result"] = agent.modes["result"]
             elif said["state"] == "failed":
                 said["error"] = "as told"

@@ -153,7 +153,8 @@ async def test_an_agent_at_a_private_address_is_not_connected_to_without_permiss
 
     child = spawn("dispatcher", **QUICK)
 
-    await child.logged("agent.unreachable", within=30, agent="a")
+    said = await child.logged("agent.unreachable", within=30, agent="a")
+    assert said["error"] == "the address is private: the agent needs allow_private"
     assert (agent.executed(), (await entry(conn, queue_id))["attempts"]) == ([], 0)
     await conn.execute("select treadle.define_push_agent('a', %s, true)", (agent.url,))
     await until(lambda: ended(conn, queue_id))

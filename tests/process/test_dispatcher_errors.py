@@ -51,6 +51,7 @@ async def test_every_answer_has_its_consequence(conn: Conn, spawn: Spawn, agents
         if state == "failed":
             assert f"answered {answers[-1]}: as told" in found["last_error"], what
         await until(lambda: not _open(child))
+    assert {line["level"] for line in child.events("queue.dispatch_failed")} == {"warning"}
     failed = [
         (line["attempt"], line["error"], line.get("final", False))
         for line in child.events("queue.dispatch_failed")

@@ -113,3 +113,24 @@ async def test_the_scheduler_fires_triggers_too(app: Treadle, conn: Conn, spawn:
 
     await child.logged("trigger.fired")
     assert await value(conn, "select source from treadle.tasks") == "trigger"
+
+
+@pytest.mark.requirement("Q10", "Q14")
+async def test_what_is_submitted_to_the_queue_or_refused_there_is_logged(
+    conn: Conn, spawn: Spawn
+) -> None:
+    await conn.execute("""select treadle.define_queue('push', '{"max_depth": 1}')""")
+    await define(conn, "nightly", task={"queue": "push", "spec": {"prompt": "hello"}})
+    child = spawn("scheduler", service_s=0.5)
+    await until(lambda: caught_up(conn))
+
+    await fall_behind(conn)
+
+    await until(lambda: caught_up(conn), within=20)
+    await child.logged("queue.submit_rejected")
+    [added] = child.events("queue.task_added")
+    queue_id = await value(conn, "select last_queue_id from treadle.schedule_status")
+    assert added["queue_id"] == queue_id
+    assert (added["depth"], added["source"], added["source_job"]) == (1, "scheduler", "nightly")
+    rejected = child.events("queue.submit_rejected", reason="queue_full", source="scheduler")[0]
+    assert (rejected["depth"], rejected["level"]) == (1, "warning")

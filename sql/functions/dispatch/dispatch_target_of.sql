@@ -26,13 +26,22 @@ as $$
       when tasks.status = 'cancelled' and tasks.last_token = (p_dispatch).claim_token
         then 'cancelled'
       else 'lost'
-    end
+    end,
+    exists (
+      select from treadle.dispatches as earlier
+      where
+        earlier.task_id = (p_dispatch).task_id
+        and earlier.agent_id = (p_dispatch).agent_id
+        and earlier.number = (p_dispatch).number
+        and earlier.claim_token <> (p_dispatch).claim_token
+    )
   )::treadle.dispatch_target
   from (select (p_dispatch).task_id as id) as given
   left join treadle.tasks on given.id = tasks.id
 $$;
 
 comment on function treadle.dispatch_target_of(treadle.dispatches) is
-'Internal: a submission with the request of its task, and whether its claim holds.';
+'Internal: a submission with the request of its task, whether its claim holds, and whether '
+'the agent was sent it before.';
 
 revoke all on function treadle.dispatch_target_of(treadle.dispatches) from public;

@@ -1,12 +1,13 @@
 -- dispatch_targets: the agents that may be sent something, in the order in which they are asked.
 --
--- An agent that was silent is among them: its next answer brings it back. Free: it has no task.
+-- An agent that was silent is among them: its next answer brings it back. Free: it has no task, and
+-- it did not fail to take one within p_rest_s.
 --
 -- Concurrency: reads; dispatch_task looks again.
 -- Lock order:  none.
 -- Raises:      nothing.
 
-create or replace function treadle.dispatch_targets()
+create or replace function treadle.dispatch_targets(p_rest_s double precision default 0)
 returns table (
   agent_id text, url text, allow_private boolean, free boolean, waiting boolean
 )
@@ -26,7 +27,8 @@ as $$
       where
         tasks.agent_id = push_agents.agent_id
         and tasks.status in ('claimed', 'running', 'validating')
-    ),
+    )
+    and not treadle.agent_rests(push_agents.agent_id, p_rest_s),
     exists (
       select from treadle.tasks
       where tasks.queue = 'push' and tasks.completed_at is null and tasks.status = 'ready'
@@ -37,8 +39,8 @@ as $$
   order by push_agents.agent_id collate "C"
 $$;
 
-comment on function treadle.dispatch_targets() is
+comment on function treadle.dispatch_targets(double precision) is
 'Where the dispatcher may send tasks, first come first; and whether any task waits.';
 
-revoke all on function treadle.dispatch_targets() from public;
-grant execute on function treadle.dispatch_targets() to treadle_worker;
+revoke all on function treadle.dispatch_targets(double precision) from public;
+grant execute on function treadle.dispatch_targets(double precision) to treadle_worker;

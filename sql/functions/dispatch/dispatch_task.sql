@@ -2,6 +2,7 @@
 --
 -- The submission is written down before anything is sent. Its number goes on from the last one,
 -- unless the last one at this agent may have reached it: then the agent sees the same key again.
+-- An agent that did not take or keep its last task rests for p_rest_s, whoever dispatches.
 -- The claim lasts for p_keep_s without any dispatcher: the reaper does not take it before. Repeated
 -- with its token, the call returns the same task.
 --
@@ -15,7 +16,8 @@ create or replace function treadle.dispatch_task(
   p_token    uuid,
   p_holder   uuid,
   p_lease_s  double precision default 15,
-  p_keep_s   double precision default 86400
+  p_keep_s   double precision default 86400,
+  p_rest_s   double precision default 0
 )
 returns setof treadle.dispatch_target
 language plpgsql
@@ -38,6 +40,7 @@ begin
   if not found
     or v_target.agent_id is null
     or not exists (select from treadle.queues where queues.name = 'push')
+    or treadle.agent_rests(p_agent, p_rest_s)
     or exists (
       select from treadle.tasks
       where
@@ -74,11 +77,13 @@ begin
 end;
 $$;
 
-comment on function treadle.dispatch_task(text, uuid, uuid, double precision, double precision) is
-'Claim the next task for an agent and write down that it is being sent there.';
+comment on function treadle.dispatch_task(
+  text, uuid, uuid, double precision, double precision, double precision
+) is 'Claim the next task for an agent and write down that it is being sent there.';
 
 revoke all on function treadle.dispatch_task(
-  text, uuid, uuid, double precision, double precision
+  text, uuid, uuid, double precision, double precision, double precision
 ) from public;
-grant execute on function
-treadle.dispatch_task(text, uuid, uuid, double precision, double precision) to treadle_worker;
+grant execute on function treadle.dispatch_task(
+  text, uuid, uuid, double precision, double precision, double precision
+) to treadle_worker;

@@ -1,7 +1,8 @@
 -- open_push: make the queue `push` and the type of its tasks, or give the queue other limits.
 --
 -- A waiting task overtakes a hundred points of priority in six seconds: first in, first out. The
--- type has no breaker: whether an agent can be reached is looked at agent by agent.
+-- type has no breaker: whether an agent can be reached is looked at agent by agent. There are no
+-- poison pills: a prompt has all its attempts, whichever agents lose it.
 --
 -- Concurrency: reads only, where all is as it should be.
 -- Lock order:  task_types, queues; with the first max_depth the tasks, see define_queue.
@@ -27,13 +28,14 @@ begin
     );
   end if;
 
-  if v_queue.max_depth is null then
+  if v_queue.max_depth is null or not v_queue.retry ? 'poison' then
     perform treadle.define_queue(
       'push',
       jsonb_build_object(
         'ageing_rate', 1000,
-        'max_depth', coalesce(p_max_depth, 50),
-        'max_attempts', coalesce(p_max_attempts, v_queue.max_attempts, 3)
+        'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50),
+        'max_attempts', coalesce(p_max_attempts, v_queue.max_attempts, 3),
+        'retry', '{"poison": false}' || coalesce(v_queue.retry, '{}')
       )
     );
   elsif v_queue.max_depth <> p_max_depth or v_queue.max_attempts <> p_max_attempts then

@@ -1,6 +1,7 @@
 -- push_spec: the spec of a task from the request of a submitter, checked.
 --
--- Fields that are not known are left out, and so is what is empty. False is not empty.
+-- Fields that are not known are left out, and so is what is empty, such as a timeout of 0. False is
+-- not empty.
 --
 -- Concurrency: none.
 -- Lock order:  none.
@@ -24,7 +25,8 @@ begin
     given.key in (
       'prompt', 'model', 'timeout_seconds', 'session_id', 'project', 'env', 'thinking'
     )
-    and given.value not in ('null', '""', '{}');
+    and given.value not in ('null', '""', '{}')
+    and (given.key, given.value) <> ('timeout_seconds', '0');
 
   select rules.name, rules.must
   into v_name, v_must

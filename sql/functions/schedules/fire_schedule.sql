@@ -5,7 +5,8 @@
 -- A scheduler proposes: the times that are due, the first of them next_at, and the one that follows
 -- the last. What was worked out before the schedule changed, or before somebody else dealt with it,
 -- is no longer true: then nothing happens and nothing is returned. Without due times only the
--- following one is stored. The catch-up policy says which of the times get work, see run_plan.
+-- following one is stored. The catch-up policy says which of the times get work, see run_plan. What
+-- is for queue `push` comes with the depth of that queue, and nothing else does.
 --
 -- Concurrency: one at a time for each schedule; one that somebody else holds is left alone. A time
 --              and its task are stored in one transaction; a second row for it is impossible.
@@ -25,7 +26,8 @@ returns table (
   status text,
   task_id uuid,
   dag_id uuid,
-  error text
+  error text,
+  depth integer
 )
 language plpgsql
 volatile
@@ -67,7 +69,10 @@ begin
       v_schedule.last_error := v_run.error;
       v_schedule.last_task := coalesce(v_run.task_id, v_schedule.last_task);
       v_schedule.last_dag := coalesce(v_run.dag_id, v_schedule.last_dag);
-      return query select v_run.nominal_at, v_run.status, v_run.task_id, v_run.dag_id, v_run.error;
+      return query
+      select
+        v_run.nominal_at, v_run.status, v_run.task_id, v_run.dag_id, v_run.error,
+        case when v_schedule.template #>> '{task,queue}' = 'push' then treadle.push_depth() end;
     end if;
   end loop;
 

@@ -3,7 +3,8 @@
 -- select * from treadle.run_schedule('nightly');
 --
 -- It is recorded and has no nominal time: the next one comes as before. A paused schedule can be
--- run, and what still runs is not looked at: a person has decided.
+-- run, and what still runs is not looked at: a person has decided. When its queue is full, nothing
+-- is left of the call; see skip_schedule.
 --
 -- Concurrency: part of the caller's transaction.
 -- Lock order:  schedules; as enqueue_batch or create_dag; then the history.

@@ -23,6 +23,7 @@ from treadle.api.queue_models import (
 )
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
+from treadle.db.push import Submitted
 from treadle.errors import QueueFull
 from treadle.settings import Settings
 
@@ -127,8 +128,10 @@ async def _submit(
     task: Prompt, config: Settings, once: Once, *, source: str, source_job: str | None = None
 ) -> Response:
     request = task.model_dump(include=set(Prompt.model_fields), exclude_none=True)
+    made: Submitted | None = None
 
     async def effect(calls: Gateway) -> Response:
+        nonlocal made
         made = await calls.submit_push(
             request,
             source=source,
@@ -136,13 +139,16 @@ async def _submit(
             max_depth=config.queue_max_size,
             max_attempts=config.queue_max_attempts,
         )
-        log.info("queue.task_added", queue_id=made.queue_id, depth=made.depth, source=source)
         return answer(
             {"queue_id": made.queue_id, "position": made.position, "state": made.state}, 201
         )
 
     try:
-        return await once(effect)
+        given = await once(effect)
     except QueueFull as error:
         log.warning("queue.submit_rejected", reason="queue_full", depth=error.detail.get("depth"))
         raise
+    # Now it is there; a repeat has added nothing.
+    if made is not None:
+        log.info("queue.task_added", queue_id=made.queue_id, depth=made.depth, source=source)
+    return given

@@ -26,7 +26,9 @@ class Prompt(BaseModel):
 
     prompt: Annotated[str, AfterValidator(_visible)] = Field(min_length=1, max_length=1_000_000)
     model: str | None = Field(None, max_length=200)
-    timeout_seconds: int | None = Field(None, ge=1, le=MAX_TIMEOUT_S)
+    timeout_seconds: int | None = Field(
+        None, ge=0, le=MAX_TIMEOUT_S, description="0 is as if it were not given."
+    )
     session_id: str | None = Field(None, max_length=500)
     project: dict[str, Any] | None = Field(
         None, description="What the agent should know of the project."

@@ -8,6 +8,7 @@ import typer
 
 from treadle.cli import common, out, scheduleview
 from treadle.cli.out import Column
+from treadle.errors import QueueFull
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -184,7 +185,12 @@ def run_schedule(
     """
 
     async def work(app: Treadle) -> tuple[UUID | None, UUID | None, bool]:
-        return await (await app.gateway()).run_schedule(name)
+        calls = await app.gateway()
+        try:
+            return await calls.run_schedule(name)
+        except QueueFull as error:
+            await calls.skip_schedule(name, str(error))
+            raise
 
     task_id, dag_id, created = common.call(work, database_url)
     if as_json:

@@ -10,7 +10,7 @@ from treadle.db.calls import Caller, RawJson
 
 _TARGET = """
     task_id, claim_token, number, attempt, max_attempts, agent_id, agent_url, allow_private,
-    agent_task_id, spec, verdict
+    agent_task_id, spec, verdict, again
 """
 
 
@@ -40,6 +40,8 @@ class Dispatch:
     agent_task_id: str | None
     spec: Any = field(repr=False)
     verdict: str
+    # The agent was sent the same before, and may have it.
+    again: bool
 
     @property
     def queue_id(self) -> str:
@@ -64,9 +66,13 @@ class DispatchCalls(Caller):
     async def remove_push_agent(self, agent: str, actor: str | None = None) -> None:
         await self._call("select treadle.remove_push_agent(%b, %b)", agent, actor)
 
-    async def dispatch_targets(self) -> list[PushAgent]:
+    async def dispatch_targets(self, *, rest_s: float) -> list[PushAgent]:
         rows = await self._call(
-            "select agent_id, url, allow_private, free, waiting from treadle.dispatch_targets()"
+            """
+            select agent_id, url, allow_private, free, waiting
+            from treadle.dispatch_targets(%b::float8)
+            """,
+            rest_s,
         )
         return [PushAgent(*row) for row in rows]
 
@@ -74,15 +80,19 @@ class DispatchCalls(Caller):
         await self._call("select treadle.seen_agents(%b::text[])", list(agents))
 
     async def dispatch_task(
-        self, agent: str, token: UUID, holder: UUID, *, lease_s: float
+        self, agent: str, token: UUID, holder: UUID, *, lease_s: float, rest_s: float
     ) -> Dispatch | None:
         """The next task for an agent; repeat with the same token when the answer was lost."""
         rows = await self._call(
-            f"select {_TARGET} from treadle.dispatch_task(%b, %b, %b, %b::float8)",
+            f"""
+            select {_TARGET}
+            from treadle.dispatch_task(%b, %b, %b, %b::float8, p_rest_s => %b::float8)
+            """,
             agent,
             token,
             holder,
             lease_s,
+            rest_s,
         )
         return Dispatch(*rows[0]) if rows else None
 

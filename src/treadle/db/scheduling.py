@@ -37,6 +37,8 @@ class ScheduleRun:
     task_id: UUID | None
     dag_id: UUID | None
     error: str | None
+    # Of queue `push`, when that is where it went or could not go.
+    depth: int | None
 
 
 class ScheduleCalls(Caller):
@@ -78,12 +80,18 @@ class ScheduleCalls(Caller):
     async def run_schedule(
         self, name: str, actor: str | None = None
     ) -> tuple[UUID | None, UUID | None, bool]:
-        """The task or the DAG that was made, and whether it is new."""
+        """The task or the DAG that was made, and whether it is new.
+
+        What finds its queue full leaves nothing behind: tell skip_schedule, in a call of its own.
+        """
         rows = await self._call(
             "select task_id, dag_id, created from treadle.run_schedule(%b, %b)", name, actor
         )
         task_id, dag_id, created = rows[0]
         return task_id, dag_id, created
+
+    async def skip_schedule(self, name: str, error: str, actor: str | None = None) -> None:
+        await self._call("select treadle.skip_schedule(%b, %b, %b)", name, error, actor)
 
     async def due_schedules(self, limit: int, skip: Iterable[UUID]) -> list[DueSchedule]:
         rows = await self._call(
@@ -102,7 +110,7 @@ class ScheduleCalls(Caller):
         """Deal with times that have come; nothing when the schedule has changed meanwhile."""
         rows = await self._call(
             """
-            select nominal_at, status, task_id, dag_id, error
+            select nominal_at, status, task_id, dag_id, error, depth
             from treadle.fire_schedule(%b, %b::bigint, %b::timestamptz[], %b::timestamptz)
             """,
             schedule,

@@ -83,7 +83,7 @@ class Dispatcher(Service):
         for each in await self._gateway.take_dispatches(self._holder, BATCH, lease_s=self._lease_s):
             log.info("queue.taken_over", queue_id=each.queue_id, agent=each.agent_url)
             self._follow(each, fresh=False, lease_until=began + self._lease_s)
-        agents = await self._gateway.dispatch_targets()
+        agents = await self._gateway.dispatch_targets(rest_s=self._every_s)
         waiting = any(agent.waiting for agent in agents)
         if not waiting and began - self._asked_at < ASK_EVERY_S:
             return 0
@@ -100,7 +100,7 @@ class Dispatcher(Service):
 
     async def _idle(self, agents: list[PushAgent]) -> list[PushAgent]:
         """The agents that could take a task now; one that did not answer holds up nobody twice."""
-        found: dict[str, bool | None] = {}
+        found: dict[str, bool | str] = {}
 
         async def ask(agent: PushAgent) -> None:
             found[agent.id] = await self._is_idle(agent)
@@ -114,17 +114,17 @@ class Dispatcher(Service):
                     self._group.start_soon(self._ask_apart, agent)
                 else:
                     asking.start_soon(ask, agent)
-        for name in [name for name, idle in found.items() if idle is None]:
-            log.warning("agent.unreachable", agent=name)
+        alive = [name for name, idle in found.items() if isinstance(idle, bool)]
+        for name in found.keys() - set(alive):
+            log.warning("agent.unreachable", agent=name, error=found[name])
             self._down.add(name)
-        alive = [name for name, idle in found.items() if idle is not None]
         if alive:
             await self._gateway.seen_agents(alive)
-        return [agent for agent in agents if found.get(agent.id)]
+        return [agent for agent in agents if found.get(agent.id) is True]
 
     async def _ask_apart(self, agent: PushAgent) -> None:
         try:
-            if await self._is_idle(agent) is not None:
+            if isinstance(await self._is_idle(agent), bool):
                 log.info("agent.reachable", agent=agent.id)
                 self._down.discard(agent.id)
                 self._asked_at = -ASK_EVERY_S
@@ -132,13 +132,13 @@ class Dispatcher(Service):
         finally:
             self._apart.discard(agent.id)
 
-    async def _is_idle(self, agent: PushAgent) -> bool | None:
-        """Whether it could take a task; None when it is out of reach or answers nonsense."""
+    async def _is_idle(self, agent: PushAgent) -> bool | str:
+        """Whether it could take a task; the reason when it is out of reach or answers nonsense."""
         try:
             return await self._line(agent.url, agent.allow_private).idle()
-        except Exception:
+        except Exception as error:
             log.exception("agent.broken", agent=agent.id)
-            return None
+            return repr(error)
 
     async def _dispatch(self, agent: PushAgent) -> bool:
         """Claim the next task for an agent and have it sent."""
@@ -146,14 +146,14 @@ class Dispatcher(Service):
         self._followed[token] = None
         try:
             found = await self._gateway.dispatch_task(
-                agent.id, token, self._holder, lease_s=self._lease_s
+                agent.id, token, self._holder, lease_s=self._lease_s, rest_s=self._every_s
             )
         finally:
             # If it was claimed all the same, the next renewal finds it.
             del self._followed[token]
         if found is None:
             return False
-        self._follow(found, fresh=True, lease_until=asked_at + self._lease_s)
+        self._follow(found, fresh=not found.again, lease_until=asked_at + self._lease_s)
         return True
 
     def _follow(self, dispatch: Dispatch, *, fresh: bool, lease_until: float) -> None:

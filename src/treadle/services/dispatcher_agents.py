@@ -27,7 +27,8 @@ LOOK_S = 30.0
 CANCEL_S = 5.0
 LONGEST_ID = 500
 GOING_ON = {"queued", "working", "running", "pending"}
-ENDED = {"completed", "failed", "cancelled"}
+# The words for an end; any other word means that it goes on.
+ENDED = {name: name for name in ("completed", "failed", "cancelled")} | {"canceled": "cancelled"}
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,15 @@ class Reply:
         if self.status != 200 or self.body is None:
             return None
         found = self.body.get("state", self.body.get("status"))
-        found = found.lower() if isinstance(found, str) else None
-        return found if found in GOING_ON | ENDED else None
+        if not isinstance(found, str) or not found:
+            return None
+        return ENDED.get(found.lower(), found.lower())
+
+    @property
+    def has_it(self) -> bool:
+        """Whether the task is there: by a word that everybody knows, or by the agent's own id."""
+        known = self.state in GOING_ON or self.state in ENDED
+        return known or (self.state is not None and self.text("task_id") is not None)
 
     def text(self, name: str) -> str | None:
         """A name or id in the answer, as text that can be stored."""
@@ -74,11 +82,13 @@ class AgentLine:
         self._url = url.rstrip("/")
         self._allowed = allow_private
 
-    async def idle(self) -> bool | None:
-        """Whether it could take a task; None when it is not healthy."""
+    async def idle(self) -> bool | str:
+        """Whether it could take a task; what is wrong when it is not healthy."""
         reply = await self._ask("GET", "/status", within_s=STATUS_S)
-        if reply.status != 200 or reply.body is None:
-            return None
+        if reply.status != 200:
+            return reply.error
+        if reply.body is None:
+            return f"{reply.error} without a JSON object"
         said = reply.body.get("state", reply.body.get("status"))
         if isinstance(said, str):
             return said.lower() == "idle"

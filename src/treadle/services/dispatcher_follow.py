@@ -19,7 +19,7 @@ from treadle.db.dispatching import Dispatch
 from treadle.db.gateway import Gateway
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.jsontext import encode_safely
-from treadle.services.dispatcher_agents import GOING_ON, AgentLine, Reply
+from treadle.services.dispatcher_agents import AgentLine, Reply
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -121,6 +121,9 @@ class Follower:
                 await self._unsure(f"{reply.error} without a task_id", at_once=first)
             else:
                 await self._accept(task_id, reply)
+        elif not first:
+            # It may be this very prompt that keeps it from taking it.
+            await self._unsure(reply.error)
         elif reply.status == 409:
             await self._end("busy", "agent busy")
         else:
@@ -129,7 +132,7 @@ class Follower:
     async def _find(self) -> None:
         """Ask the agent whether it has a submission that may have reached it."""
         reply = await self._line.look(self._dispatch.queue_id)
-        if reply.state is not None:
+        if reply.has_it:
             await self._accept(reply.text("task_id") or self._dispatch.queue_id, reply)
             if self._verdict == "ok" and not self._over:
                 await self._judge(reply)
@@ -155,8 +158,6 @@ class Follower:
     async def _judge(self, reply: Reply) -> None:
         self.heard = True
         state = reply.state
-        if state is None or state in GOING_ON:
-            return
         if state == "completed":
             body = reply.body or {}
             output = encode_safely(body.get("result", body.get("output")))
@@ -166,7 +167,7 @@ class Follower:
                 await self._end("failed", f"its output cannot be stored: {error}")
         elif state == "failed":
             await self._end("failed", reply.complaint() or "the agent says that it failed")
-        else:
+        elif state == "cancelled":
             await self._end("cancelled", reply.complaint() or "cancelled by the agent")
 
     async def _unsure(self, error: str, *, at_once: bool = False) -> None:

@@ -102,6 +102,17 @@ class Scheduler(Service):
                 dag_id=run.dag_id and str(run.dag_id),
                 error=run.error,
             )
+            if run.depth is not None:
+                _tell_queue(due, run)
+
+
+def _tell_queue(due: DueSchedule, run: ScheduleRun) -> None:
+    """What went to queue `push`, in the words of everybody who submits there."""
+    facts = {"depth": run.depth, "source": "scheduler", "source_job": due.name}
+    if run.status == "queued":
+        log.info("queue.task_added", queue_id=f"queue-{run.task_id}", **facts)
+    elif run.status == "skipped_queue_full":
+        log.warning("queue.submit_rejected", reason="queue_full", **facts)
 
 
 def times_due(calendar: Cron, due: DueSchedule, first: datetime) -> list[datetime]:

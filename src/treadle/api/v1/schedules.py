@@ -18,7 +18,7 @@ from treadle.api.wire import answer, record
 from treadle.cron import Cron, zone_named
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
-from treadle.errors import MissingExtra, UnknownSchedule
+from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 Name = Annotated[str, Path(min_length=1, max_length=150)]
@@ -64,18 +64,22 @@ async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
     "/{name:path}/run",
     status_code=201,
     response_model=models.MadeBySchedule,
-    responses=answers(404, 409),
+    responses=answers(404, 409, 503),
     dependencies=[need("operate")],
 )
-async def run(name: Name, views: Views, who: Who, once: Once) -> Response:
-    """Make its task or DAG now, besides its times; also while it is paused."""
+async def run(name: Name, calls: Calls, views: Views, who: Who, once: Once) -> Response:
+    """Make its task or DAG now, besides its times; also while it is paused. 503: queue full."""
     await _found(views, name, who)
 
     async def effect(calls: Gateway) -> Response:
         task_id, dag_id, created = await calls.run_schedule(name, who.name)
         return answer({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
 
-    return await once(effect)
+    try:
+        return await once(effect)
+    except QueueFull as error:
+        await calls.skip_schedule(name, str(error), who.name)
+        raise
 
 
 @router.post(

@@ -1,0 +1,44 @@
+-- skip_schedule: keep that an extra run of a schedule found its queue full.
+--
+-- select treadle.skip_schedule('nightly', 'queue push holds at most 50 tasks', 'me');
+--
+-- run_schedule raises, and what it did is gone with its transaction: who called it tells this
+-- afterwards.
+--
+-- Concurrency: one row; the last status wins.
+-- Lock order:  schedules, then the history.
+-- Raises:      TR211 unknown schedule.
+
+create or replace function treadle.skip_schedule(
+  p_name   text,
+  p_error  text,
+  p_actor  text default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = ''
+as $$
+declare
+  v_schedule treadle.schedules := treadle.find_schedule(p_name);
+  v_run      treadle.schedule_runs;
+begin
+  v_run.schedule_id := v_schedule.id;
+  v_run.schedule := v_schedule.name;
+  v_run.fired_at := treadle.clock();
+  v_run.status := 'skipped_queue_full';
+  v_run.error := left(p_error, 2000);
+  v_run.actor := coalesce(p_actor, session_user);
+  perform treadle.record_run(v_run);
+  update treadle.schedules
+  set last_status = v_run.status, last_error = v_run.error
+  where schedules.id = v_schedule.id;
+end;
+$$;
+
+comment on function treadle.skip_schedule(text, text, text) is
+'Record that an extra run of a schedule was not made, because its queue was full.';
+
+revoke all on function treadle.skip_schedule(text, text, text) from public;
+grant execute on function treadle.skip_schedule(text, text, text) to treadle_operator;

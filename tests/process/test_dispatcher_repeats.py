@@ -1,0 +1,126 @@
+"""An agent that may have a prompt does not refuse it; one that refuses is left time to rest."""
+
+from typing import Any
+
+import pytest
+
+from tests.process.pushing import QUICK, Agents, ended, entry, outcomes, submit, until
+from tests.process.support import Conn, Spawn, rows
+
+# Between the end of a submission and the next one to the same agent.
+GAPS = """
+    select extract(epoch from sent_at - lag(ended_at) over (order by sent_at))::float8
+    from treadle.dispatches
+    order by sent_at
+    offset 1
+"""
+
+
+@pytest.mark.requirement("Q7")
+async def test_an_agent_that_is_busy_with_this_very_prompt_uses_up_its_attempts(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    # It always says idle, never answers the first time, and knows neither ids nor keys.
+    agent = agents("a", status=200, remembers="nothing", work_s=None, answers=["take_then_hang"])
+    spawn("dispatcher", **QUICK)
+
+    [queue_id] = await submit(conn)
+
+    await until(lambda: ended(conn, queue_id, state="failed"))
+    assert await outcomes(conn, queue_id) == ["unsure"] * 3
+    assert ((await entry(conn, queue_id))["attempts"], agent.executed()) == (3, [queue_id])
+    assert (await entry(conn, queue_id))["last_error"] == "answered 409: busy"
+
+
+@pytest.mark.requirement("Q7")
+async def test_an_agent_that_forgets_and_never_answers_executes_it_three_times_at_most(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agent = agents("a", remembers="nothing", work_s=4, answers=["take_then_hang"] * 1000)
+    spawn("dispatcher", **QUICK)
+
+    [queue_id] = await submit(conn)
+
+    await until(lambda: ended(conn, queue_id, state="failed"))
+    assert await outcomes(conn, queue_id) == ["unsure"] * 3
+    assert len(agent.executed()) <= 3
+
+
+@pytest.mark.requirement("Q7")
+@pytest.mark.parametrize("answer", [400, 409, 500])
+async def test_a_refusal_of_the_repeat_does_not_end_what_is_being_executed(
+    conn: Conn, spawn: Spawn, agents: Agents, answer: int
+) -> None:
+    modes: dict[str, Any] = {"remembers": "nothing", "work_s": None}
+    agent = agents("a", answers=["take_then_hang", *[answer] * 100], **modes)
+    child = spawn("dispatcher", **{**QUICK, "dispatch_unsure_s": 60})
+    [queue_id] = await submit(conn)
+
+    await child.logged("queue.agent_silent", within=30, error=f"answered {answer}: as told")
+
+    assert (await entry(conn, queue_id))["state"] == "dispatching"
+    agent.set(remembers="all", work_s=0)
+    await until(lambda: ended(conn, queue_id))
+    assert (await outcomes(conn, queue_id), agent.executed()) == (["completed"], [queue_id])
+
+
+@pytest.mark.requirement("Q5")
+@pytest.mark.parametrize("answer", [409, 400, 500])
+async def test_an_agent_that_refuses_is_sent_to_once_a_second_by_all_dispatchers_together(
+    conn: Conn, spawn: Spawn, agents: Agents, answer: int
+) -> None:
+    agents("a", answers=[answer] * 1000)
+    await submit(conn, 20)
+
+    for _ in range(2):
+        spawn("dispatcher", **{**QUICK, "dispatch_every_s": 1})
+
+    await until(lambda: _sent(conn, 4))
+    gaps = [gap for (gap,) in await rows(conn, GAPS)]
+    assert min(gaps) >= 1, gaps
+
+
+@pytest.mark.requirement("Q5")
+async def test_an_agent_that_has_ended_its_task_gets_the_next_at_once(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agents("a")
+    queue_ids = await submit(conn, 3)
+
+    spawn("dispatcher", **{**QUICK, "dispatch_every_s": 600})
+
+    await until(lambda: ended(conn, *queue_ids))
+
+
+@pytest.mark.requirement("Q8")
+async def test_an_agent_that_says_something_in_its_own_words_is_not_silent(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agent = agents("a", work_s=None, word="Thinking_Hard")
+    spawn("dispatcher", **QUICK, dispatch_silent_s=1)
+    [queue_id] = await submit(conn)
+
+    await until(lambda: len(agent.requests) > 30)
+
+    assert (await outcomes(conn, queue_id), agent.executed()) == ([None], [queue_id])
+    agent.set(work_s=0)
+    await until(lambda: ended(conn, queue_id))
+
+
+@pytest.mark.requirement("Q15")
+async def test_the_timeout_of_a_dispatcher_has_a_variable_of_its_own(
+    conn: Conn, spawn: Spawn, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AG_QUEUE_DISPATCH_TIMEOUT", "1s200ms")
+    agents("a", answers=["hang"])
+    quick = {name: value for name, value in QUICK.items() if "timeout" not in name}
+    child = spawn("dispatcher", **quick)
+
+    [queue_id] = await submit(conn)
+
+    await child.logged("queue.agent_silent", within=30, error="no answer within 1.2 s")
+    await until(lambda: ended(conn, queue_id))
+
+
+async def _sent(conn: Conn, count: int) -> bool:
+    return await rows(conn, "select count(*) >= %s from treadle.dispatches", count) == [(True,)]
