@@ -9,6 +9,7 @@ select
 from treadle.tasks
 left join treadle.projects on tasks.project_id = projects.id;
 
-comment on view treadle.task_places is 'The queue and the project of each task, and who has it or is to have it.';
+comment on view treadle.task_places is
+'The queue and the project of each task, and who has it or is to have it.';
 
 grant select on treadle.task_places to treadle_observer, treadle_operator;
