@@ -33,7 +33,8 @@ def test_the_events_of_a_task_are_found(http: httpx2.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=201", "cursor=nonsense", "task_id=5", "kind=", "key=%00"]
+    "query",
+    ["limit=0", "limit=201", "cursor=nonsense", "cursor=W3RydWVd", "task_id=5", "kind=", "key=%00"],
 )
 def test_what_cannot_be_asked_is_refused(http: httpx2.Client, query: str) -> None:
     assert code_of(http.get(f"/v1/events?{query}")) == (422, "invalid-argument")

@@ -129,11 +129,16 @@ def test_a_letter_elsewhere_is_neither_seen_nor_decided_about(callers: Callers, 
 SHARED = [
     ("PUT", "/v1/types/code", {}),
     ("POST", "/v1/types/code/pause", None),
+    ("GET", "/v1/gates", None),
+    ("GET", "/v1/gates/g", None),
     ("PUT", "/v1/gates/g", {}),
     ("POST", "/v1/gates/g/close", None),
     ("POST", "/v1/gates/g/open", None),
+    ("GET", "/v1/breakers", None),
+    ("GET", "/v1/breakers/code", None),
     ("POST", "/v1/breakers/code/trip", None),
     ("POST", "/v1/breakers/code/reset", None),
+    ("GET", "/v1/concurrency-keys", None),
     ("PUT", "/v1/concurrency-keys/k", {"limit": 1}),
     ("PUT", "/v1/budgets", {"scope": "all", "limit_usd": 1}),
     ("GET", "/v1/budgets", None),
@@ -165,6 +170,29 @@ def test_what_all_share_is_not_for_a_token_of_some(
 ) -> None:
     caller = getattr(callers, kind)
     assert code_of(caller.request(method, path, json=body)) == FORBIDDEN
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_a_refusal_does_not_say_where_a_task_is(callers: Callers, kind: str) -> None:
+    callers.admin.put("/v1/queues/hidden", json={})
+    said = {"queue": "hidden", "project": "veiled"}
+    callers.admin.post("/projects", json={"name": "veiled"})
+    task = enqueue(callers.admin, **said)
+    dag = make_dag(callers.admin, said).json()["id"]
+    nightly = {"cron": "@daily", "task": {"type": "code", **said}}
+    assert callers.admin.put("/v1/schedules/veil", json=nightly).status_code == 200
+    register(callers.admin, "h", queues=["hidden"])
+    claim = take_one(callers.admin, "h", queues=["hidden"])
+
+    caller = getattr(callers, kind)
+    for answer in (
+        *(caller.get(f"/v1/{path}") for path in (f"tasks/{task}", f"dags/{dag}", "schedules/veil")),
+        act(caller, claim, "complete"),
+    ):
+        assert code_of(answer) == FORBIDDEN
+        assert "out of reach" in answer.json()["detail"]
+        assert "hidden" not in answer.text
+        assert "veiled" not in answer.text
 
 
 def test_a_token_for_a_queue_runs_it(callers: Callers) -> None:

@@ -88,7 +88,8 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, int) or not -_INT64 <= value < _INT64:
+    # A bool is an int, too.
+    if type(value) is not int or not -_INT64 <= value < _INT64:
         raise ValueError("not a number")
     return value
 

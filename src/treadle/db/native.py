@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import sql
 
 from treadle.db.calls import Caller, RawJson
+from treadle.db.pages import Place
 from treadle.errors import TaskNotFound
 from treadle.models import Enqueued
 
@@ -21,6 +22,8 @@ _LISTED = sql.SQL("""
       completed_at, cost_usd
     from treadle.task_details
 """)
+# It has the task, or could have.
+_OF_AGENT = sql.SQL("coalesce(agent_id, assigned_agent, %(mine)s) = %(mine)s")
 _OF_PROJECT = sql.SQL(
     "id in (select places.id from treadle.task_places as places where project = %(project)s)"
 )
@@ -53,16 +56,17 @@ class NativeCalls(Caller):
         rows = await self._call("select id, verdict from treadle.unhold_tasks(%b)", list(ids))
         return dict(rows)
 
-    async def claims_of(
-        self, claims: Sequence[tuple[UUID, UUID]]
-    ) -> list[tuple[str, str | None, str | None]]:
-        """Queue, project and agent of each claim whose task exists."""
+    async def claims_of(self, claims: Sequence[tuple[UUID, UUID]]) -> list[Place]:
+        """Queue, project and agent of each claim whose task exists.
+
+        Of no agent: no claim had this token, and nothing will be done with it.
+        """
         rows = await self._call(
             "select queue, project, agent_id from treadle.claims_of(%b, %b)",
             [claim[0] for claim in claims],
             [claim[1] for claim in claims],
         )
-        return [(row[0], row[1], row[2]) for row in rows]
+        return [Place(*row) for row in rows]
 
 
 class NativeViews(ABC):
@@ -74,16 +78,24 @@ class NativeViews(ABC):
     ) -> list[Record]:
         """Run a select and return its rows by name."""
 
-    async def place_of(self, task_id: UUID) -> tuple[str, str | None]:
-        """The queue and the project of a task; an error when there is no such task."""
+    async def place_of(self, task_id: UUID) -> Place:
+        """Where a task belongs; an error when there is no such task."""
         found = await self.rows(
-            "select queue, project from treadle.task_places where id = %(id)s", {"id": task_id}
+            "select queue, project, agent from treadle.task_places where id = %(id)s",
+            {"id": task_id},
         )
         if not found:
             raise TaskNotFound(
                 f"there is no task {task_id}", hint="List them: GET /v1/tasks", task_id=str(task_id)
             )
-        return found[0]["queue"], found[0]["project"]
+        return Place(**found[0])
+
+    async def agent_queues(self, agent_id: str) -> list[str] | None:
+        """The queues of an agent; None when it is not registered."""
+        found = await self.rows(
+            "select queues from treadle.agent_load where agent_id = %(id)s", {"id": agent_id}
+        )
+        return found[0]["queues"] if found else None
 
     async def task_page(
         self,
@@ -91,6 +103,7 @@ class NativeViews(ABC):
         *,
         queues: Sequence[str] | None,
         project: str | None,
+        agent: str | None,
         tag: str | None,
         after: UUID | None,
         limit: int,
@@ -104,6 +117,8 @@ class NativeViews(ABC):
             where.append(sql.SQL("queue = any (%(queues)s)"))
         if project is not None:
             where.append(_OF_PROJECT)
+        if agent is not None:
+            where.append(_OF_AGENT)
         if tag is not None:
             where.append(sql.SQL("tags @> array[%(tag)s::text]"))
         if after is not None:
@@ -112,5 +127,5 @@ class NativeViews(ABC):
             listed=_LISTED,
             where=sql.SQL("where ") + sql.SQL(" and ").join(where) if where else sql.SQL(""),
         )
-        also = {"queues": queues, "project": project, "tag": tag, "after": after, "limit": limit}
-        return await self.rows(query, {**given, **also})
+        also = {"queues": queues, "project": project, "mine": agent, "tag": tag, "after": after}
+        return await self.rows(query, {**given, **also, "limit": limit})

@@ -2,14 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import sql
 
 Record = dict[str, Any]
-# A queue, and the name of a project where there is one.
-Place = tuple[str, str | None]
+
+
+class Place(NamedTuple):
+    """Where a task belongs: its queue, its project, and who has it or is to have it."""
+
+    queue: str
+    project: str | None
+    agent: str | None
 
 
 class Pages(ABC):
@@ -55,20 +61,49 @@ class Pages(ABC):
         return await self.rows(query, parameters)
 
     async def dag_places(self, dag_id: UUID) -> list[Place]:
-        """The queues and projects of the tasks of a DAG."""
+        """Where the tasks of a DAG belong."""
         return await self._places("select id from treadle.dag_tasks where dag_id = %(of)s", dag_id)
 
     async def letter_places(self, ids: Sequence[UUID]) -> list[Place]:
-        """The queues and projects of letters, by their ids or by those of their tasks."""
+        """Where letters belong, by their ids or by those of their tasks."""
         which = """
             select task_id from treadle.dead_letter_review
             where id = any (%(of)s) or task_id = any (%(of)s)
         """
         return await self._places(which, list(ids))
 
-    async def _places(self, which: str, of: object) -> list[Place]:
+    async def task_places(self, ids: Sequence[UUID]) -> list[Place]:
+        """Where tasks belong, those that exist."""
+        return await self._places("select unnest(%(of)s::uuid[])", list(ids))
+
+    async def referred_places(
+        self, ids: Sequence[UUID], names: Sequence[str], by: UUID | None
+    ) -> list[Place]:
+        """Where the tasks belong behind ids of tasks or artifacts, and behind names in a DAG.
+
+        The DAG is that of the task `by`; its own subtasks are left out.
+        """
+        which = """
+            select unnest(%(of)s::uuid[])
+            union all
+            select files.task_id from treadle.artifact_details as files
+            where files.id = any (%(of)s)
+            union all
+            select nodes.id from treadle.dag_tasks as nodes
+            where
+              nodes.name = any (%(names)s)
+              and nodes.dag_id = (
+                select mine.dag_id from treadle.task_details as mine where mine.id = %(by)s
+              )
+            except
+            select children.id from treadle.task_details as children
+            where children.parent_id = %(by)s
+        """
+        return await self._places(which, list(ids), by=by, names=list(names))
+
+    async def _places(self, which: str, of: object, **also: object) -> list[Place]:
         found = await self.rows(
-            f"select distinct queue, project from treadle.task_places where id in ({which})",
-            {"of": of},
+            f"select distinct queue, project, agent from treadle.task_places where id in ({which})",
+            {"of": of, **also},
         )
-        return [(row["queue"], row["project"]) for row in found]
+        return [Place(row["queue"], row["project"], row["agent"]) for row in found]

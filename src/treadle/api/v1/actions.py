@@ -12,6 +12,8 @@ from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.v1 import models_actions as models
 from treadle.api.v1.models_tasks import Made
+from treadle.api.v1.plans import check_move
+from treadle.api.v1.reach import check_whole_queues
 from treadle.api.v1.rows import check_touched
 from treadle.api.wire import answer
 from treadle.db.gateway import Gateway
@@ -29,7 +31,7 @@ async def bulk(asked: models.Bulk, who: Who, once: Once) -> Response:
     if asked.filter.queue is not None:
         who.check_queue(asked.filter.queue)
     # A filter knows projects by id only.
-    who.check_project(None)
+    check_whole_queues(who)
     filters = asked.filter.model_dump(exclude_none=True)
 
     async def effect(calls: Gateway) -> Response:
@@ -79,8 +81,7 @@ async def retry(
     await check_touched(who, views, task_id)
     note = None if asked is None else asked.note
     changes = (None if asked is None else asked.changes) or {}
-    if "queue" in changes:
-        who.check_queue(str(changes["queue"]))
+    check_move(who, changes)
 
     async def effect(calls: Gateway) -> Response:
         status = await calls.retry_task(
@@ -133,8 +134,7 @@ async def fork(
     """Start over from a step: a new task that has the steps before it, at no cost."""
     await check_touched(who, views, task_id)
     changes = asked.changes or {}
-    if "queue" in changes:
-        who.check_queue(str(changes["queue"]))
+    check_move(who, changes)
 
     async def effect(calls: Gateway) -> Response:
         made = await calls.fork_task(task_id, asked.from_step, changes, who.name)

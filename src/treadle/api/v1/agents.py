@@ -5,15 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
+from treadle.api.access import Principal, Who, need
 from treadle.api.deps import Calls, Views
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_agents as models
 from treadle.api.v1.fields import Text
-from treadle.api.v1.reach import queues_of
+from treadle.api.v1.reach import check_everywhere, queues_of
 from treadle.api.wire import answer, record
-from treadle.errors import UnknownAgent
+from treadle.db.reader import Reader
+from treadle.errors import Forbidden, UnknownAgent
 from treadle.models import AgentProfile
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
@@ -34,7 +35,7 @@ async def list_agents(views: Views, page: Page, who: Who) -> Response:
 
 
 @router.get(
-    "/{agent_id}",
+    "/{agent_id:path}",
     response_model=models.AgentRow,
     responses=answers(404),
     dependencies=[need("read")],
@@ -50,10 +51,28 @@ async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
     return answer(record(rows[0]))
 
 
-@router.put("/{agent_id}", response_model=models.AgentState, dependencies=[need("work")])
-async def register(agent_id: AgentId, asked: models.Agent, calls: Calls, who: Who) -> Response:
+# Before the agent itself: an id may have slashes.
+@router.put(
+    "/{agent_id:path}/status",
+    response_model=models.AgentState,
+    responses=answers(404),
+    dependencies=[need("operate")],
+)
+async def set_status(
+    agent_id: AgentId, asked: models.AgentStatus, calls: Calls, views: Views, who: Who
+) -> Response:
+    """Let an agent work, drain it, or take it offline."""
+    await _check(views, agent_id, who)
+    await calls.set_agent_status(agent_id, asked.status)
+    return answer({"id": agent_id, "status": asked.status})
+
+
+@router.put("/{agent_id:path}", response_model=models.AgentState, dependencies=[need("work")])
+async def register(
+    agent_id: AgentId, asked: models.Agent, calls: Calls, views: Views, who: Who
+) -> Response:
     """Make an agent known, or known again after a restart."""
-    who.check_agent(agent_id)
+    await _check(views, agent_id, who)
     for queue in asked.queues:
         who.check_queue(queue)
     await calls.register_agent(AgentProfile(id=agent_id, **asked.model_dump()))
@@ -61,40 +80,37 @@ async def register(agent_id: AgentId, asked: models.Agent, calls: Calls, who: Wh
 
 
 @router.post(
-    "/{agent_id}/heartbeat",
+    "/{agent_id:path}/heartbeat",
     response_model=models.AgentState,
     responses=answers(404),
     dependencies=[need("work")],
 )
-async def heartbeat(agent_id: AgentId, calls: Calls, who: Who) -> Response:
+async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
     """An agent lives; it learns whether it should go on claiming. Leases are renewed per claim."""
-    who.check_agent(agent_id)
+    await _check(views, agent_id, who)
     return answer({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
 
 
-@router.put(
-    "/{agent_id}/status",
-    response_model=models.AgentState,
-    responses=answers(404),
-    dependencies=[need("operate")],
-)
-async def set_status(
-    agent_id: AgentId, asked: models.AgentStatus, calls: Calls, who: Who
-) -> Response:
-    """Let an agent work, drain it, or take it offline."""
-    who.check_agent(agent_id)
-    await calls.set_agent_status(agent_id, asked.status)
-    return answer({"id": agent_id, "status": asked.status})
-
-
 @router.post(
-    "/{agent_id}/leave",
+    "/{agent_id:path}/leave",
     response_model=models.AgentState,
     responses=answers(404),
     dependencies=[need("work")],
 )
-async def leave(agent_id: AgentId, calls: Calls, who: Who) -> Response:
+async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
     """An agent stops: it is offline at once, not when its signs of life are missed."""
-    who.check_agent(agent_id)
+    await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, "offline")
     return answer({"id": agent_id, "status": "offline"})
+
+
+async def _check(views: Reader, agent_id: str, who: Principal) -> None:
+    """Refuse an agent that is not the token's, or that works where the token does not reach."""
+    who.check_agent(agent_id)
+    if who.project is not None:
+        check_everywhere(who)
+    if who.queues is not None:
+        queues = await views.agent_queues(agent_id)
+        # Without any it has nothing to do with those of the token either.
+        if queues is not None and not (queues and who.queues.issuperset(queues)):
+            raise Forbidden(f"{who.name} may not act for {agent_id}, which has other queues")

@@ -13,17 +13,18 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_dags as models
 from treadle.api.v1.fields import Note, Reason
+from treadle.api.v1.plans import check_key, check_options, check_references, with_defaults
 from treadle.api.v1.reach import check_places, is_bound, queues_of
 from treadle.api.wire import answer, record
 from treadle.dags import dag_json
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
-from treadle.errors import Forbidden
+from treadle.errors import Forbidden, InvalidArgument
 from treadle.jsontext import encode
 
 router = APIRouter(prefix="/v1/dags", tags=["dags"])
 
-# A DAG with a task in one of these queues, or of this project.
+# A DAG with a task in one of these queues, of this project, or that no other agent has.
 _QUEUED = """
 exists (
   select from treadle.dag_tasks where dag_tasks.dag_id = dag_overview.id and queue = any({})
@@ -34,6 +35,13 @@ exists (
   select from treadle.dag_tasks
   inner join treadle.task_places on dag_tasks.id = task_places.id
   where dag_tasks.dag_id = dag_overview.id and task_places.project = {}
+)
+"""
+_FREE = """
+exists (
+  select from treadle.dag_tasks
+  inner join treadle.task_places on dag_tasks.id = task_places.id
+  where dag_tasks.dag_id = dag_overview.id and coalesce(task_places.agent = {}, true)
 )
 """
 
@@ -48,15 +56,23 @@ exists (
     },
     dependencies=[need("enqueue")],
 )
-async def create(plan: models.Plan, who: Who, once: Once) -> Response:
+async def create(plan: models.Plan, views: Views, who: Who, once: Once) -> Response:
     """Make a DAG with all its tasks, or nothing."""
     given = plan.named()
-    _check_plan(given, who)
+    await _check_plan(given, views, who)
     whole = dag_json(given.pop("name"), {**given, "created_by": who.name})
     document = encode(whole, name="dag")
 
     async def effect(calls: Gateway) -> Response:
-        dag_id, created, ids = await calls.create_dag(document)
+        try:
+            dag_id, created, ids = await calls.create_dag(document)
+        except InvalidArgument as error:
+            # Another DAG has the key.
+            if "dag_id" in error.detail:
+                await _check_key(views, error.detail["dag_id"], who)
+            raise
+        if not created:
+            await _check_key(views, dag_id, who)
         made = {"id": dag_id, "created": created, "tasks": ids}
         return answer(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
 
@@ -74,7 +90,12 @@ async def list_dags(
         after=page.after(UUID),
         limit=page.more,
         newest=True,
-        where={"status = {}": status, _QUEUED: queues_of(who), _OWNED: who.project},
+        where={
+            "status = {}": status,
+            _QUEUED: queues_of(who),
+            _OWNED: who.project,
+            _FREE: who.agent,
+        },
     )
     return page.answer(rows, "id")
 
@@ -163,21 +184,26 @@ async def retry(
 
 
 async def _check(views: Reader, dag_id: UUID, who: Principal) -> None:
-    """A token for some queues or a project needs all those of the tasks of a DAG."""
+    """A token that is bound needs all tasks of a DAG to be in its reach."""
     if is_bound(who):
         check_places(who, await views.dag_places(dag_id))
 
 
-def _check_plan(plan: dict[str, Any], who: Principal) -> None:
+async def _check_key(views: Reader, dag_id: Any, who: Principal) -> None:
+    """Do not tell of a DAG elsewhere that has the key of a new one."""
+    if is_bound(who):
+        check_key(who, await views.dag_places(dag_id))
+
+
+async def _check_plan(plan: dict[str, Any], views: Reader, who: Principal) -> None:
     """Refuse tasks that are not in reach of the token; its project is the default."""
-    defaults = plan.get("defaults") or {}
-    for task in plan["tasks"]:
-        who.check_queue(task.get("queue") or defaults.get("queue") or "default")
     if who.project is not None:
-        for part in (plan, defaults, *plan["tasks"]):
-            if part.get("project_id") is not None:
-                raise Forbidden(
-                    f"{who.name} may name a project by its name only", argument="project_id"
-                )
-            who.check_project(part.get("project") or who.project)
-        plan["defaults"] = {**defaults, "project": who.project}
+        if plan.get("project_id") is not None:
+            raise Forbidden(
+                f"{who.name} may name a project by its name only", argument="project_id"
+            )
+        plan["defaults"] = {"project": who.project, **(plan.get("defaults") or {})}
+    tasks = with_defaults(plan["tasks"], plan.get("defaults"))
+    for task in tasks:
+        check_options(who, task)
+    await check_references(who, views, tasks)

@@ -16,7 +16,8 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_dead as models
 from treadle.api.v1.fields import Moment, Name
-from treadle.api.v1.reach import check_places, is_bound, queues_of
+from treadle.api.v1.plans import check_move
+from treadle.api.v1.reach import check_places, check_whole_queues, is_bound, queues_of, within
 from treadle.api.wire import answer, record, records
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
@@ -24,7 +25,6 @@ from treadle.db.reviews import Decided
 from treadle.errors import IllegalTransition, NotFound
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
-_OWNED = "task_id in (select task_places.id from treadle.task_places where project = {})"
 DONE = ("retried", "cancelled", "escalated")
 
 
@@ -59,8 +59,7 @@ async def list_letters(
             "(escalated_at is not null) = {}": escalated,
             "dead_lettered_at < {}": before,
             "reviewed = {}": None if reviewed else False,
-            "queue = any({})": queues_of(who),
-            _OWNED: who.project,
+            **within(who),
         },
     )
     return page.answer(_with_times(rows), "id")
@@ -69,7 +68,7 @@ async def list_letters(
 @router.get("/groups", response_model=Listed[models.Group], dependencies=[need("read")])
 async def groups(views: Views, page: Page, who: Who) -> Response:
     """Open dead letters by what went wrong, with counts."""
-    who.check_project(None)
+    check_whole_queues(who)
     rows = await views.page(
         "dead_letter_groups",
         key="fingerprint",
@@ -92,8 +91,7 @@ async def log(views: Views, page: Page, who: Who, task_id: UUID | None = None) -
         newest=True,
         where={
             "task_id = {}": task_id,
-            "queue = any({})": queues_of(who),
-            _OWNED: who.project,
+            **within(who),
         },
     )
     return page.answer(rows, "id")
@@ -112,10 +110,10 @@ async def resolve_many(asked: models.ResolveMany, views: Views, who: Who, once: 
     ids = list(dict.fromkeys(asked.ids or []))
     if asked.filter is not None:
         # A filter knows no projects.
-        who.check_project(None)
+        check_whole_queues(who)
         who.check_queue(asked.filter.queue or "")
     await _check(views, ids, who)
-    _check_move(asked, who)
+    check_move(who, asked.changes.named() if asked.changes else {})
 
     async def effect(calls: Gateway) -> Response:
         if asked.filter is None:
@@ -161,7 +159,7 @@ async def resolve(
 ) -> Response:
     """Decide about one letter: retry, cancel, modify and retry, or escalate."""
     await _check(views, [letter_id], who)
-    _check_move(asked, who)
+    check_move(who, asked.changes.named() if asked.changes else {})
     decision = asked.decision(who.name)
 
     async def effect(calls: Gateway) -> Response:
@@ -184,15 +182,9 @@ def _missing(letter_id: UUID) -> NotFound:
 
 
 async def _check(views: Reader, ids: Sequence[UUID], who: Principal) -> None:
-    """Refuse letters of queues and projects that the token is not for."""
+    """Refuse letters that are out of reach of the token."""
     if is_bound(who):
         check_places(who, await views.letter_places(ids))
-
-
-def _check_move(asked: models.Resolve, who: Principal) -> None:
-    """Refuse a move to a queue that the token is not for."""
-    if asked.changes is not None and asked.changes.queue is not None:
-        who.check_queue(asked.changes.queue)
 
 
 def _with_times(letters: list[dict[str, Any]]) -> list[dict[str, Any]]:

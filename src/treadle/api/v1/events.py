@@ -14,7 +14,7 @@ from treadle.api.deps import Views
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
 from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import queues_of
+from treadle.api.v1.reach import check_whole_queues, within
 from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
@@ -62,10 +62,7 @@ async def list_events(
             "task_id = {}": task_id,
             "dag_id = {}": dag_id,
             "key = {}": key,
-            "queue = any({})": queues_of(who),
-            "task_id in (select task_places.id from treadle.task_places where project = {})": (
-                who.project
-            ),
+            **within(who),
         },
     )
     return page.answer(rows, "id")
@@ -101,8 +98,8 @@ async def stream(
     `id` is that of the event, `data` the event as JSON. Whoever comes back with the last id goes on
     after it. An event comes when all transactions older than its own have ended.
     """
-    # An event does not say its project.
-    who.check_project(None)
+    # An event says neither its project nor whom its task is for.
+    check_whole_queues(who)
     kinds = _pattern(kind)
 
     def wanted(event: Event) -> bool:

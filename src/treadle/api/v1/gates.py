@@ -103,8 +103,9 @@ class ConcurrencyKey(BaseModel):
 
 
 @router.get("/gates", response_model=Listed[Gate], dependencies=[need("read")])
-async def gates(views: Views, page: Page) -> Response:
+async def gates(views: Views, page: Page, who: Who) -> Response:
     """Gates by key."""
+    check_everywhere(who)
     rows = await views.page("gate_status", key="key", after=page.after(str), limit=page.more)
     return page.answer(rows, "key")
 
@@ -140,8 +141,9 @@ async def open_gate(key: Key, calls: Calls, who: Who) -> Response:
 @router.get(
     "/gates/{key:path}", response_model=Gate, responses=answers(404), dependencies=[need("read")]
 )
-async def gate(key: Key, views: Views) -> Response:
+async def gate(key: Key, views: Views, who: Who) -> Response:
     """One gate."""
+    check_everywhere(who)
     return await _gate(views, key)
 
 
@@ -161,9 +163,10 @@ async def define_gate(
 
 @router.get("/breakers", response_model=Listed[Breaker], dependencies=[need("read")])
 async def breakers(
-    views: Views, page: Page, state: Literal["closed", "open", "half_open"] | None = None
+    views: Views, page: Page, who: Who, state: Literal["closed", "open", "half_open"] | None = None
 ) -> Response:
     """Breakers by type."""
+    check_everywhere(who)
     rows = await views.page(
         "breaker_status",
         key="type",
@@ -209,14 +212,16 @@ async def reset(type: Type, calls: Calls, views: Views, who: Who) -> Response:
     responses=answers(404),
     dependencies=[need("read")],
 )
-async def breaker(type: Type, views: Views) -> Response:
+async def breaker(type: Type, views: Views, who: Who) -> Response:
     """The breaker of a type."""
+    check_everywhere(who)
     return await _breaker(views, type)
 
 
 @router.get("/concurrency-keys", response_model=Listed[ConcurrencyKey], dependencies=[need("read")])
-async def keys(views: Views, page: Page) -> Response:
+async def keys(views: Views, page: Page, who: Who) -> Response:
     """Concurrency keys with how many tasks hold a slot and how many wait for one."""
+    check_everywhere(who)
     rows = await views.page("concurrency_status", key="key", after=page.after(str), limit=page.more)
     return page.answer(rows, "key")
 

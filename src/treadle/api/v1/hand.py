@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 
 from treadle.api.access import Principal, principal
 from treadle.api.deps import gateway
+from treadle.api.v1.reach import check_places, is_bound
 from treadle.db.gateway import Gateway, Pair
 
 
@@ -24,14 +25,8 @@ class Agent:
 
     async def on_many(self, claims: Sequence[Pair]) -> Gateway:
         """The calls, for claims of agents, queues and projects that the token is for."""
-        who = self.who
-        if who.queues is not None or who.agent is not None or who.project is not None:
-            for queue, project, agent in await self.calls.claims_of(claims):
-                who.check_queue(queue)
-                who.check_project(project)
-                # Of no agent: no claim had this token, and nothing will be done with it.
-                if agent is not None:
-                    who.check_agent(agent)
+        if is_bound(self.who):
+            check_places(self.who, await self.calls.claims_of(claims))
         return self.calls
 
 

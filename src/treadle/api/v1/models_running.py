@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from treadle.api.v1.fields import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.v1.models_claims import Json, Token
+from treadle.api.v1.models_dags import Node
 from treadle.api.v1.models_tasks import BATCH, Made
 
 Ids = Annotated[list[Id], Field(max_length=BATCH)]
@@ -114,8 +115,8 @@ class Spawn(Token):
     """Subtasks, remembered as a step under this name: the next attempt gets the same ones."""
 
     name: Name
-    tasks: Annotated[list[Object], Field(min_length=1, max_length=BATCH)] = Field(
-        description="As POST /v1/tasks takes them, also with name, after and inputs."
+    tasks: Annotated[list[Node], Field(min_length=1, max_length=BATCH)] = Field(
+        description="As POST /v1/dags takes them; their project is that of the task."
     )
 
 

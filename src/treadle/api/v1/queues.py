@@ -11,7 +11,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_queues as models
 from treadle.api.v1.fields import Reason
-from treadle.api.v1.reach import queues_of
+from treadle.api.v1.reach import check_whole_queues, queues_of
 from treadle.api.wire import answer, record, records
 from treadle.db.reader import Reader
 
@@ -55,7 +55,7 @@ async def order(
 ) -> Response:
     """Its ready tasks in the order in which they would be claimed, and what shuts them out."""
     who.check_queue(queue)
-    who.check_project(None)
+    check_whole_queues(who)
     return answer({"queue": queue, "items": records(await views.claim_order(queue, limit))})
 
 
@@ -107,7 +107,7 @@ async def resume(queue: Name, calls: Calls, views: Views, who: Who) -> Response:
 @router.get("/stuck", response_model=models.StuckList, dependencies=[need("read")])
 async def stuck(views: Views, who: Who) -> Response:
     """What should move and does not, and why."""
-    who.check_project(None)
+    check_whole_queues(who)
     rows = await views.stuck()
     shown = [row for row in rows if who.sees(row["queue"])]
     return answer({"items": records(shown)})

@@ -1,7 +1,10 @@
-"""How far a token reaches that is for some queues or a project: their tasks, and nothing shared."""
+"""How far a token reaches that is for some queues, an agent or a project.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+To their tasks, by the rows, and to nothing that is shared. `treadle.api.v1.plans` looks at what a
+request would make.
+"""
+
+from collections.abc import Iterable
 
 from treadle.api.access import Principal
 from treadle.db.pages import Place
@@ -13,47 +16,55 @@ def queues_of(who: Principal) -> list[str] | None:
     return None if who.queues is None else sorted(who.queues)
 
 
+def within(who: Principal) -> dict[str, object]:
+    """What lists are narrowed to whose rows have a queue and a task_id."""
+    return {
+        "queue = any({})": queues_of(who),
+        "task_id in (select places.id from treadle.task_places as places where project = {})": (
+            who.project
+        ),
+        """
+        not exists (
+          select from treadle.task_places as places where places.id = task_id and agent <> {}
+        )
+        """: who.agent,
+    }
+
+
 def is_bound(who: Principal) -> bool:
-    """Whether a token is for some queues, or for a project."""
-    return who.queues is not None or who.project is not None
+    """Whether a token is for some queues, for an agent, or for a project."""
+    return who.agent is not None or _is_partial(who)
 
 
 def check_everywhere(who: Principal) -> None:
-    """Refuse such a token what concerns all queues and projects."""
-    if is_bound(who):
+    """Refuse a token for some queues or a project what concerns all of them."""
+    if _is_partial(who):
         raise Forbidden(f"{who.name} is not for what others use too")
 
 
+def check_whole_queues(who: Principal) -> None:
+    """Refuse a token for an agent or a project what does not tell whose tasks it is about."""
+    if who.agent is not None or who.project is not None:
+        raise Forbidden(f"{who.name} is not for all tasks of a queue")
+
+
+def reaches(who: Principal, place: Place) -> bool:
+    """Whether what is there is the token's business; tasks that no agent has are every agent's."""
+    return (
+        who.sees(place.queue)
+        and who.project in (None, place.project)
+        and (who.agent is None or place.agent in (None, who.agent))
+    )
+
+
 def check_places(who: Principal, places: Iterable[Place]) -> None:
-    """Refuse what has tasks in other queues or of other projects than the token is for."""
-    for queue, project in places:
-        who.check_queue(queue)
-        who.check_project(project)
+    """Refuse tasks that are elsewhere, and do not say where."""
+    if not all(reaches(who, place) for place in places):
+        raise Forbidden(
+            f"this is out of reach of {who.name}",
+            hint="The token is for the tasks of some queues, of an agent or of a project.",
+        )
 
 
-def check_template(who: Principal, template: Mapping[str, Any]) -> None:
-    """Refuse a template of a task or a DAG for queues that the token is not for."""
-    # A template may say its project in more than one way.
-    who.check_project(None)
-    if who.queues is None:
-        return
-    for queue in _queues_in(template):
-        who.check_queue(queue)
-
-
-def _queues_in(template: Mapping[str, Any]) -> Iterator[str]:
-    """Where the tasks of a template would go; one that cannot be told is in no queue."""
-    dag = template.get("dag")
-    if isinstance(dag, Mapping):
-        defaults = dag.get("defaults")
-        usual = defaults.get("queue") if isinstance(defaults, Mapping) else None
-        tasks = dag.get("tasks")
-        for task in tasks if isinstance(tasks, list) else ():
-            yield _queue_of(task, usual or "default")
-    if template.get("task") is not None:
-        yield _queue_of(template["task"], "default")
-
-
-def _queue_of(task: object, usual: object) -> str:
-    given = task.get("queue", usual) if isinstance(task, Mapping) else None
-    return given if isinstance(given, str) else ""
+def _is_partial(who: Principal) -> bool:
+    return who.queues is not None or who.project is not None

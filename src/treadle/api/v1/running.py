@@ -11,7 +11,9 @@ from starlette.responses import Response
 from treadle.api.problems import answers
 from treadle.api.v1 import models_running as models
 from treadle.api.v1.hand import Hand
+from treadle.api.v1.plans import check_options, check_references
 from treadle.api.wire import answer, record
+from treadle.db.reader import Reader
 from treadle.jsontext import encode
 
 router = APIRouter(
@@ -67,6 +69,8 @@ async def ask(task_id: UUID, asked: models.Ask, hand: Hand) -> Response:
 async def suspend(task_id: UUID, asked: models.Suspend, hand: Hand) -> Response:
     """Give up the claim until subtasks, answers or a moment have come."""
     calls = await hand.on(task_id, asked.token)
+    children = [{"after": asked.children}]
+    await check_references(hand.who, Reader(calls), children, by=task_id)
     status = await calls.suspend_task(
         task_id,
         asked.token,
@@ -82,10 +86,12 @@ async def suspend(task_id: UUID, asked: models.Suspend, hand: Hand) -> Response:
 async def spawn(task_id: UUID, asked: models.Spawn, hand: Hand) -> Response:
     """Start subtasks; a repeat under the same name gets the same ones."""
     calls = await hand.on(task_id, asked.token)
-    for task in asked.tasks:
-        hand.who.check_queue(str(task.get("queue") or "default"))
-    tasks = encode(asked.tasks, name="tasks")
-    made = await calls.spawn_tasks(task_id, asked.token, asked.name, tasks)
+    tasks = [task.named() for task in asked.tasks]
+    for task in tasks:
+        check_options(hand.who, {"project": hand.who.project, **task})
+    await check_references(hand.who, Reader(calls), tasks, by=task_id)
+    document = encode(tasks, name="tasks")
+    made = await calls.spawn_tasks(task_id, asked.token, asked.name, document)
     return answer({"items": made})
 
 

@@ -13,7 +13,8 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_schedules as models
 from treadle.api.v1.fields import Reason
-from treadle.api.v1.reach import check_template, is_bound, queues_of
+from treadle.api.v1.plans import check_options, check_references, check_template, tasks_of
+from treadle.api.v1.reach import is_bound, queues_of
 from treadle.api.wire import answer, record
 from treadle.cron import Cron, zone_named
 from treadle.db.gateway import Gateway
@@ -132,7 +133,12 @@ async def define(
 ) -> Response:
     """Make a schedule, or change one; what is not named stays as it is."""
     given = settings.model_dump(exclude_none=True)
-    check_template(who, given)
+    # A template may say its project in more than one way.
+    who.check_project(None)
+    tasks = tasks_of(given)
+    for task in tasks:
+        check_options(who, task)
+    await check_references(who, views, tasks)
     if is_bound(who):
         with suppress(UnknownSchedule):
             await _found(views, name, who)

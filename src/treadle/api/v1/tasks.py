@@ -15,11 +15,12 @@ from treadle.api.quick import Quick
 from treadle.api.v1 import models_tasks as models
 from treadle.api.v1.crowd import New, Place, crowd_of, enqueue_all
 from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import queues_of
+from treadle.api.v1.plans import check_found, check_options, check_references
+from treadle.api.v1.reach import is_bound, queues_of
 from treadle.api.v1.rows import check_seen
 from treadle.api.wire import answer, records
 from treadle.db.gateway import Gateway
-from treadle.errors import Forbidden
+from treadle.db.reader import Reader
 from treadle.jsontext import encode
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -38,14 +39,17 @@ busy = APIRouter(prefix="/v1/tasks", tags=["tasks"], route_class=Quick)
 )
 async def enqueue(task: models.NewTask, request: Request, once: Once) -> Response:
     """Put one task on a queue."""
+    options = _checked(task, once.who)
     new = New(encode(task.spec), task.idempotency_key)
-    place = Place(task.queue, task.type, encode(_checked(task, once.who), name="task"))
+    place = Place(task.queue, task.type, encode(options, name="task"))
 
     async def effect(calls: Gateway) -> Response:
+        await check_references(once.who, Reader(calls), [options])
         if once.keyed:
             [made] = await enqueue_all(calls, place, [new])
         else:
             made = await crowd_of(request).enqueue(place, new)
+        await check_found(once.who, Reader(calls), [made])
         headers = {"Location": f"/v1/tasks/{made.id}"}
         body = {"id": made.id, "created": made.created}
         return answer(body, 201 if made.created else 200, headers)
@@ -62,22 +66,26 @@ async def enqueue(task: models.NewTask, request: Request, once: Once) -> Respons
 )
 async def enqueue_many(batch: models.NewTasks, who: Who, once: Once) -> Response:
     """Put up to 1000 tasks on queues: all of them, or none when one is refused."""
-    tasks = encode(
-        [
-            {
-                **_checked(task, who),
-                "queue": task.queue,
-                "type": task.type,
-                "spec": task.spec,
-                "idempotency_key": task.idempotency_key,
-            }
-            for task in batch.tasks
-        ],
-        name="tasks",
-    )
+    tasks = [
+        {
+            **_checked(task, who),
+            "queue": task.queue,
+            "type": task.type,
+            "spec": task.spec,
+            "idempotency_key": task.idempotency_key,
+        }
+        for task in batch.tasks
+    ]
+    document = encode(tasks, name="tasks")
 
     async def effect(calls: Gateway) -> Response:
-        made = await calls.enqueue_tasks(tasks)
+        if not is_bound(who):
+            return answer({"items": await calls.enqueue_tasks(document)}, 201)
+        await check_references(who, Reader(calls), tasks)
+        # What is found under a key may undo what was made before it.
+        async with calls.transaction() as held:
+            made = await held.enqueue_tasks(document)
+            await check_found(who, Reader(held), made)
         return answer({"items": made}, 201)
 
     return await once(effect)
@@ -111,6 +119,7 @@ async def list_tasks(
         },
         queues=queues_of(who),
         project=who.project,
+        agent=who.agent,
         tag=tag,
         after=page.after(UUID),
         limit=page.more,
@@ -176,12 +185,8 @@ async def events(task_id: UUID, views: Views, page: Page, who: Who) -> Response:
 
 def _checked(task: models.NewTask, who: Principal) -> dict[str, Any]:
     """The options of a task that this caller may enqueue; a token's project is the default."""
-    who.check_queue(task.queue)
     options = task.options(who.name)
     if who.project is not None:
-        if task.project_id is not None:
-            raise Forbidden(
-                f"{who.name} may name a project by its name only", argument="project_id"
-            )
-        who.check_project(options.setdefault("project", who.project))
+        options.setdefault("project", who.project)
+    check_options(who, {**options, "queue": task.queue})
     return options

@@ -15,6 +15,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1.fields import Body, EventId, Object, Reason, Text
+from treadle.api.v1.plans import check_options, tasks_of
 from treadle.api.v1.reach import check_everywhere
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
@@ -231,6 +232,8 @@ async def define(
     check_everywhere(who)
     given = settings.named()
     named = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
+    for task in tasks_of(named):
+        check_options(who, task)
     await calls.define_trigger(name, named, who.name)
     return answer(record(await views.trigger(name)))
 

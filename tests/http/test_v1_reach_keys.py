@@ -1,0 +1,82 @@
+"""A key that something elsewhere has is taken; a bound token does not learn by what."""
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from tests.http.conftest import NewDatabase
+from tests.http.native import code_of, enqueue, take_one
+from tests.http.reaching import Callers, bound, empty
+
+TAKEN = (409, "conflict")
+MAIL = {"type": "code", "queue": "mail", "idempotency_key": "k"}
+HEADERS = [{}, {"Idempotency-Key": "once"}]
+
+
+@pytest.fixture(scope="module")
+def callers(
+    new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callers]:
+    with bound(new_database, tmp_path_factory.mktemp("bound")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def fresh(callers: Callers) -> None:
+    empty(callers)
+
+
+def check_taken(answer: httpx2.Response, hidden: str) -> None:
+    assert code_of(answer) == TAKEN
+    assert hidden not in answer.text
+    assert "another key" in answer.json()["hint"]
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["alone", "kept"])
+def test_the_key_of_a_task_elsewhere_does_not_tell_its_id(
+    callers: Callers, headers: dict[str, str]
+) -> None:
+    other = enqueue(callers.admin, idempotency_key="k")
+    check_taken(callers.mail.post("/v1/tasks", json=MAIL, headers=headers), other)
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["alone", "kept"])
+def test_a_batch_with_the_key_of_a_task_elsewhere_makes_nothing(
+    callers: Callers, headers: dict[str, str]
+) -> None:
+    other = enqueue(callers.admin, idempotency_key="k")
+    batch = {"tasks": [{**MAIL, "idempotency_key": "new"}, MAIL]}
+
+    check_taken(callers.mail.post("/v1/tasks/batch", json=batch, headers=headers), other)
+
+    assert len(callers.admin.get("/v1/tasks").json()["items"]) == 1
+
+
+def test_a_repeat_gets_the_task_that_is_in_reach(callers: Callers) -> None:
+    first = enqueue(callers.admin, queue="mail", idempotency_key="k")
+    again = callers.mail.post("/v1/tasks", json=MAIL)
+    assert (again.status_code, again.json()) == (200, {"id": first, "created": False})
+    batch = callers.mail.post("/v1/tasks/batch", json={"tasks": [MAIL]})
+    assert batch.json()["items"] == [{"id": first, "created": False}]
+
+
+def test_an_agent_repeats_itself_whoever_has_the_task(callers: Callers) -> None:
+    first = enqueue(callers.agent, idempotency_key="k")
+    assert take_one(callers.admin, "b")["id"] == first
+    again = callers.agent.post("/v1/tasks", json={"type": "code", "idempotency_key": "k"})
+    assert again.json() == {"id": first, "created": False}
+
+
+@pytest.mark.parametrize("name", ["code", "other"])
+def test_the_key_of_a_dag_elsewhere_does_not_tell_its_id(callers: Callers, name: str) -> None:
+    plan = {"name": "d", "key": "k", "tasks": [{"type": "code", "name": "code"}]}
+    other = callers.admin.post("/v1/dags", json=plan).json()["id"]
+    mine = {**plan, "tasks": [{"type": "code", "name": name, "queue": "mail"}]}
+    check_taken(callers.mail.post("/v1/dags", json=mine), other)
+
+
+def test_a_repeat_gets_the_dag_that_is_in_reach(callers: Callers) -> None:
+    plan = {"name": "d", "key": "k", "tasks": [{"type": "code", "queue": "mail"}]}
+    first, again = (http.post("/v1/dags", json=plan) for http in (callers.admin, callers.mail))
+    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
