@@ -45,7 +45,12 @@ MAX_HEAD = 32 * 1024
 _READS = frozenset({"GET", "HEAD"})
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,255})(?::[0-9]{1,5})?")
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+_FORWARDED = frozenset(
+    {
+        *(b"forwarded", b"via", b"x-real-ip", b"x-forwarded-for", b"x-forwarded-host"),
+        *(b"x-forwarded-proto", b"x-forwarded-port"),
+    }
+)
 _NOTICED = _FORWARDED | {b"authorization", b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode"}
 
 Noticed = dict[bytes, list[bytes]]

@@ -45,13 +45,14 @@ _IDS = ("webhook-id", "idempotency-key", "x-github-delivery")
     },
 )
 async def receive(
-    name: Source, request: Request, calls: Calls, payload: Annotated[Any, Body()]
+    name: Source, request: Request, calls: Calls, who: Who, payload: Annotated[Any, Body()]
 ) -> Response:
     """Somebody outside has called: the event webhook.received, with the name as its key.
 
     Tasks and triggers that wait for it go on. A repeat with the same webhook-id (or
     Idempotency-Key, X-GitHub-Delivery) is the same event.
     """
+    check_everywhere(who)
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
     event_id = await calls.receive_webhook(
