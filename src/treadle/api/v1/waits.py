@@ -124,4 +124,4 @@ async def emit(asked: models.NewEvent, views: Views, who: Who, once: Once) -> Re
 
 def _is_shared(wait: Mapping[str, Any]) -> bool:
     """Whether a number as the answer changes a budget, not just the limit of the task that asks."""
-    return wait["kind"] == "budget" and wait["context"]["limit"] == "budget"
+    return wait["kind"] == "budget" and bool(wait["context"]["limit"] == "budget")
