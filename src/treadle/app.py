@@ -60,6 +60,9 @@ class WorkerSettings(TypedDict, total=False):
 class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
     """Tasks, and the database they live in."""
 
+    # The longest that a statement may take, for who answers requests; 0 is any time.
+    statement_timeout_s = 0.0
+
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
         self.registry = Registry()
         self.schedules = {}
@@ -251,6 +254,7 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
             size=settings.pool_size,
             prepare=settings.prepare,
             connect_timeout_s=settings.connect_timeout_s,
+            statement_timeout_s=self.statement_timeout_s,
             name=name,
         )
         try:

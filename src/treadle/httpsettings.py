@@ -42,6 +42,12 @@ class HttpSettings(BaseSettings):
     server_pool_size: int = Field(
         16, ge=2, le=100, description="Most pooled connections of the server."
     )
+    server_statement_timeout_s: float = Field(
+        30.0,
+        ge=0,
+        le=3600,
+        description="Longest run of a statement of the server; 0 is no limit.",
+    )
     queue_max_size: int = Field(
         50,
         ge=1,

@@ -5,6 +5,7 @@ import pytest
 from tests.behaviour import test_completed_events as completed
 from tests.behaviour import test_event_order as order
 from tests.behaviour import test_failure_rates as rates
+from tests.behaviour import test_own_events as own
 from tests.behaviour import test_trigger_bounds as bounds
 from tests.behaviour import test_trigger_full_queues as queues
 from tests.behaviour import test_trigger_templates as templates
@@ -17,6 +18,16 @@ pytestmark = pytest.mark.mutant
 WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
+    "a kind of ours that anybody emits": Mutant(
+        "waits/check_topic",
+        {"|token": ""},
+        own.test_no_kind_that_treadle_writes_can_be_emitted,
+    ),
+    "a sender that ends where its id begins": Mutant(
+        "events/receive_webhook",
+        {"jsonb_build_array(p_name, p_dedup_key)::text": "p_name || ':' || p_dedup_key"},
+        own.test_two_senders_and_their_ids_are_never_taken_for_one,
+    ),
     "events that are not safe to read yet": Mutant(
         "events/next_events",
         {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},

@@ -66,6 +66,9 @@ def test_a_name_that_is_made_to_lead_here_is_refused(
         ("GET", ["Sec-Fetch-Site: none"], 200),
         ("GET", ["X-Forwarded-For: 10.0.0.1"], 401),
         ("GET", ["Forwarded: for=10.0.0.1"], 401),
+        ("GET", ["Via: 1.1 proxy"], 401),
+        ("GET", ["X-Forwarded-Proto: https"], 401),
+        ("GET", ["X-Forwarded-Port: 443"], 401),
     ],
 )
 def test_pages_of_other_sites_and_proxies_get_nothing_from_an_open_server(

@@ -40,6 +40,17 @@ def test_a_secret_is_rotated(http: httpx2.Client) -> None:
     assert http.get("/v1/webhooks/ops").json()["rotated_until"] is not None
 
 
+def test_a_new_secret_whose_answer_was_lost_can_be_asked_for_again(http: httpx2.Client) -> None:
+    define(http)
+    key = {"Idempotency-Key": "k"}
+    first, again = (http.post("/v1/webhooks/ops/rotate", headers=key) for _ in range(2))
+
+    assert first.json()["secret"].startswith("whsec_")
+    assert again.json() == first.json()
+    assert again.headers["idempotent-replayed"] == "true"
+    assert http.post("/v1/webhooks/ops/rotate").json() != first.json()
+
+
 def test_webhooks_are_listed_by_name(http: httpx2.Client) -> None:
     for name in ("b", "a"):
         define(http, name)

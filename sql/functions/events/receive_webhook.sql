@@ -23,9 +23,10 @@ set search_path = ''
 as $$
 begin
   if not coalesce(octet_length(p_name) between 1 and 200, false)
+    or octet_length(p_dedup_key) not between 1 and 200
     or jsonb_typeof(p_headers) is distinct from 'object' then
     perform treadle.refuse(
-      'a webhook has a name of 1 to 200 bytes, and its headers are a json object',
+      'a webhook has a name and an id of 1 to 200 bytes, and its headers are a json object',
       jsonb_build_object('argument', 'name'),
       'For example: select treadle.receive_webhook(''stripe'', ''{"paid": true}'')'
     );
@@ -35,8 +36,12 @@ begin
   return treadle.emit_event(
     'webhook.received', jsonb_build_object('payload', p_payload, 'headers', p_headers),
     p_name,
-    -- The same id from two senders is not the same event.
-    p_name || ':' || p_dedup_key
+    -- The same id from two senders is not the same event, and no two pairs look alike.
+    case when p_dedup_key is not null then
+      encode(
+        sha256(convert_to(jsonb_build_array(p_name, p_dedup_key)::text, 'UTF8')), 'hex'
+      )
+    end
   );
 end;
 $$;

@@ -1,5 +1,8 @@
 -- check_topic: refuse the name or key of an event that nobody can emit.
 --
+-- Kinds that treadle writes itself are its own. Only webhook.received can be emitted: it is what
+-- receive_webhook emits, and tasks wait for it.
+--
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      TR001 invalid argument.
@@ -10,6 +13,9 @@ language plpgsql
 stable
 set search_path = ''
 as $$
+declare
+  c_own constant text := '^(agent|breaker|budget|dag|dead_letter|gate|harness|key|queue|schedule'
+    '|task|token|trigger|type|wait|webhook|work)\.';
 begin
   if not coalesce(octet_length(p_event) between 1 and 200, false) then
     perform treadle.refuse(
@@ -17,7 +23,7 @@ begin
       jsonb_build_object('argument', 'event'),
       'For example: invoice.paid'
     );
-  elsif p_event ~ '^(task|dag|wait|queue|agent|type|trigger|schedule|gate|breaker|budget)\.' then
+  elsif p_event ~ c_own and p_event <> 'webhook.received' then
     perform treadle.refuse(
       format('event %L has a name that only treadle uses', p_event),
       jsonb_build_object('argument', 'event', 'event', p_event),

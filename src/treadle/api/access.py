@@ -17,6 +17,8 @@ Scope = Literal["read", "enqueue", "work", "operate", "admin"]
 
 # Where the wall leaves the caller in the scope of a request.
 KEY = "treadle.principal"
+# Whether the caller may stay; see `check_stay`.
+STAY = "treadle.stay"
 NO_TOKEN = "this needs a token"
 HOW = "Send Authorization: Bearer TOKEN; make one with: treadle token create"
 
@@ -78,6 +80,13 @@ async def principal(request: Request) -> Principal:
 
 
 Who = Annotated[Principal, Depends(principal)]
+
+
+async def check_stay(request: Request) -> None:
+    """Refuse a caller whose token has ended since it came; for routes that wait, seldom asked."""
+    stay = request.scope.get(STAY)
+    if stay is not None:
+        await stay.check()
 
 
 def need(scope: Scope) -> Any:

@@ -19,7 +19,7 @@ from treadle.api.wall import OPEN_PATHS, guard
 from treadle.app import Treadle
 
 # What stands in front of the routes may answer with these, whatever is asked.
-EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 503)
+EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 431, 503)
 
 
 def routers() -> list[APIRouter]:

@@ -32,6 +32,11 @@ class Rates:
         self._full_at[caller] = full_at
         return 0.0
 
+    def give_back(self, caller: str) -> None:
+        """Take back what was counted last: it was somebody else."""
+        if caller in self._full_at:
+            self._full_at[caller] -= self._cost_s
+
     def _forget(self, now: float) -> None:
         """Those whose buckets are full come again as if they were new."""
         kept = {caller: at for caller, at in self._full_at.items() if at > now}

@@ -9,14 +9,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from treadle.api.access import HOW, NO_TOKEN, Principal
 from treadle.db.gateway import Gateway
 from treadle.db.tokens import Token
-from treadle.errors import Unauthenticated
+from treadle.errors import Unauthenticated, Unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +29,7 @@ MOST_REMEMBERED = 2000
 NOTED_S = 60.0
 # Unknown tokens cost a lookup each; they do not get all connections of the pool.
 LOOKUPS_AT_ONCE = 2
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Tokens:
         self._wanted = not local
         self._open_until = 0.0
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        # Ids that nobody has, and until when that is believed.
+        self._missed: OrderedDict[bytes, float] = OrderedDict()
         self._noted: dict[bytes, float] = {}
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
         self._looking = asyncio.Lock()
@@ -69,6 +72,10 @@ class Tokens:
                 if time.monotonic() >= self._open_until:
                     await self._ask()
         return not self._wanted
+
+    def has_seen(self, headers: list[bytes]) -> bool:
+        """Whether a token with the id of this one was found before; nobody is asked."""
+        return len(headers) == 1 and headers[0][len(SCHEME) :].strip(b" ")[4:16] in self._known
 
     async def caller(self, headers: list[bytes]) -> Principal:
         """Who sent these Authorization headers; raises Unauthenticated."""
@@ -108,16 +115,17 @@ class Tokens:
             known = self._known.get(token_id)
             if known is not None and time.monotonic() < known.until:
                 return known
+            if time.monotonic() < self._missed.get(token_id, 0.0):
+                return None
             # From before the question: what is revoked while it is asked is not missed longer.
             until = time.monotonic() + REMEMBERED_S
             token = await (await self._gateway()).find_token(token_id.decode())
         self._known.pop(token_id, None)
         if token is None:
+            _remember(self._missed, token_id, until)
             return None
         known = _Known(token, _principal(token_id, token), until)
-        self._known[token_id] = known
-        while len(self._known) > MOST_REMEMBERED:
-            self._known.popitem(last=False)
+        _remember(self._known, token_id, known)
         return known
 
     def _note(self, token_id: bytes, token: Token) -> None:
@@ -141,6 +149,37 @@ class Tokens:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+class Stay:
+    """Whether a caller that was let in may stay; `headers` is None for one that needed no token."""
+
+    def __init__(self, tokens: Tokens, headers: list[bytes] | None, at: float) -> None:
+        self._tokens = tokens
+        self._headers = headers
+        self._checked_at = at
+
+    async def check(self) -> None:
+        """Raise Unauthenticated when its token has ended, or one is wanted now; asks seldom."""
+        if time.monotonic() - self._checked_at <= REMEMBERED_S:
+            return
+        try:
+            if self._headers is not None:
+                await self._tokens.caller(self._headers)
+            elif not await self._tokens.is_open():
+                raise Unauthenticated(NO_TOKEN, hint=HOW)
+        except Unavailable:
+            # Nobody can say; who was let in stays until somebody can.
+            pass
+        self._checked_at = time.monotonic()
+
+
+def _remember(memory: OrderedDict[bytes, Found], token_id: bytes, found: Found) -> None:
+    """Keep it, and not too many."""
+    memory.pop(token_id, None)
+    memory[token_id] = found
+    if len(memory) > MOST_REMEMBERED:
+        memory.popitem(last=False)
 
 
 def _checksum(token_id: bytes, secret: bytes) -> bytes:

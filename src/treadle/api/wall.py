@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import explained, reference
-from treadle.api.access import HOW, KEY, LOCAL, Principal
+from treadle.api.access import HOW, KEY, LOCAL, STAY, Principal
 from treadle.api.limits import Limits
 from treadle.api.problems import of_error, problem
 from treadle.api.rates import Rates
-from treadle.api.tokens import REMEMBERED_S, Tokens
+from treadle.api.tokens import Stay, Tokens
 from treadle.app import Treadle
 from treadle.errors import (
     Forbidden,
@@ -45,7 +45,12 @@ MAX_HEAD = 32 * 1024
 _READS = frozenset({"GET", "HEAD"})
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,255})(?::[0-9]{1,5})?")
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+_FORWARDED = frozenset(
+    {
+        *(b"forwarded", b"via", b"x-real-ip", b"x-forwarded-for", b"x-forwarded-host"),
+        *(b"x-forwarded-proto", b"x-forwarded-port"),
+    }
+)
 _NOTICED = _FORWARDED | {b"authorization", b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode"}
 
 Noticed = dict[bytes, list[bytes]]
@@ -113,8 +118,10 @@ class Wall:
             await of_error(Request(scope), error)(scope, receive, send)
             return
         scope[KEY] = who
-        if who.token is not None:
-            send = _Watched(self._tokens, noticed[b"authorization"], send, began)
+        if who is not ANYBODY:
+            stay = Stay(self._tokens, None if who is LOCAL else noticed[b"authorization"], began)
+            scope[STAY] = stay
+            send = _Watched(stay, send)
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
@@ -132,12 +139,24 @@ class Wall:
             self._count(_address(scope))
             _check_browser(scope["method"], noticed)
             return LOCAL
-        try:
-            who = await self._tokens.caller(noticed.get(b"authorization", []))
-        except Unauthenticated:
-            self._count(_address(scope))
-            raise
+        who = await self._known(noticed.get(b"authorization", []), _address(scope))
         self._count(who.token or who.name)
+        return who
+
+    async def _known(self, headers: list[bytes], address: str) -> Principal:
+        """Whose token it is; a stranger's is counted before anybody is asked about it."""
+        stranger = not self._tokens.has_seen(headers)
+        if stranger:
+            self._count(address)
+        try:
+            who = await self._tokens.caller(headers)
+        except Unauthenticated:
+            if not stranger:
+                self._count(address)
+            raise
+        if stranger:
+            # It has a rate of its own.
+            self._rates.give_back(address)
         return who
 
     def _count(self, caller: str) -> None:
@@ -159,26 +178,20 @@ class Wall:
 
 
 class _Watched:
-    """Sends an answer; one that goes on for long ends when its token does."""
+    """Sends an answer; one that goes on for long ends when its caller may not stay."""
 
-    def __init__(self, tokens: Tokens, headers: list[bytes], send: Send, at: float) -> None:
-        self._tokens = tokens
-        self._headers = headers
+    def __init__(self, stay: Stay, send: Send) -> None:
+        self._stay = stay
         self._send = send
-        self._checked_at = at
         self._ended = False
 
     async def __call__(self, message: Message) -> None:
-        if message.get("more_body") and time.monotonic() - self._checked_at > REMEMBERED_S:
+        if message.get("more_body") and not self._ended:
             try:
-                await self._tokens.caller(self._headers)
+                await self._stay.check()
             except Unauthenticated:
                 self._ended = True
                 await self._send({"type": "http.response.body", "body": b""})
-            except Unavailable:
-                # Nobody can say; what was let in stays in until somebody can.
-                pass
-            self._checked_at = time.monotonic()
         if not self._ended:
             await self._send(message)
 

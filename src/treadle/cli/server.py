@@ -48,4 +48,6 @@ def _application(url: str, settings: "Settings") -> "Treadle":
     from treadle.app import Treadle
 
     pool = {"pool_size": settings.server_pool_size}
-    return Treadle(url, settings=settings.model_copy(update=pool))
+    application = Treadle(url, settings=settings.model_copy(update=pool))
+    application.statement_timeout_s = settings.server_statement_timeout_s
+    return application

@@ -141,6 +141,19 @@ class ArtifactViews(ABC):
             {"task_id": task_id, "limit": limit},
         )
 
+    async def artifact_by_id(self, artifact_id: UUID) -> dict[str, Any]:
+        """One artifact."""
+        rows = await self.rows(
+            "select * from treadle.artifact_details where id = %(id)s", {"id": artifact_id}
+        )
+        if not rows:
+            raise ArtifactNotFound(
+                f"there is no artifact {artifact_id}",
+                hint="List those of a task: treadle artifacts list --task ID",
+                artifact=str(artifact_id),
+            )
+        return rows[0]
+
     async def artifact(self, text: str) -> dict[str, Any]:
         """One artifact, by its id or a unique ending of six characters or more."""
         missing = ArtifactNotFound(

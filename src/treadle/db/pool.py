@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
@@ -31,9 +32,22 @@ def options(*, prepare: bool, connect_timeout_s: float, name: str) -> Mapping[st
 
 
 def make_pool(
-    url: str, *, size: int, prepare: bool, connect_timeout_s: float, name: str = "treadle"
+    url: str,
+    *,
+    size: int,
+    prepare: bool,
+    connect_timeout_s: float,
+    statement_timeout_s: float = 0,
+    name: str = "treadle",
 ) -> Pool:
-    """A pool that is not open yet; it reconnects by itself."""
+    """A pool that is not open yet; it reconnects by itself.
+
+    Behind a transaction pooler a limit for statements cannot be sent: it would refuse the
+    connection, or keep the limit for others.
+    """
+    given = dict(options(prepare=prepare, connect_timeout_s=connect_timeout_s, name=name))
+    if statement_timeout_s > 0 and prepare:
+        given["options"] = _limited(url, statement_timeout_s)
     return AsyncConnectionPool(
         url,
         min_size=1,
@@ -42,7 +56,7 @@ def make_pool(
         timeout=connect_timeout_s,
         reconnect_timeout=float("inf"),
         configure=_configure,
-        kwargs=dict(options(prepare=prepare, connect_timeout_s=connect_timeout_s, name=name)),
+        kwargs=given,
         connection_class=Connection,
     )
 
@@ -53,6 +67,13 @@ async def connect(url: str, *, connect_timeout_s: float, name: str) -> Connectio
         return await AsyncConnection.connect(
             url, **options(prepare=False, connect_timeout_s=connect_timeout_s, name=name)
         )
+
+
+def _limited(url: str, seconds: float) -> str:
+    """The options of a URL with a limit for statements; one that it has already stays."""
+    with translated():
+        given = conninfo_to_dict(url).get("options") or ""
+    return f"-c statement_timeout={round(seconds * 1000)} {given}".strip()
 
 
 async def _configure(conn: Connection) -> None:

@@ -72,6 +72,12 @@ def translate(error: psycopg.Error) -> TreadleError:
             hint="Behind a transaction pooler set TREADLE_PREPARE=false",
             sqlstate=state,
         )
+    if state == "57014":
+        return Unavailable(
+            f"the database did not finish this in time: {diag.message_primary}",
+            hint="Nothing was changed. Try again later, or ask for less at once.",
+            sqlstate=state,
+        )
     passing = state is None or state in _PASSING or state.startswith(_PASSING_CLASSES)
     if passing and isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         text = (diag.message_primary or str(error)).strip()

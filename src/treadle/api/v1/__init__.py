@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from treadle.api.v1 import (
     actions,
     agents,
+    artifacts,
     budgets,
     claims,
     dags,
@@ -33,6 +34,7 @@ def routers() -> list[APIRouter]:
         tasks.router,
         actions.router,
         results.router,
+        artifacts.router,
         claims.router,
         running.router,
         agents.router,

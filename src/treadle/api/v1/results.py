@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
+from treadle.api.access import Who, check_stay, need
 from treadle.api.deps import App, Calls, Views
 from treadle.api.problems import answers
 from treadle.api.v1 import models_tasks as models
@@ -80,6 +80,7 @@ async def result(
         async with while_there(request):
             with anyio.move_on_after(wait_seconds):
                 await results.wait(task_id)
+        await check_stay(request)
     task = await views.task(task_id)
     shown = {name: task[name] for name in models.Result.model_fields}
     return answer(shown, 202 if task["completed_at"] is None else 200)

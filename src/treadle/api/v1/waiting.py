@@ -14,6 +14,7 @@ from typing import TypeVar
 import anyio
 from fastapi import FastAPI, Request
 
+from treadle.api.access import check_stay
 from treadle.app import Treadle
 from treadle.db.listener import Listener
 
@@ -88,6 +89,7 @@ class Bell:
             async with while_there(request):
                 looks = 0
                 while not self._closed:
+                    await check_stay(request)
                     async with self._looking:
                         with anyio.CancelScope(shield=True):
                             found = await look()

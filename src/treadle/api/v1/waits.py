@@ -1,6 +1,7 @@
 """`/v1/waits` and `/v1/events`: what tasks wait for, and how people and programs answer."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -12,7 +13,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_waits as models
-from treadle.api.v1.reach import queues_of
+from treadle.api.v1.reach import check_everywhere, queues_of
 from treadle.api.v1.rows import check_seen, check_touched
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
@@ -79,7 +80,10 @@ async def answer_wait(
     if asked.by is not None:
         # One caller must not vote as many.
         who.check_scope("admin")
-    await check_touched(who, views, (await views.wait(wait_id))["task_id"])
+    wait = await views.wait(wait_id)
+    await check_touched(who, views, wait["task_id"])
+    if asked.value is not False and _is_shared(wait):
+        check_everywhere(who)
     value = encode(asked.value, name="value")
 
     async def effect(calls: Gateway) -> Response:
@@ -98,6 +102,8 @@ async def answer_wait(
 )
 async def emit(asked: models.NewEvent, views: Views, who: Who, once: Once) -> Response:
     """Say that something happened; every task that waits for it goes on."""
+    # Whoever waits for it hears of it, in every queue; `task_id` says only who says so.
+    check_everywhere(who)
     if asked.task_id is not None:
         await check_seen(who, views, asked.task_id)
     payload = encode(asked.payload, name="payload")
@@ -114,3 +120,8 @@ async def emit(asked: models.NewEvent, views: Views, who: Who, once: Once) -> Re
         return answer({"id": made}, 201)
 
     return await once(effect)
+
+
+def _is_shared(wait: Mapping[str, Any]) -> bool:
+    """Whether a number as the answer changes a budget, not just the limit of the task that asks."""
+    return wait["kind"] == "budget" and bool(wait["context"]["limit"] == "budget")

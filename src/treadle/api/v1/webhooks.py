@@ -8,12 +8,14 @@ from starlette.responses import Response
 
 from treadle.api.access import Who, need
 from treadle.api.deps import Calls, Config, Views
+from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_webhooks as models
 from treadle.api.v1.fields import Reason
 from treadle.api.v1.reach import check_everywhere
 from treadle.api.wire import answer, record
+from treadle.db.gateway import Gateway
 from treadle.errors import MissingExtra
 from treadle.jsontext import encode
 from treadle.services.notifier import message_id, sender_for
@@ -45,13 +47,14 @@ _IDS = ("webhook-id", "idempotency-key", "x-github-delivery")
     },
 )
 async def receive(
-    name: Source, request: Request, calls: Calls, payload: Annotated[Any, Body()]
+    name: Source, request: Request, calls: Calls, who: Who, payload: Annotated[Any, Body()]
 ) -> Response:
     """Somebody outside has called: the event webhook.received, with the name as its key.
 
     Tasks and triggers that wait for it go on. A repeat with the same webhook-id (or
     Idempotency-Key, X-GitHub-Delivery) is the same event.
     """
+    check_everywhere(who)
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
     event_id = await calls.receive_webhook(
@@ -131,14 +134,16 @@ async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
     responses=answers(404),
     dependencies=[need("admin")],
 )
-async def rotate(
-    name: Name, calls: Calls, who: Who, asked: models.Rotate | None = None
-) -> Response:
+async def rotate(name: Name, who: Who, once: Once, asked: models.Rotate | None = None) -> Response:
     """Give a webhook a new secret, shown once; for a while both sign."""
     check_everywhere(who)
     given = asked or models.Rotate.model_validate({})
-    secret = await calls.rotate_webhook(name, given.keep_s, who.name)
-    return answer({"name": name, "secret": secret})
+
+    async def effect(calls: Gateway) -> Response:
+        secret = await calls.rotate_webhook(name, given.keep_s, who.name)
+        return answer({"name": name, "secret": secret})
+
+    return await once(effect)
 
 
 @router.post(

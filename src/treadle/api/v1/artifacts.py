@@ -1,0 +1,162 @@
+"""`/v1/artifacts`: the files of tasks, and what is in them."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+from urllib.parse import quote
+from uuid import UUID
+
+import anyio
+import structlog
+from fastapi import APIRouter, Header
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from treadle.api.access import Principal, Who, need
+from treadle.api.deps import App, Views
+from treadle.api.problems import answers
+from treadle.api.v1 import models_artifacts as models
+from treadle.api.v1.rows import check_seen
+from treadle.api.wire import answer, record
+from treadle.db.reader import Reader
+from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
+from treadle.store import Store
+
+log = structlog.get_logger(__name__)
+router = APIRouter(prefix="/v1/artifacts", tags=["tasks"])
+UNKNOWN_TYPE = "application/octet-stream"
+# A file that is sent takes the memory of a few parts of it.
+MOST_AT_ONCE = 16
+# A client that takes none of a piece for so long is given up.
+SEND_S = 20.0
+PIECE = 64 * 1024
+# A task may call its file what it likes; this can stand in a header.
+_MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(;[ -~]*)?", re.ASCII)
+_CONTENT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.",
+        "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    },
+    304: {"description": "It is the one that the ETag says."},
+}
+
+
+@router.get(
+    "/{artifact_id}",
+    response_model=models.Artifact,
+    responses=answers(404),
+    dependencies=[need("read")],
+)
+async def show(artifact_id: UUID, views: Views, who: Who) -> Response:
+    """One file of a task: who made it, its size and hash, and where it is."""
+    found = await _seen(artifact_id, views, who)
+    return answer(record({name: found[name] for name in models.Artifact.model_fields}))
+
+
+@router.get(
+    "/{artifact_id}/content",
+    responses={**_CONTENT, **answers(404, 409)},
+    dependencies=[need("read")],
+)
+async def content(
+    artifact_id: UUID,
+    app: App,
+    views: Views,
+    who: Who,
+    known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
+) -> Response:
+    """What is in it, from the store of the server's settings; 409 when it lies elsewhere."""
+    found = await _seen(artifact_id, views, who)
+    if found["status"] == "linked":
+        raise Conflict(
+            f"artifact {found['name']} lies elsewhere: {found['uri']}",
+            hint="It was linked, not stored: read it from its uri.",
+            uri=found["uri"],
+        )
+    if found["status"] != "stored":
+        raise ArtifactNotFound(
+            f"artifact {artifact_id} is not stored yet", hint="Its task has not ended it."
+        )
+    etag = f'"{found["sha256"]}"'
+    if known is not None and etag in (each.strip() for each in known.split(",")):
+        return Response(status_code=304, headers={"ETag": etag})
+    return _File(app.store, found, etag)
+
+
+async def _seen(artifact_id: UUID, views: Reader, who: Principal) -> dict[str, Any]:
+    found = await views.artifact_by_id(artifact_id)
+    await check_seen(who, views, found["task_id"])
+    return found
+
+
+class _File(Response):
+    """A file as it is read; one that turns out to be damaged does not arrive whole."""
+
+    under_way = 0
+
+    def __init__(self, store: Store, found: dict[str, Any], etag: str) -> None:
+        kind = found["media_type"] or ""
+        super().__init__(media_type=kind if _MEDIA_TYPE.fullmatch(kind) else UNKNOWN_TYPE)
+        self.headers.update(
+            {
+                "Content-Length": str(found["bytes"]),
+                "ETag": etag,
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found['name'], '')}",
+                # It is what somebody made, not a page of ours.
+                "X-Content-Type-Options": "nosniff",
+                "Content-Security-Policy": "sandbox; default-src 'none'",
+            }
+        )
+        self._store = store
+        self._found = found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Errors before the first byte become problem documents; later ones end the connection."""
+        if _File.under_way >= MOST_AT_ONCE:
+            raise Unavailable("this server sends as many files as it may", retry_after_s=1)
+        _File.under_way += 1
+        begun = False
+        try:
+            parts = _checked(self._store, self._found)
+            first = await anext(parts, b"")
+            begun = True
+            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(start)
+            await _send(send, first)
+            async for part in parts:
+                await _send(send, part)
+            await send({"type": "http.response.body", "body": b""})
+        except (TreadleError, TimeoutError) as error:
+            if not begun:
+                raise
+            # Less has come than was said: the client knows that it is not the file.
+            log.warning("artifact.broken", id=str(self._found["id"]), error=str(error))
+        finally:
+            _File.under_way -= 1
+
+
+async def _checked(store: Store, found: dict[str, Any]) -> AsyncIterator[bytes]:
+    """The parts of a file; the last one when all of it is what was stored, and not before."""
+    held = b""
+    try:
+        async for part in store.read(found["key"], found["bytes"], found["sha256"]):
+            if held:
+                yield held
+            held = part
+    except ArtifactNotFound as error:
+        if found["uri"].startswith(f"{store.url}/"):
+            raise
+        raise Conflict(
+            f"artifact {found['name']} is in another store: {found['uri']}",
+            hint="Give the server the TREADLE_ARTIFACTS_URL of the workers.",
+            uri=found["uri"],
+        ) from error
+    if held:
+        yield held
+
+
+async def _send(send: Send, part: bytes) -> None:
+    for at in range(0, len(part), PIECE):
+        with anyio.fail_after(SEND_S):
+            body = part[at : at + PIECE]
+            await send({"type": "http.response.body", "body": body, "more_body": True})
