@@ -96,6 +96,18 @@ values (20, 'harness', 'ddd7061d2a673ae5c822c4670ec1b1026c8cf0ebd4a48dcf89e0cf07
 insert into treadle.migrations (version, name, checksum)
 values (21, 'replies', 'dcf6d7d6885d04c745b42135bc08a2f389cb1100dcbb32ab55701f81d909b894');
 
+\ir migrations/0022_harness_claims.sql
+insert into treadle.migrations (version, name, checksum)
+values (22, 'harness_claims', '386c088195c0b8f7bd89b178e069978ca9b69c980f62cff8c9fa156c2de135e4');
+
+\ir migrations/0023_dispatch_rest.sql
+insert into treadle.migrations (version, name, checksum)
+values (23, 'dispatch_rest', '864c62badf6342ab92dcdaf9b4a26e4436af50d9132f774b7a1190cb4a2160d4');
+
+\ir migrations/0024_waiting_fires.sql
+insert into treadle.migrations (version, name, checksum)
+values (24, 'waiting_fires', '3287b46d4291250843285148194aa8401f37d215ab179eb5c8fbf8495a13ffc4');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -288,6 +300,7 @@ set local check_function_bodies = off;
 \ir functions/dags/tally_dags.sql
 \ir functions/dags/task_named.sql
 \ir functions/dispatch/accept_dispatch.sql
+\ir functions/dispatch/agent_rests.sql
 \ir functions/dispatch/check_lease.sql
 \ir functions/dispatch/define_push_agent.sql
 \ir functions/dispatch/dispatch_number.sql
@@ -350,6 +363,7 @@ set local check_function_bodies = off;
 \ir functions/harness/claim_harness.sql
 \ir functions/harness/close_action.sql
 \ir functions/harness/complete_harness.sql
+\ir functions/harness/demand_fresh.sql
 \ir functions/harness/enqueue_harness.sql
 \ir functions/harness/finish_action.sql
 \ir functions/harness/harness_agent.sql
@@ -393,6 +407,7 @@ set local check_function_bodies = off;
 \ir functions/projects/project_of.sql
 \ir functions/push/cancel_push.sql
 \ir functions/push/open_push.sql
+\ir functions/push/push_depth.sql
 \ir functions/push/push_id.sql
 \ir functions/push/push_rank.sql
 \ir functions/push/push_spec.sql
@@ -430,7 +445,9 @@ set local check_function_bodies = off;
 \ir functions/retention/sum_spend.sql
 \ir functions/retention/unit_of.sql
 \ir functions/retention/unpinned.sql
+\ir functions/retention/unread_tasks.sql
 \ir functions/retention/wanted_inputs.sql
+\ir functions/retention/wanted_origins.sql
 \ir functions/reviews/cancel_letters.sql
 \ir functions/reviews/check_decision.sql
 \ir functions/reviews/check_letter_filter.sql
@@ -468,6 +485,7 @@ set local check_function_bodies = off;
 \ir functions/schedules/run_moment.sql
 \ir functions/schedules/run_plan.sql
 \ir functions/schedules/run_schedule.sql
+\ir functions/schedules/skip_schedule.sql
 \ir functions/schedules/try_schedule.sql
 \ir functions/schedules/was_run.sql
 \ir functions/slots/admit_slots.sql
@@ -516,6 +534,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/enqueue_task.sql
 \ir functions/tasks/enqueue_tasks.sql
 \ir functions/tasks/insert_tasks.sql
+\ir functions/tasks/let_go.sql
 \ir functions/tasks/next_due_at.sql
 \ir functions/tasks/own_options.sql
 \ir functions/tasks/prepare_task.sql
@@ -569,6 +588,7 @@ set local check_function_bodies = off;
 \ir functions/triggers/rate_problem.sql
 \ir functions/triggers/remove_trigger.sql
 \ir functions/triggers/resume_trigger.sql
+\ir functions/triggers/retry_fires.sql
 \ir functions/triggers/tend_triggers.sql
 \ir functions/triggers/test_trigger.sql
 \ir functions/triggers/trigger_from.sql
@@ -771,6 +791,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('2de3cc64d4617ae9423191547b688417d85dc44441c1938822c2269b4466123d');
+values ('42de9100590bc83eb130f3d380818d46de24ffed0aacfe3559ef1a78bbd0d067');
 
 commit;

@@ -36,6 +36,7 @@ create type treadle.dispatch_target (
   agent_task_id text,
   spec jsonb,
   verdict text,
+  again boolean,
 );
 alter type treadle.dispatch_target owner to treadle_owner;
 
@@ -1160,6 +1161,7 @@ CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_toke
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
 CREATE INDEX tasks_depth_idx ON treadle.tasks USING btree (queue) WHERE (capped AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
+CREATE INDEX tasks_forks_idx ON treadle.tasks USING btree (forked_from) WHERE (forked_from IS NOT NULL);
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
 CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX tasks_parked_idx ON treadle.tasks USING btree (budget_id, rank) WHERE (budget_id IS NOT NULL);
@@ -1199,13 +1201,14 @@ create table treadle.trigger_fires (
   problem text,
   constraint trigger_fires_made_check CHECK (((num_nonnulls(task_id, dag_id, problem) = 1) AND ((verdict = 'fired'::text) = (problem IS NULL)))),
   constraint trigger_fires_pkey PRIMARY KEY (trigger_id, event_id),
-  constraint trigger_fires_verdict_check CHECK ((verdict = ANY (ARRAY['fired'::text, 'refused'::text, 'failed'::text]))),
+  constraint trigger_fires_verdict_check CHECK ((verdict = ANY (ARRAY['fired'::text, 'waiting'::text, 'refused'::text, 'failed'::text]))),
 );
 alter table treadle.trigger_fires owner to treadle_owner;
 comment on table treadle.trigger_fires is 'What each trigger made of an event, or why it could not: at most once for each event.';
 comment on column treadle.trigger_fires.depth is 'How many triggers led to it.';
 CREATE INDEX trigger_fires_made_idx ON treadle.trigger_fires USING btree (COALESCE(task_id, dag_id)) WHERE (verdict = 'fired'::text);
 CREATE INDEX trigger_fires_time_idx ON treadle.trigger_fires USING btree (trigger_id, fired_at);
+CREATE INDEX trigger_fires_waiting_idx ON treadle.trigger_fires USING btree (trigger_id, event_id) WHERE (verdict = 'waiting'::text);
 
 -- table treadle.triggers
 create table treadle.triggers (
@@ -2166,9 +2169,10 @@ create view treadle.task_places (
   id uuid,
   queue text,
   project text,
+  agent text collate "C",
 );
 alter view treadle.task_places owner to treadle_owner;
-comment on view treadle.task_places is 'The queue and the project of each task.';
+comment on view treadle.task_places is 'The queue and the project of each task, and who has it or is to have it.';
 grant select on table treadle.task_places to treadle_observer;
 grant select on table treadle.task_places to treadle_operator;
 
@@ -2596,12 +2600,21 @@ create function treadle.agent_of(p_task uuid, p_token uuid)
   owner treadle_owner
   with a comment
 
+-- function treadle.agent_rests(p_agent text, p_rest_s double precision)
+create function treadle.agent_rests(p_agent text, p_rest_s double precision)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 2f96e83d304b5361ee2816375895950082469b32c8f3478ca95f8e3a3a7c3a00
+  owner treadle_owner
+  with a comment
+
 -- function treadle.agent_url_of(p_url text)
 create function treadle.agent_url_of(p_url text)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=""
-  as sha256 6545d47b4b0430e38102ab9e2bc774756642f579028ca8fd3401e13aa9b78465
+  as sha256 939389d54c79ce35c84239b81db16295a6b2e482f0ab509330969ee53afe049e
   owner treadle_owner
   with a comment
 
@@ -3385,7 +3398,7 @@ create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 4afa0551d92522d9e68297a8a92272663fcbb378dd6d75b80eb9cb8389a76d2c
+  as sha256 ec7d2a04f3d88f463fd20676a26d25dd25cdb6f9836797691abb5d4353fa6b48
   owner treadle_owner
   with a comment
 
@@ -3454,10 +3467,10 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
 
 -- function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision)
 create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
-  returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone)
+  returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone, already boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
-  as sha256 117b689a512f1e4e2760c6b54985fda8ede237e1f461ff2c3cf56fd5087d9a17
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 37812ccd2e8a01d29ca33ce4512ebaa4972da847463ebbb5cadcd7307065d7e4
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3671,7 +3684,7 @@ create function treadle.create_project(p_name text, p_external_ref text DEFAULT 
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 7a42da11d3118b2865be0fad85376dcad2ddda5fed5fb932287e3f6f304a30bd
+  as sha256 f8333b2cd7f6925efbd36c1b5c1e063329a36ee178b584e477e34cb522ff8ead
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3825,7 +3838,7 @@ create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor t
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 238d4e97fe74a9d3d4d12eb4d744073b5b84d6c4c85dea7b53b914ae82e9efa0
+  as sha256 f8572102e8a526732cbe6bd68b448978a27994e5a4ebfd29ca5738299e838701
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3835,7 +3848,7 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 5351e819e19e09c19e735c5056f70d94efa428267eb6ae96706fb2f0e7356f0e
+  as sha256 f194cd58f57c1f861ec9e0225a470e53cd35ae7d1e208e7357320d838d29b8d6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3875,6 +3888,15 @@ create function treadle.demand_claim(p_id uuid, p_verdict text)
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
+  owner treadle_owner
+  with a comment
+
+-- function treadle.demand_fresh(p_url text, p_token uuid)
+create function treadle.demand_fresh(p_url text, p_token uuid)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 7a3b3093f14f85ce1223df03b3e1a08b2f99fbb362a954a0b448a878a54604ac
   owner treadle_owner
   with a comment
 
@@ -3919,26 +3941,26 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   returns treadle.dispatch_target
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 3f9a21af1c214d3e5438efe1d83e0a395df06366c27a1034239e32e828e803c9
+  as sha256 88a64e7b8fbc85d28f78f44f29d0506de883851d06c72d3a2494929e8b37bf43
   owner treadle_owner
   with a comment
 
--- function treadle.dispatch_targets()
-create function treadle.dispatch_targets()
+-- function treadle.dispatch_targets(p_rest_s double precision)
+create function treadle.dispatch_targets(p_rest_s double precision DEFAULT 0)
   returns TABLE(agent_id text, url text, allow_private boolean, free boolean, waiting boolean)
   language sql stable security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 c116bf9cfa6cba368568b1982dcac7a2174836ddf9535faa36c4d13e3f4e0d94
+  as sha256 3898388c339916fb0ae27def4ad43392d88e0486356a0414b45eb81f183d1c6d
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
-create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400)
+-- function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision, p_rest_s double precision)
+create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400, p_rest_s double precision DEFAULT 0)
   returns SETOF treadle.dispatch_target
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 26a80ecbb16f1fd80891d200e304e3df6d28fdd7f1bece85eb75f9cf0d1569c9
+  as sha256 117510b98208fc02ac1658468395a614289592a8a759541064eacf9ececfb655
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3954,10 +3976,10 @@ create function treadle.dollars(p_usd numeric)
 
 -- function treadle.doomed_artifacts(p_limit integer, p_grace_s double precision, p_after uuid, p_dry_run boolean)
 create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
-  returns TABLE(id uuid, key text, name text, task_id uuid, reason text)
+  returns TABLE(id uuid, key text, uri text, name text, task_id uuid, reason text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 df166f034bad32139bdf0900a6cc6a5486b54d3ba785e398cbc0ca008284af2e
+  as sha256 54f0bc1fadd141edd2cb0919d8fdba15582a2381df967ba9829cf33342ddbd17
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4307,7 +4329,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0621a1ac6f8f84d611041a87ecc3125e9607c4f6cf9c36c1f2362ace9ea29154
+  as sha256 0309b35aeda9ea927cc3e518cdb2c09a3bce54baca708d4f5e429b265e421549
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4472,7 +4494,7 @@ create function treadle.fire_events(p_events treadle.events[], p_now timestamp w
   returns treadle.trigger_fires[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 025810d492e636fe685472ee54b6ee5b8ac3f707cd9e78197a04ed12fe0ab84b
+  as sha256 04ec730dcaef177dc8d62a8995a764182235ee2118ffc81c5f5a70a86bd7cab1
   owner treadle_owner
   with a comment
 
@@ -4487,10 +4509,10 @@ create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.eve
 
 -- function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
 create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
-  returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text)
+  returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
-  as sha256 803befeab8cbf3f20633527ef64db9ad13dbc7e92a8223a306abde493b6b406c
+  set search_path="", lock_timeout=200ms
+  as sha256 c154a9b70804af2c6937ebfde629f6555b226e7602aa6b621fff7b53017fe643
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4510,7 +4532,7 @@ create function treadle.fire_triggers(p_limit integer DEFAULT 500)
   returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 839f8f1f4472e84b2f8534034b0da300fde2bb97adf90ca11e94eb1b385ec656
+  as sha256 ae25700e4219719ea1c60084d01c7dcba3cb839f68402e8da339a2217ab4c760
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4657,7 +4679,7 @@ create function treadle.harness_agent(p_url text, p_timeout_s double precision)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 523acb16e8b0b2bed24f88479c23f95d9c154eb7ddf93636ce20548b4bc34a05
+  as sha256 f9554e3d893e6235f268b936fdcbffdb251e5b035f66cbdcd91a4a36a0d459d5
   owner treadle_owner
   with a comment
 
@@ -4955,7 +4977,7 @@ create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback 
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 14b4480ce860a5f74fe7ec0e67899398a32d79375ad5d6333066c983ba255c3b
+  as sha256 c8f57156690261c2e7a909053fbd4ba1143ddf35cca56c48ace8b402e37c2a42
   owner treadle_owner
   with a comment
 
@@ -5089,6 +5111,15 @@ create function treadle.leave_dispatches(p_holder uuid)
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.let_go(p_ids uuid[], p_now timestamp with time zone)
+create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 33aac1a08d83aa9804f840487626fafbb6a51d6559b2dcf30f4cf6f0604cc360
+  owner treadle_owner
+  with a comment
 
 -- function treadle.letter_facts(p_letter treadle.dead_letters)
 create function treadle.letter_facts(p_letter treadle.dead_letters)
@@ -5458,7 +5489,7 @@ create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text,
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 50665ff4fc063de697d9a45d3fcf48f91dc242f24c038974753da441c9c1a78b
+  as sha256 477091472eeb1bc0289108138ea1ee6804580818cf3eec2eae44269f53119508
   owner treadle_owner
   with a comment
 
@@ -5616,7 +5647,7 @@ create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timest
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 1c7f530e2baea5a4bd804ff4e0b602bacda043ed0ebd7c76bf33ce2864f55933
+  as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
   owner treadle_owner
   with a comment
 
@@ -5712,7 +5743,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 c099272446a0697f116179cdf488d69c081ef214a609706093a59cf934776656
+  as sha256 719ded1132af33fb3b48404aae8605bdc7d8a6156b01c9a66d29759a16abed0c
   owner treadle_owner
   with a comment
 
@@ -5721,7 +5752,7 @@ create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_m
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 daaa1489d488b9ff781fe982670d2d42531e1bca726468e0baa7ad7b8af5f526
+  as sha256 1336709fa1b3b523b38eae16155153755fbb9c5871fffe5e8d5174584bca7653
   owner treadle_owner
   with a comment
 
@@ -5889,7 +5920,7 @@ create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 501439791add5fa74977f0f14fd3ec7cc0193509fb2d598f91e27127acba8f80
+  as sha256 8ee3c7bf480b058f720a792a67b1b9ce31883b8c09885ebf483cf14c14933bcb
   owner treadle_owner
   with a comment
 
@@ -5934,7 +5965,7 @@ create function treadle.pinned_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 9d551aee31c8326bf88e2d7238f2ba7991dbb84d1f7750fce12b44d53e5d295a
+  as sha256 1126b66163ebe8a8e3353c9c30c8a08d8671b0e0886a581964dd8236f19a5a18
   owner treadle_owner
   with a comment
 
@@ -6031,7 +6062,7 @@ create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with t
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 561d1aa88dddc7aff983c9ba5eb967702bb7d20ebb5fc95c27cca2e4cba69fa4
+  as sha256 137d347604900f732d6a7cfa50fe58f9987c3e2fe65a233a672552d41380bf35
   owner treadle_owner
   with a comment
 
@@ -6174,6 +6205,15 @@ create function treadle.prune_uses(p_limit integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.push_depth()
+create function treadle.push_depth()
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 02fae8720a54777fbc30955f13d4d332afdb93e5f60da1a9ae99ebe32e0e4fc2
+  owner treadle_owner
+  with a comment
+
 -- function treadle.push_id(p_queue_id text)
 create function treadle.push_id(p_queue_id text)
   returns uuid
@@ -6197,7 +6237,7 @@ create function treadle.push_spec(p_request jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 730f4286dda1715c82e1aacc6465fc7337b82f91da4e003141faebd47f0f4d19
+  as sha256 47742fe52145f12d379b048534612a666f4c0b15350846f97037e062f89cefbb
   owner treadle_owner
   with a comment
 
@@ -6280,8 +6320,8 @@ create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL
 create function treadle.read_by_all()
   returns treadle.event_readers
   language sql stable security invoker cost 100
-  set search_path=""
-  as sha256 d13f4b3dd47c0fdf9dbd01c4e2b1c8259cc456c6c72113e93a2948d84d418062
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 4f90449b975d7e60b9a968533fbce69d88f210d4e09efaed72fb228241c2e0e3
   owner treadle_owner
   with a comment
 
@@ -6392,7 +6432,7 @@ create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers 
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 8be04e96291a49b5f58c9eab512f94da6abd8c12c12356faea37ec859b623350
+  as sha256 71b90b12730c00eba55fb452f68aea7d4b50b0213b9c5692b482bfe9873d37f2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6705,8 +6745,8 @@ create function treadle.request_slots(p_keys text[])
 create function treadle.requeue_harness(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, agent_url text, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
-  as sha256 d65dfd72d02ba8921aecfbfda05f61b824cc44d0d485d7d6bae37f171cb66007
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, lock_timeout=200ms
+  as sha256 5c1b30a5980f4f0a0d5571c095e0e798ddf17cc12b61913f3f03248651e418c9
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -6932,6 +6972,15 @@ create function treadle.retry_delay(p_policy jsonb, p_attempt integer)
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.retry_fires(p_now timestamp with time zone)
+create function treadle.retry_fires(p_now timestamp with time zone)
+  returns treadle.trigger_fires[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 f4351bbe1b7b0eefe684028cfe9e01eb93bfebe83a26845f21acbb56de6044f5
+  owner treadle_owner
+  with a comment
 
 -- function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
 create function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
@@ -7224,6 +7273,16 @@ create function treadle.skip_action(p_id uuid, p_actor text DEFAULT NULL::text, 
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.skip_schedule(p_name text, p_error text, p_actor text)
+create function treadle.skip_schedule(p_name text, p_error text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=""
+  as sha256 5f069331d7f110008eaafdff0718b4fb128721108018abfd1393bb87ea91a660
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
 create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
   returns void
@@ -7312,7 +7371,7 @@ create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=""
-  as sha256 e859e00e099f4fc63f68fceb9f5a6213b9aa483719dcfca6aa2105babb366331
+  as sha256 da071f2271023aa4d55647d72aa03da69c1bbd6325e96c15970fe9dcfc8cf27e
   owner treadle_owner
   with a comment
 
@@ -7329,7 +7388,7 @@ create function treadle.start_dag(p_dag uuid)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 3c6695aa99d1661d790d410e80bca6ac521957c1f90dfaed509b50b319dc4cc9
+  as sha256 70787bd7273354f73e19d3b8740c09a45e37e304d386759bb203590cdc10b04d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7438,7 +7497,7 @@ create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p
   returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a2cde7140148b8869251a779ea6ace1b24c3aeb45fcadf4a635fa8f7331bf8be
+  as sha256 b0232f978c5b320a9f2b539cbd1c5c64e65346b4acd3480265b82db7f1486eb3
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -7506,7 +7565,7 @@ create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s 
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 a0a069cc0301a83c24c471d16ea5cb0a21b8b49e809c1363b7c8a1227f1e69ce
+  as sha256 40146f0e22977a6170facb7e58facb2aba4921afab656e2466b3ec175c9c4d33
   owner treadle_owner
   with a comment
 
@@ -7515,7 +7574,7 @@ create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time z
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 f94eaa064f403786851f510b6623bae8e6242737d4ef4dc18d6033003fa001cd
+  as sha256 03157aa8026903a0c72126d1ced6db2fd9096146c176cc207a719027ee26c0f5
   owner treadle_owner
   with a comment
 
@@ -7610,12 +7669,12 @@ create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_d
   owner treadle_owner
   with a comment
 
--- function treadle.tend_triggers(p_now timestamp with time zone)
-create function treadle.tend_triggers(p_now timestamp with time zone)
+-- function treadle.tend_triggers()
+create function treadle.tend_triggers()
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 f814b44bec339533f03c40ac05fe1b3cf45dba8ca9b63ba95f0f4a87b180748a
+  as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
   owner treadle_owner
   with a comment
 
@@ -7777,7 +7836,7 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 a66b444b99439b894f04556236bbb0294ed3ffc95c55574346d5639399f9aad8
+  as sha256 a21d63c0c4b01e08c8fc901123a6069c8257b0b80bc57deeebc856c956fd3548
   owner treadle_owner
   with a comment
 
@@ -7804,7 +7863,7 @@ create function treadle.unhold_tasks(p_ids uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 74b3947caaff6a6e9fb06435ef878556e3e80deb7355a687c97a2da5f7a0d751
+  as sha256 c0da1a5a52bab1dcad1e296aa01174a6e2d23cafecde7f21449a25c76a4f80b0
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7844,6 +7903,15 @@ create function treadle.unpinned(p_ids uuid[])
   language plpgsql volatile security invoker cost 100
   set search_path=""
   as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
+  owner treadle_owner
+  with a comment
+
+-- function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
+create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 7030f2b8dd7cb22d35981003e578458d6b39660546b470837a1810570faeaac6
   owner treadle_owner
   with a comment
 
@@ -7990,12 +8058,21 @@ create function treadle.wanted_inputs(p_ids uuid[])
   owner treadle_owner
   with a comment
 
+-- function treadle.wanted_origins(p_ids uuid[])
+create function treadle.wanted_origins(p_ids uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b29c09b36b3c38a648c7f82f7fd0b50821e15c5bba556085bbfb5064e675fc18
+  owner treadle_owner
+  with a comment
+
 -- function treadle.wants_event(p_kind text, p_type text, p_queue text)
 create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
   returns boolean
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 8b7cca3436445250a0e46f4dda94e6c8219661084d63f22a0759bb410339e62d
+  as sha256 fbf0541860954610ac489f98846b4a12fd0f4308fdd8182fc46d6a5df69033b0
   owner treadle_owner
   with a comment
 

@@ -151,6 +151,23 @@ def test_the_feedback_of_a_superseded_claim_is_not_kept(driver: Driver) -> None:
         )
 
 
+def test_of_claims_with_one_token_only_those_that_hold_keep_their_feedback(driver: Driver) -> None:
+    driver.agent("a")
+    for _ in range(2):
+        driver.enqueue(retry=AT_ONCE)
+    lost, held = driver.claim(limit=2)
+    assert lost.token == held.token
+    driver.expire(lost)
+
+    driver.rows(
+        "select * from treadle.fail_tasks(%s, %s, p_feedback => %s)",
+        *([lost.id, held.id], [lost.token, held.token], [Jsonb(["late"]), Jsonb(["in time"])]),
+    )
+
+    said = {each: driver.attempts(each)[-1]["feedback"] for each in (lost.id, held.id)}
+    assert said == {lost.id: None, held.id: ["in time"]}
+
+
 @pytest.mark.parametrize("feedback", ["text", {"a": 1}, [1], [None]])
 def test_feedback_that_is_no_list_of_texts_is_refused(driver: Driver, feedback: Any) -> None:
     claim = validating(driver)

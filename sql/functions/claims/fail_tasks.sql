@@ -35,9 +35,9 @@ declare
   v_held record;
 begin
   perform treadle.check_failures(
-    p_ids, p_tokens, '{classes,errors,actions,retry_after,keys}',
+    p_ids, p_tokens, '{classes,errors,actions,retry_after,keys,feedback}',
     cardinality(p_classes), cardinality(p_errors), cardinality(p_actions),
-    cardinality(p_retry_after), cardinality(p_keys)
+    cardinality(p_retry_after), cardinality(p_keys), cardinality(p_feedback)
   );
   perform treadle.keep_durable();
   perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
@@ -47,17 +47,17 @@ begin
     array_agg(treadle.failure_class_of(held.class, held.error)) as classes,
     array_agg(held.error) as errors, array_agg(held.action) as actions,
     array_agg(held.retry_after) as retry_after, array_agg(held.key) as keys,
+    array_agg(held.feedback) as feedback,
     array_fill('handler'::text, array[count(*)::integer]) as reasons
   into v_held
   from (
-    select
-      tasks.ctid, tasks.id, claim.token, claim.class, claim.error, claim.action,
-      claim.retry_after, claim.key
+    select tasks.ctid, claim.*
     from (
       -- Named twice, it is still one attempt.
       select distinct on (given.id, given.token) given.*
-      from unnest(p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after, p_keys)
-        as given (id, token, class, error, action, retry_after, key)
+      from unnest(
+        p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after, p_keys, p_feedback
+      ) as given (id, token, class, error, action, retry_after, key, feedback)
     ) as claim
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
     order by tasks.id
@@ -69,8 +69,8 @@ begin
     v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after,
     v_held.keys
   ) as moved;
-  perform treadle.keep_feedback(p_ids, p_tokens, p_feedback, v_held.tokens)
-  where p_feedback is not null;
+  perform treadle.keep_feedback(v_held.ids, v_held.tokens, v_held.feedback)
+  where p_feedback is not null and v_held.ids is not null;
 
   return query
   select

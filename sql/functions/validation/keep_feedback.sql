@@ -1,7 +1,7 @@
 -- keep_feedback: keep what validators had against the outputs of attempts that have just ended.
 --
--- Only of claims that were held: what a superseded one says is not kept. At most 20 messages of
--- 2000 characters each: they go into the prompt of the next attempt.
+-- The caller held their claims: what a superseded one says is not kept. At most 20 messages of 2000
+-- characters each: they go into the prompt of the next attempt.
 --
 -- Concurrency: rows that this transaction has written.
 -- Lock order:  attempts.
@@ -10,8 +10,7 @@
 create or replace function treadle.keep_feedback(
   p_ids       uuid[],
   p_tokens    uuid[],
-  p_feedback  jsonb[],
-  p_held      uuid[]
+  p_feedback  jsonb[]
 )
 returns void
 language plpgsql
@@ -19,7 +18,6 @@ volatile
 set search_path = ''
 as $$
 begin
-  perform treadle.check_pairs(p_ids, null, 'feedback', cardinality(p_feedback));
   perform treadle.refuse(
     format('the feedback must be a list of texts, not %s', left(given.messages::text, 60)),
     jsonb_build_object('argument', 'feedback'), 'For example ["the summary is empty"].'
@@ -40,12 +38,11 @@ begin
   where
     attempts.task_id = given.id
     and attempts.claim_token = given.token
-    and given.token = any (p_held)
     and given.messages is not null;
 end;
 $$;
 
-comment on function treadle.keep_feedback(uuid[], uuid[], jsonb[], uuid[]) is
+comment on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) is
 'Internal: puts the words of validators next to the attempts they are about.';
 
-revoke all on function treadle.keep_feedback(uuid[], uuid[], jsonb[], uuid[]) from public;
+revoke all on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) from public;

@@ -13,7 +13,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_waits as models
-from treadle.api.v1.reach import check_everywhere, queues_of
+from treadle.api.v1.reach import check_everywhere, within
 from treadle.api.v1.rows import check_seen, check_touched
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
@@ -35,9 +35,6 @@ async def list_waits(
 ) -> Response:
     """Questions, approvals and events that tasks wait for."""
     ended = status == "ended"
-    of_project = (
-        "task_id in (select places.id from treadle.task_places as places where project = {})"
-    )
     rows = await views.page(
         "wait_details",
         key="id",
@@ -47,8 +44,7 @@ async def list_waits(
         where={
             "(status <> 'open') = {}": ended,
             "task_id = {}": task_id,
-            "queue = any({})": queues_of(who),
-            of_project: who.project,
+            **within(who),
         },
     )
     return page.answer(rows, "id")

@@ -1,4 +1,4 @@
--- 0027_waiting_fires: a trigger that met a full queue tries again; who was forked from a task.
+-- 0024_waiting_fires: a trigger that met a full queue tries again; who was forked from a task.
 
 alter table treadle.trigger_fires
 drop constraint trigger_fires_verdict_check,
@@ -17,6 +17,3 @@ drop function if exists treadle.doomed_artifacts(integer, double precision, uuid
 
 -- What triggers did long ago is for the pruner alone.
 drop function if exists treadle.tend_triggers(timestamptz);
-
--- It is told which claims were held.
-drop function if exists treadle.keep_feedback(uuid[], uuid[], jsonb[]);

@@ -1,4 +1,4 @@
--- 0025_dispatch_rest: agents that did not take a task rest; schedules tell how full the queue was.
+-- 0023_dispatch_rest: agents that did not take a task rest; schedules tell how full the queue was.
 
 -- Whether the agent was sent the same before and may have it.
 alter type treadle.dispatch_target add attribute again boolean;
