@@ -19,6 +19,7 @@ STAND_INS = {
 }
 SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
+PORT = 8420
 DISPATCH_TIMEOUT_S = 30.0
 MOST_DISPATCH_TIMEOUT_S = 600.0
 
@@ -33,7 +34,7 @@ class HttpSettings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address that the server listens on.")
     port: int = Field(
-        8420,
+        PORT,
         ge=0,
         le=65535,
         validation_alias=names("port"),
@@ -138,6 +139,12 @@ class HttpSettings(BaseSettings):
     sse_max: int = Field(
         200, ge=1, le=10_000, description="Most streams of events that the server has at once."
     )
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        """PORT is not ours alone: where it is empty, nothing was said."""
+        return PORT if value == "" else value
 
     @field_validator("queue_dispatch_timeout_s", mode="before")
     @classmethod

@@ -67,6 +67,7 @@ def test_a_dispatch_timeout_that_is_no_duration_is_refused(bare: Cli, given: str
 def test_the_port_has_a_variable_that_everybody_knows(bare: Cli) -> None:
     for env, port in (
         ({"PORT": "8080"}, (8080, "environment PORT")),
+        ({"PORT": ""}, (8420, "environment PORT")),
         ({"PORT": "8080", "TREADLE_PORT": "9000"}, (9000, "environment TREADLE_PORT")),
     ):
         shown = bare("config", "show", "--json", env=env)
