@@ -83,7 +83,7 @@ Who = Annotated[Principal, Depends(principal)]
 
 
 async def check_stay(request: Request) -> None:
-    """Refuse a caller whose token has ended since it came; for routes that wait, seldom asked."""
+    """Refuse a caller whose token has ended since it came; for routes that wait."""
     stay = request.scope.get(STAY)
     if stay is not None:
         await stay.check()

@@ -154,14 +154,14 @@ class Tokens:
 class Stay:
     """Whether a caller that was let in may stay; `headers` is None for one that needed no token."""
 
-    def __init__(self, tokens: Tokens, headers: list[bytes] | None, at: float) -> None:
+    def __init__(self, tokens: Tokens, headers: list[bytes] | None) -> None:
         self._tokens = tokens
         self._headers = headers
-        self._checked_at = at
+        self._unasked_until = 0.0
 
     async def check(self) -> None:
-        """Raise Unauthenticated when its token has ended, or one is wanted now; asks seldom."""
-        if time.monotonic() - self._checked_at <= REMEMBERED_S:
+        """Raise Unauthenticated when its token has ended, or one is wanted now; mostly by heart."""
+        if time.monotonic() < self._unasked_until:
             return
         try:
             if self._headers is not None:
@@ -170,8 +170,7 @@ class Stay:
                 raise Unauthenticated(NO_TOKEN, hint=HOW)
         except Unavailable:
             # Nobody can say; who was let in stays until somebody can.
-            pass
-        self._checked_at = time.monotonic()
+            self._unasked_until = time.monotonic() + REMEMBERED_S
 
 
 def _remember(memory: OrderedDict[bytes, Found], token_id: bytes, found: Found) -> None:

@@ -5,7 +5,6 @@ behind it too. What is open without a token is listed here, by its exact path.
 """
 
 import re
-import time
 from collections.abc import Iterable
 
 from starlette.applications import Starlette
@@ -111,7 +110,6 @@ class Wall:
         if fault := _fault(scope, noticed, size):
             await problem(*fault)(scope, receive, send)
             return
-        began = time.monotonic()
         try:
             who = await self._admit(scope, noticed)
         except TreadleError as error:
@@ -119,7 +117,7 @@ class Wall:
             return
         scope[KEY] = who
         if who is not ANYBODY:
-            stay = Stay(self._tokens, None if who is LOCAL else noticed[b"authorization"], began)
+            stay = Stay(self._tokens, None if who is LOCAL else noticed[b"authorization"])
             scope[STAY] = stay
             send = _Watched(stay, send)
         await self._app(scope, receive, send)
