@@ -108,6 +108,10 @@ values (23, 'dispatch_rest', '864c62badf6342ab92dcdaf9b4a26e4436af50d9132f774b7a
 insert into treadle.migrations (version, name, checksum)
 values (24, 'waiting_fires', '3287b46d4291250843285148194aa8401f37d215ab179eb5c8fbf8495a13ffc4');
 
+\ir migrations/0025_agent_actors.sql
+insert into treadle.migrations (version, name, checksum)
+values (25, 'agent_actors', '66336f765e9e935d3bc767d979ad27cbe9a017ece08b92e9ec6e5933eebe97d1');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -791,6 +795,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('42de9100590bc83eb130f3d380818d46de24ffed0aacfe3559ef1a78bbd0d067');
+values ('f620f38f3760c0059a5283d240336d08410ba30c3052e33c33ac863606bc8e7b');
 
 commit;

@@ -7167,12 +7167,12 @@ create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_
   owner treadle_owner
   with a comment
 
--- function treadle.set_agent_status(p_id text, p_status text)
-create function treadle.set_agent_status(p_id text, p_status text)
+-- function treadle.set_agent_status(p_id text, p_status text, p_actor text)
+create function treadle.set_agent_status(p_id text, p_status text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 8914da8d82d12ef4e7ae3a4951c30d6ce676de1d1a18aa4a77b911fc8fede051
+  as sha256 e5da8652b7b0b4ff6912f58b294590a50f1e857c7004e39246e5c7e4eead7418
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -49,10 +49,13 @@ def guarded(
         yield found
 
 
+def filled(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", NOBODY, path)
+
+
 def asked(client: httpx2.Client, method: str, path: str) -> tuple[int, Any]:
     """The status of the answer to a request for a route, and its problem."""
-    filled = re.sub(r"\{[^}]*\}", NOBODY, path)
-    with client.stream(method, filled) as answer:
+    with client.stream(method, filled(path)) as answer:
         kind = answer.headers.get("content-type")
         body = answer.read() if kind == "application/problem+json" else b""
         problem = answer.json() if body and method != "HEAD" else None
@@ -102,6 +105,32 @@ def test_no_route_answers_to_all_scopes_but_its_own(guarded: Closed) -> None:
                         wrong[f"{method} {path}"] = (status, problem)
 
     assert wrong == {}
+
+
+@pytest.mark.requirement("B10")
+def test_whatever_an_operator_changes_is_logged_with_the_name_of_the_token(guarded: Closed) -> None:
+    acts = {
+        (method, filled(path))
+        for method, path, needed in BEHIND
+        if needed & {"operate", "admin"} and method not in ("GET", "HEAD")
+    }
+    with guarded.client(create(guarded.sql, "ada", "admin")) as ada:
+        for method, path in acts:
+            asked(ada, method, path)
+
+    lines = guarded.server.child.events("http.operated", by="ada")
+    assert len(acts) > 20
+    assert {(line["method"], line["path"]) for line in lines} == acts
+
+
+@pytest.mark.requirement("B10")
+def test_the_event_of_an_agent_says_whose_token_drained_it(guarded: Closed) -> None:
+    with guarded.client(create(guarded.sql, "grace", "operate", "work")) as grace:
+        grace.put("/v1/agents/coder", json={})
+        assert grace.put("/v1/agents/coder/status", json={"status": "draining"}).is_success
+
+    query = "select actor, data ->> 'by' from treadle.events where kind = 'agent.draining'"
+    assert guarded.sql.execute(query).fetchall() == [("coder", "grace")]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,11 @@
 -- Lock order:  agents.
 -- Raises:      TR001 invalid argument, TR204 unknown agent.
 
-create or replace function treadle.set_agent_status(p_id text, p_status text)
+create or replace function treadle.set_agent_status(
+  p_id      text,
+  p_status  text,
+  p_actor   text default null
+)
 returns text
 language plpgsql
 volatile
@@ -32,14 +36,17 @@ begin
   end if;
 
   insert into treadle.events (at, kind, actor, data)
-  values (treadle.clock(), 'agent.' || p_status, p_id, jsonb_build_object('by', session_user));
+  values (
+    treadle.clock(), 'agent.' || p_status, p_id,
+    jsonb_build_object('by', coalesce(p_actor, session_user))
+  );
   return p_status;
 end;
 $$;
 
-comment on function treadle.set_agent_status(text, text) is
+comment on function treadle.set_agent_status(text, text, text) is
 'Set an agent active, draining or offline.';
 
-revoke all on function treadle.set_agent_status(text, text) from public;
-grant execute on function treadle.set_agent_status(text, text) to
+revoke all on function treadle.set_agent_status(text, text, text) from public;
+grant execute on function treadle.set_agent_status(text, text, text) to
 treadle_worker, treadle_operator;

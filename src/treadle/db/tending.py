@@ -51,8 +51,8 @@ class TendingCalls(Caller):
         rows = await self._call("select treadle.agent_heartbeat(%b)", agent)
         return str(rows[0][0])
 
-    async def set_agent_status(self, agent: str, status: str) -> None:
-        await self._call("select treadle.set_agent_status(%b, %b)", agent, status)
+    async def set_agent_status(self, agent: str, status: str, actor: str | None = None) -> None:
+        await self._call("select treadle.set_agent_status(%b, %b, %b)", agent, status, actor)
 
     async def reap_claims(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
         rows = await self._call(

@@ -63,7 +63,7 @@ async def set_status(
 ) -> Response:
     """Let an agent work, drain it, or take it offline."""
     await _check(views, agent_id, who)
-    await calls.set_agent_status(agent_id, asked.status)
+    await calls.set_agent_status(agent_id, asked.status, who.name)
     return answer({"id": agent_id, "status": asked.status})
 
 
@@ -100,7 +100,7 @@ async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> 
 async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
     """An agent stops: it is offline at once, not when its signs of life are missed."""
     await _check(views, agent_id, who)
-    await calls.set_agent_status(agent_id, "offline")
+    await calls.set_agent_status(agent_id, "offline", who.name)
     return answer({"id": agent_id, "status": "offline"})
 
 
