@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -125,12 +126,13 @@ def test_what_was_opened_without_a_token_ends_with_the_first_one(serve: Serve) -
         assert code_of(waiting.result()) == REFUSED
 
 
-def test_a_stranger_who_asks_too_often_costs_no_look_up(limited: Closed) -> None:
-    with limited.client() as client:
-        for _ in range(30):
-            client.get(READ, headers={"Authorization": "Bearer x"})
-        with locked(limited):
-            answer = client.get(READ, headers=stranger(), timeout=5)
+def test_a_stranger_who_asks_too_often_costs_no_look_up(
+    new_database: NewDatabase, tmp_path: Path
+) -> None:
+    with closed(new_database, tmp_path, rate_per_s=0.02) as strict, strict.client() as client:
+        assert client.get(READ, headers={"Authorization": "Bearer x"}).status_code == 401
+        with locked(strict):
+            answer = client.get(READ, headers=stranger(), timeout=20)
             assert code_of(answer) == (429, "too-many-requests")
 
 

@@ -62,7 +62,7 @@ class Reply:
         found = self.body.get(name) if self.body is not None else None
         if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
             return None
-        text = clean_text(str(found), limit=LONGEST_ID)
+        text = clean_text(str(found))
         return text if len(text) <= LONGEST_ID else None
 
     def complaint(self) -> str | None:
