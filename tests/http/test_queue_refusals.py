@@ -28,6 +28,7 @@ BAD = {
     "less than no time": '{"prompt": "x", "timeout_seconds": -1}',
     "all time": '{"prompt": "x", "timeout_seconds": 1e30}',
     "part of a second": '{"prompt": "x", "timeout_seconds": 1.5}',
+    "a time that is a truth": '{"prompt": "x", "timeout_seconds": false}',
     "a time that is no number": '{"prompt": "x", "timeout_seconds": NaN}',
     "variables that are no map": '{"prompt": "x", "env": ["A"]}',
     "a variable that is no text": '{"prompt": "x", "env": {"A": 1}}',

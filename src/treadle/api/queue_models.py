@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 State = Literal["pending", "dispatching", "working", "completed", "failed", "cancelled"]
 MAX_TIMEOUT_S = 31_536_000
@@ -26,7 +26,7 @@ class Prompt(BaseModel):
 
     prompt: Annotated[str, AfterValidator(_visible)] = Field(min_length=1, max_length=1_000_000)
     model: str | None = Field(None, max_length=200)
-    timeout_seconds: int | None = Field(
+    timeout_seconds: StrictInt | None = Field(
         None, ge=0, le=MAX_TIMEOUT_S, description="0 is as if it were not given."
     )
     session_id: str | None = Field(None, max_length=500)
