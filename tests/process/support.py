@@ -19,7 +19,6 @@ APP = "tests.process.apps:app"
 Conn = psycopg.AsyncConnection[tuple[Any, ...]]
 Spawn = Callable[..., "Child"]
 Line = dict[str, Any]
-START_S = 60
 
 
 class Child:
@@ -68,12 +67,8 @@ class Child:
         ]
 
     async def logged(self, name: str, *, within: float = 10, **fields: object) -> Line:
-        """Wait until it logs this event; the time runs from its first line on.
-
-        Before that it is Python that starts, which takes long where much else runs.
-        """
+        """Wait until it logs this event."""
         try:
-            await until(lambda: self.lines() or not self.running, within=START_S)
             await until(lambda: self.events(name, **fields), within=within)
         except TimeoutError:
             raise AssertionError(f"no {name} in:\n{self.log.read_text()}") from None
