@@ -128,7 +128,8 @@ async def test_an_agent_that_is_gone_when_it_is_sent_to_costs_an_attempt(
     first, gate = agents("a"), Gate(conn)
     await gate.build()
     await gate.close("claimed")
-    spawn("dispatcher", **QUICK)
+    # It keeps the submission for as long as it takes to start another agent.
+    spawn("dispatcher", **{**QUICK, "dispatch_lease_s": 60})
     [queue_id] = await submit(conn)
     await gate.reached()
     first.kill()

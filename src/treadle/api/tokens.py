@@ -88,10 +88,10 @@ class Tokens:
         if found is None or text[: len(SCHEME)].lower() != SCHEME:
             raise Unauthenticated("this is not a token of treadle", hint=HOW)
         token_id, secret, checksum = found.groups()
+        if not hmac.compare_digest(checksum, _checksum(token_id, secret)):
+            raise Unauthenticated("this token is mistyped", hint=HOW)
         known = self._known.get(token_id)
         if known is None or time.monotonic() >= known.until:
-            if not hmac.compare_digest(checksum, _checksum(token_id, secret)):
-                raise Unauthenticated("this token is mistyped", hint=HOW)
             known = await self._look_up(token_id)
         given = hashlib.sha256(secret).digest()
         if known is None or not hmac.compare_digest(given, known.token.secret_hash):
