@@ -156,7 +156,8 @@ def test_a_type_with_a_timeout_does_not_end_an_item(driver: Driver) -> None:
     driver.rows("select treadle.define_type('code_review', '{\"timeout_s\": 60}')")
     item = in_progress(driver)
     native = driver.enqueue(queue="work", type="code_review", assigned_agent="b")
-    change(driver, native, status="in_progress")
+    for status in ("dispatched", "in_progress"):
+        change(driver, native, status=status)
     driver.rows("update treadle.tasks set started_at = started_at - interval '20 minutes'")
 
     assert driver.reap() == []

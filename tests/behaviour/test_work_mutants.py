@@ -23,6 +23,11 @@ MUTANTS = {
         {"and lanes.queue <> 'work'": ""},
         work.test_no_claim_takes_a_work_item,
     ),
+    "work that nobody dispatched": Mutant(
+        "tasks/prepare_task",
+        {"v_hold := v_hold or v_task.queue = 'work';": ""},
+        releases.test_a_task_that_is_enqueued_as_work_waits_for_its_dispatcher,
+    ),
     "any state after any other": Mutant(
         "work/judge_work",
         {"if not found and v_to <> v_from then": "if false then"},

@@ -28,6 +28,17 @@ def test_a_work_item_is_not_released_like_other_tasks(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("W5", "W9")
+def test_a_task_that_is_enqueued_as_work_waits_for_its_dispatcher(driver: Driver) -> None:
+    driver.rows("select treadle.define_queue('work')")
+    item = driver.enqueue(queue="work")
+
+    assert look(driver, item)["status"] == "queued"
+
+    change(driver, item, status="dispatched", assigned_agent="steve-w")
+    assert log(driver, item) == [("queued", "dispatched", "steve-w")]
+
+
+@pytest.mark.requirement("W5", "W9")
 def test_a_work_item_of_a_dag_that_is_started_is_still_to_be_dispatched(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('work')")
     graph = opened(driver)

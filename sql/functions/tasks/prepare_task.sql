@@ -2,7 +2,8 @@
 --
 -- Many tasks of one kind are prepared once. The task's own value wins over its type's, and that
 -- over its queue's. Waiting counts from run_at where there is one. With `define`, a type or queue
--- that nobody has declared yet is made: code that has the handler knows its settings.
+-- that nobody has declared yet is made: code that has the handler knows its settings. Work items
+-- are held: they are dispatched to an agent, and that is written down.
 --
 -- Concurrency: may make a lane, see find_lane.
 -- Lock order:  lanes.
@@ -65,6 +66,7 @@ begin
   end;
 
   v_task.queue := coalesce(v_task.queue, 'default');
+  v_hold := v_hold or v_task.queue = 'work';
   if p_options ? 'define' and not treadle.are_names(v_task.queue, v_task.type) then
     perform treadle.declare_types(
       jsonb_build_object(v_task.type, p_options -> 'define'), array[v_task.queue]

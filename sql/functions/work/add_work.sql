@@ -42,7 +42,7 @@ begin
   v_task := treadle.prepare_task(
     jsonb_strip_nulls(
       jsonb_build_object(
-        'queue', 'work', 'type', p_type, 'hold', true, 'tier', coalesce(p_priority, 3)::text,
+        'queue', 'work', 'type', p_type, 'tier', coalesce(p_priority, 3)::text,
         'title', case when v_long then left(p_description, 200) || '…' else p_description end,
         'assigned_agent', p_agent, 'project_id', p_project,
         'created_by', coalesce(p_created_by, p_actor),
