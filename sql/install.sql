@@ -112,6 +112,10 @@ values (24, 'waiting_fires', '3287b46d4291250843285148194aa8401f37d215ab179eb5c8
 insert into treadle.migrations (version, name, checksum)
 values (25, 'agent_actors', '66336f765e9e935d3bc767d979ad27cbe9a017ece08b92e9ec6e5933eebe97d1');
 
+\ir migrations/0026_actors.sql
+insert into treadle.migrations (version, name, checksum)
+values (26, 'actors', 'b11787d82a65a26326ccb55aef3629734a8bdef4427fdf275d275327c8752e30');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -795,6 +799,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('f620f38f3760c0059a5283d240336d08410ba30c3052e33c33ac863606bc8e7b');
+values ('80c154587024b3067d1138037248dcb11e77741ee61a87312b627911a87d48ca');
 
 commit;

@@ -2527,7 +2527,7 @@ create function treadle.add_work(p_type text, p_description text, p_payload json
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 3f79337ab82784223acf1e5457fc7d8adcf8e74b67f40fe0eda4ad7ca43115ff
+  as sha256 375f0df1243ee261e188e817627a85961d0308ced54a8c8c43478165a7580992
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3793,12 +3793,12 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.define_gate(p_key text, p_settings jsonb)
-create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::jsonb)
+-- function treadle.define_gate(p_key text, p_settings jsonb, p_actor text)
+create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 2b0fd1c9091ad39140d3efdac9f30f2fdeb918d13f6567932b46f12d1d1b33dd
+  as sha256 7f0700d7233dd752320cec6e09ea69fae618b8863c7d75c866d475464083e514
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3823,12 +3823,12 @@ create function treadle.define_push_agent(p_id text, p_url text, p_allow_private
   with a comment
   grant execute to treadle_operator
 
--- function treadle.define_queue(p_name text, p_settings jsonb)
-create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
+-- function treadle.define_queue(p_name text, p_settings jsonb, p_actor text)
+create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 adc5e277341717568c7ba74959d4a8286fe6ded69cc0a744673f59b5702057f2
+  as sha256 f040e3b01bcf5da59214a724a6801e475609b03058240bcce70a1b3d641e98c2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3853,12 +3853,12 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
   with a comment
   grant execute to treadle_operator
 
--- function treadle.define_type(p_name text, p_settings jsonb)
-create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
+-- function treadle.define_type(p_name text, p_settings jsonb, p_actor text)
+create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 6f517480e342f27fc77cdb49d5e3ee2bf5a6ee19af6d005abeddcabb0ba6f2f2
+  as sha256 cc47ffd3a57935025da9f96c95accfe5d4e2c310389f680016ad94c8a3f7d67b
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6009,7 +6009,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 2f3853dfd5995f4aac63f990e73d58cb49bb0dc76070849a827362e2f691889a
+  as sha256 a5872b37f6f078341dfe88fb1f0addd82d05e51357b3ce65a753513c9f09aa54
   owner treadle_owner
   with a comment
 
@@ -6427,12 +6427,12 @@ create function treadle.rebase_events()
   with a comment
   grant execute to treadle_operator
 
--- function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb, p_dedup_key text)
-create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb DEFAULT '{}'::jsonb, p_dedup_key text DEFAULT NULL::text)
+-- function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb, p_dedup_key text, p_actor text)
+create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb DEFAULT '{}'::jsonb, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 71b90b12730c00eba55fb452f68aea7d4b50b0213b9c5692b482bfe9873d37f2
+  as sha256 655671d5b7c672cc409ca9248c7b0d50e58268afdd488f52e71e05c3dae579ce
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7383,12 +7383,12 @@ create function treadle.stamp(p_at timestamp with time zone)
   owner treadle_owner
   with a comment
 
--- function treadle.start_dag(p_dag uuid)
-create function treadle.start_dag(p_dag uuid)
+-- function treadle.start_dag(p_dag uuid, p_actor text)
+create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 70787bd7273354f73e19d3b8740c09a45e37e304d386759bb203590cdc10b04d
+  as sha256 84c4101b0124472de76da82aa66b14328ef18ea6a34eae4e912b7c87356792c4
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

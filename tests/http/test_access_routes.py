@@ -133,6 +133,30 @@ def test_the_event_of_an_agent_says_whose_token_drained_it(guarded: Closed) -> N
     assert guarded.sql.execute(query).fetchall() == [("coder", "grace")]
 
 
+@pytest.mark.requirement("B10")
+def test_the_name_of_the_token_is_the_actor_of_what_it_defined_started_and_sent(
+    guarded: Closed,
+) -> None:
+    dag = {"name": "d", "hold": True, "tasks": [{"name": "a", "type": "crawl"}]}
+    with guarded.client(create(guarded.sql, "edsger", "admin")) as edsger:
+        for path, settings in (
+            ("/v1/queues/night", {"max_depth": 5}),
+            ("/v1/types/crawl", {"timeout_s": 5}),
+            ("/v1/gates/llm", {"limit": 5, "per_s": 60}),
+        ):
+            assert edsger.put(path, json=settings).is_success, path
+        made = edsger.post("/v1/dags", json=dag)
+        assert made.status_code == 201, made.text
+        assert edsger.post(f"/v1/dags/{made.json()['id']}/start").is_success
+        assert edsger.post("/v1/webhooks/in/stripe", json={"paid": True}).status_code == 202
+
+    query = "select distinct kind from treadle.events where actor = 'edsger'"
+    found = {kind for (kind,) in guarded.sql.execute(query)}
+    assert found >= {
+        *("queue.defined", "type.defined", "gate.defined", "dag.started", "webhook.received"),
+    }
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -7,7 +7,7 @@
 -- Lock order:  tasks, dags.
 -- Raises:      TR001 invalid argument, TR205 unknown DAG.
 
-create or replace function treadle.start_dag(p_dag uuid)
+create or replace function treadle.start_dag(p_dag uuid, p_actor text default null)
 returns integer
 language plpgsql
 volatile
@@ -57,7 +57,7 @@ begin
   update treadle.dags set status = 'running', started_at = v_now where dags.id = p_dag;
   insert into treadle.events (at, kind, dag_id, actor, data)
   values (
-    v_now, 'dag.started', p_dag, session_user,
+    v_now, 'dag.started', p_dag, coalesce(p_actor, session_user),
     jsonb_build_object('name', v_dag.name, 'tasks', v_dag.tasks)
   );
   -- All of them may have been cancelled before it began.
@@ -66,8 +66,8 @@ begin
 end;
 $$;
 
-comment on function treadle.start_dag(uuid) is 'Start a DAG that was opened and filled.';
+comment on function treadle.start_dag(uuid, text) is 'Start a DAG that was opened and filled.';
 
-revoke all on function treadle.start_dag(uuid) from public;
-grant execute on function treadle.start_dag(uuid) to
+revoke all on function treadle.start_dag(uuid, text) from public;
+grant execute on function treadle.start_dag(uuid, text) to
 treadle_producer, treadle_worker, treadle_operator;

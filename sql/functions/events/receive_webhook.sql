@@ -13,7 +13,8 @@ create or replace function treadle.receive_webhook(
   p_name       text,
   p_payload    jsonb,
   p_headers    jsonb default '{}',
-  p_dedup_key  text default null
+  p_dedup_key  text default null,
+  p_actor      text default null
 )
 returns bigint
 language plpgsql
@@ -41,14 +42,15 @@ begin
       encode(
         sha256(convert_to(jsonb_build_array(p_name, p_dedup_key)::text, 'UTF8')), 'hex'
       )
-    end
+    end,
+    p_actor
   );
 end;
 $$;
 
-comment on function treadle.receive_webhook(text, jsonb, jsonb, text) is
+comment on function treadle.receive_webhook(text, jsonb, jsonb, text, text) is
 'Say that a webhook was received, by its name; returns the id of the event.';
 
-revoke all on function treadle.receive_webhook(text, jsonb, jsonb, text) from public;
-grant execute on function treadle.receive_webhook(text, jsonb, jsonb, text) to
+revoke all on function treadle.receive_webhook(text, jsonb, jsonb, text, text) from public;
+grant execute on function treadle.receive_webhook(text, jsonb, jsonb, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

@@ -3,10 +3,14 @@
 -- select treadle.define_gate('anthropic', '{"limit": 50, "per_s": 60, "unit": "starts"}');
 --
 -- Concurrency: one row; claims that count at it wait.
--- Lock order:  gates.
+-- Lock order:  gates, then the history.
 -- Raises:      TR001 invalid argument.
 
-create or replace function treadle.define_gate(p_key text, p_settings jsonb default '{}')
+create or replace function treadle.define_gate(
+  p_key       text,
+  p_settings  jsonb default '{}',
+  p_actor     text default null
+)
 returns void
 language plpgsql
 volatile
@@ -14,6 +18,7 @@ security definer
 set search_path = ''
 as $$
 declare
+  v_made   boolean;
   v_old    treadle.gates;
   v_new    treadle.gates;
   v_unit   text;
@@ -23,6 +28,7 @@ begin
   perform treadle.check_settings(p_settings, array['limit', 'per_s', 'unit']);
   perform treadle.check_gate(p_key, null, null, null);
   insert into treadle.gates (key) values (p_key) on conflict (key) do nothing;
+  v_made := found;
   select gates.* into v_old from treadle.gates where gates.key = p_key for no key update;
   if p_settings -> 'limit' is distinct from 'null' then
     v_amount := coalesce((p_settings ->> 'limit')::numeric, v_old.amount);
@@ -41,6 +47,14 @@ begin
   returning gates.* into v_new;
   if found then
     perform treadle.refit_gate(v_old, v_new, treadle.clock());
+    v_made := true;
+  end if;
+  if v_made then
+    insert into treadle.events (at, kind, actor, data)
+    values (
+      treadle.clock(), 'gate.defined', coalesce(p_actor, session_user),
+      jsonb_build_object('key', p_key, 'settings', p_settings)
+    );
   end if;
 exception
   when data_exception or check_violation then
@@ -51,8 +65,8 @@ exception
 end;
 $$;
 
-comment on function treadle.define_gate(text, jsonb) is
+comment on function treadle.define_gate(text, jsonb, text) is
 'Make a gate or change its limit: starts, tokens or usd per so many seconds; null is none.';
 
-revoke all on function treadle.define_gate(text, jsonb) from public;
-grant execute on function treadle.define_gate(text, jsonb) to treadle_operator;
+revoke all on function treadle.define_gate(text, jsonb, text) from public;
+grant execute on function treadle.define_gate(text, jsonb, text) to treadle_operator;

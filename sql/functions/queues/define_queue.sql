@@ -6,10 +6,14 @@
 -- transaction that is open at this moment do not count.
 --
 -- Concurrency: one row; with a first or no more max_depth also its tasks, see cap_tasks.
--- Lock order:  queues, tasks.
+-- Lock order:  queues, tasks, then the history.
 -- Raises:      TR001 invalid argument.
 
-create or replace function treadle.define_queue(p_name text, p_settings jsonb default '{}')
+create or replace function treadle.define_queue(
+  p_name      text,
+  p_settings  jsonb default '{}',
+  p_actor     text default null
+)
 returns void
 language plpgsql
 volatile
@@ -22,11 +26,13 @@ declare
     'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
     'max_depth', 'fair', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
   ];
-  v_old treadle.queues;
-  v_new treadle.queues;
+  v_made boolean;
+  v_old  treadle.queues;
+  v_new  treadle.queues;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   insert into treadle.queues (name) values (p_name) on conflict (name) do nothing;
+  v_made := found;
   select queues.* into v_old from treadle.queues where queues.name = p_name for no key update;
   v_new := jsonb_populate_record(v_old, p_settings);
 
@@ -49,6 +55,13 @@ begin
   if (v_new.max_depth is null) <> (v_old.max_depth is null) then
     perform treadle.cap_tasks(p_name, v_new.max_depth is not null);
   end if;
+  if v_made or v_new is distinct from v_old then
+    insert into treadle.events (at, kind, queue, actor, data)
+    values (
+      treadle.clock(), 'queue.defined', p_name, coalesce(p_actor, session_user),
+      jsonb_build_object('settings', p_settings)
+    );
+  end if;
 exception
   when check_violation or not_null_violation or data_exception then
     perform treadle.refuse(
@@ -62,9 +75,9 @@ exception
 end;
 $$;
 
-comment on function treadle.define_queue(text, jsonb) is
+comment on function treadle.define_queue(text, jsonb, text) is
 'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level, '
 'how long it keeps what has ended.';
 
-revoke all on function treadle.define_queue(text, jsonb) from public;
-grant execute on function treadle.define_queue(text, jsonb) to treadle_operator;
+revoke all on function treadle.define_queue(text, jsonb, text) from public;
+grant execute on function treadle.define_queue(text, jsonb, text) to treadle_operator;

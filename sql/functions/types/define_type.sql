@@ -5,10 +5,14 @@
 -- Gates that it names are made where they are missing.
 --
 -- Concurrency: one row.
--- Lock order:  task_types, gates by key.
+-- Lock order:  task_types, gates by key, then the history.
 -- Raises:      TR001 invalid argument.
 
-create or replace function treadle.define_type(p_name text, p_settings jsonb default '{}')
+create or replace function treadle.define_type(
+  p_name      text,
+  p_settings  jsonb default '{}',
+  p_actor     text default null
+)
 returns void
 language plpgsql
 volatile
@@ -22,14 +26,16 @@ declare
     'breaker', 'max_cost_usd', 'max_tokens', 'on_budget', 'validation', 'report', 'models',
     'fallback_models'
   ];
-  v_old treadle.task_types;
-  v_new treadle.task_types;
+  v_made boolean;
+  v_old  treadle.task_types;
+  v_new  treadle.task_types;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   perform treadle.check_breaker(p_settings -> 'breaker') where p_settings ? 'breaker';
   perform treadle.check_validation(p_settings -> 'validation')
   where p_settings -> 'validation' <> 'null';
   insert into treadle.task_types (name) values (p_name) on conflict (name) do nothing;
+  v_made := found;
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
   perform treadle.check_models(v_new.models || v_new.fallback_models);
@@ -55,6 +61,14 @@ begin
   if v_new.gates is distinct from v_old.gates then
     perform treadle.make_gates(v_new.gates);
   end if;
+  if v_made or v_new is distinct from v_old then
+    insert into treadle.events (at, kind, actor, data)
+    values (
+      treadle.clock(), 'type.defined', coalesce(p_actor, session_user),
+      -- A schema may be large: it is on the type.
+      jsonb_build_object('type', p_name, 'settings', p_settings - 'validation')
+    );
+  end if;
 exception
   when check_violation or not_null_violation or data_exception then
     perform treadle.refuse(
@@ -67,8 +81,8 @@ exception
 end;
 $$;
 
-comment on function treadle.define_type(text, jsonb) is
+comment on function treadle.define_type(text, jsonb, text) is
 'Make or change a task type: defaults for its tasks, gates, breaker, money, models, validators.';
 
-revoke all on function treadle.define_type(text, jsonb) from public;
-grant execute on function treadle.define_type(text, jsonb) to treadle_operator;
+revoke all on function treadle.define_type(text, jsonb, text) from public;
+grant execute on function treadle.define_type(text, jsonb, text) to treadle_operator;

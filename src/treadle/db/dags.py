@@ -69,8 +69,8 @@ class DagCalls(Caller):
         )
         return bool(rows[0][0])
 
-    async def start_dag(self, dag_id: UUID) -> int:
-        rows = await self._call("select treadle.start_dag(%b)", dag_id)
+    async def start_dag(self, dag_id: UUID, actor: str | None = None) -> int:
+        rows = await self._call("select treadle.start_dag(%b, %b)", dag_id, actor)
         return int(rows[0][0])
 
     async def cancel_dag(

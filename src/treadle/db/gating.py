@@ -12,10 +12,11 @@ from treadle.jsontext import encode
 class GatingCalls(Caller):
     """Gates closed and opened, breakers tripped and reset, types paused and resumed."""
 
-    async def define_gate(self, key: str, settings: Mapping[str, Any]) -> None:
-        await self._call(
-            "select treadle.define_gate(%b, %b)", key, RawJson(encode(settings, name="settings"))
-        )
+    async def define_gate(
+        self, key: str, settings: Mapping[str, Any], actor: str | None = None
+    ) -> None:
+        document = RawJson(encode(settings, name="settings"))
+        await self._call("select treadle.define_gate(%b, %b, %b)", key, document, actor)
 
     async def close_gate(
         self, key: str, seconds: float, reason: str | None = None, actor: str | None = None
@@ -51,10 +52,11 @@ class GatingCalls(Caller):
         rows = await self._call("select treadle.reset_breaker(%b, %b)", type, actor)
         return bool(rows[0][0])
 
-    async def define_type(self, name: str, settings: Mapping[str, Any]) -> None:
-        await self._call(
-            "select treadle.define_type(%b, %b)", name, RawJson(encode(settings, name="settings"))
-        )
+    async def define_type(
+        self, name: str, settings: Mapping[str, Any], actor: str | None = None
+    ) -> None:
+        document = RawJson(encode(settings, name="settings"))
+        await self._call("select treadle.define_type(%b, %b, %b)", name, document, actor)
 
     async def pause_type(
         self, name: str, reason: str | None = None, actor: str | None = None

@@ -17,8 +17,11 @@ class TendingCalls(Caller):
             "select treadle.declare_types(%b, %b)", RawJson(encode(types)), sorted(set(queues))
         )
 
-    async def define_queue(self, name: str, settings: Mapping[str, Any]) -> None:
-        await self._call("select treadle.define_queue(%b, %b)", name, RawJson(encode(settings)))
+    async def define_queue(
+        self, name: str, settings: Mapping[str, Any], actor: str | None = None
+    ) -> None:
+        document = RawJson(encode(settings, name="settings"))
+        await self._call("select treadle.define_queue(%b, %b, %b)", name, document, actor)
 
     async def pause_queue(self, name: str, reason: str | None, actor: str | None = None) -> None:
         await self._call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)

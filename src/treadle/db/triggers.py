@@ -79,13 +79,15 @@ class TriggerCalls(Caller):
         *,
         headers: Mapping[str, str] | None = None,
         dedup_key: str | None = None,
+        actor: str | None = None,
     ) -> int:
         rows = await self._call(
-            "select treadle.receive_webhook(%b, %b, %b, %b)",
+            "select treadle.receive_webhook(%b, %b, %b, %b, %b)",
             name,
             RawJson(payload),
             RawJson(encode(dict(headers or {}), name="headers")),
             dedup_key,
+            actor,
         )
         return int(rows[0][0])
 

@@ -140,7 +140,7 @@ async def start(dag_id: UUID, views: Views, who: Who, once: Once) -> Response:
     await _check(views, dag_id, who)
 
     async def effect(calls: Gateway) -> Response:
-        return answer({"id": dag_id, "tasks": await calls.start_dag(dag_id)})
+        return answer({"id": dag_id, "tasks": await calls.start_dag(dag_id, who.name)})
 
     return await once(effect)
 

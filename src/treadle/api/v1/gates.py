@@ -157,7 +157,7 @@ async def define_gate(
 ) -> Response:
     """Make a gate, or change its limit; what is not named stays as it is."""
     check_everywhere(who)
-    await calls.define_gate(key, settings.named())
+    await calls.define_gate(key, settings.named(), who.name)
     return await _gate(views, key)
 
 

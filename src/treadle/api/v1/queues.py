@@ -70,7 +70,7 @@ async def define(
     """Make a queue, or change one; what is not named stays as it is."""
     who.check_queue(queue)
     who.check_project(None)
-    await calls.define_queue(queue, settings.named())
+    await calls.define_queue(queue, settings.named(), who.name)
     return await _shown(views, queue)
 
 

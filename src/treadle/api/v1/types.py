@@ -74,7 +74,7 @@ async def define(
 ) -> Response:
     """Make a type, or change one; what is not named stays as it is."""
     check_everywhere(who)
-    await calls.define_type(name, settings.named())
+    await calls.define_type(name, settings.named(), who.name)
     return await _shown(views, name)
 
 

@@ -58,7 +58,7 @@ async def receive(
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
     event_id = await calls.receive_webhook(
-        name, encode(payload, name="payload"), headers=headers, dedup_key=dedup
+        name, encode(payload, name="payload"), headers=headers, dedup_key=dedup, actor=who.name
     )
     return answer({"event_id": event_id}, 202)
 
