@@ -1,9 +1,8 @@
 -- prepare_task: turn the options of a new task into a checked row with its lane and rank.
 --
 -- Many tasks of one kind are prepared once. The task's own value wins over its type's, and that
--- over its queue's. Waiting counts from run_at where there is one. With `define`, a type or queue
--- that nobody has declared yet is made: code that has the handler knows its settings. Work items
--- are held: they are dispatched to an agent, and that is written down.
+-- over its queue's. Waiting counts from run_at where there is one. `define` makes a type or queue
+-- that nobody has declared: code that has the handler knows. Work waits for its dispatcher.
 --
 -- Concurrency: may make a lane, see find_lane.
 -- Lock order:  lanes.
@@ -59,8 +58,7 @@ begin
   exception
     when data_exception then
       perform treadle.refuse(
-        sqlerrm,
-        jsonb_build_object('argument', 'options'),
+        sqlerrm, jsonb_build_object('argument', 'options'),
         'Check the type and range of each option.'
       );
   end;
