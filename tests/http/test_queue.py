@@ -211,6 +211,26 @@ def test_the_status_shows_the_queue(http: httpx2.Client, sql: Conn) -> None:
     assert 300 <= queue["oldest_age_seconds"] < 330
 
 
+@pytest.mark.requirement("Q10", "Q13")
+def test_the_status_shows_the_jobs_that_submit_to_the_queue(http: httpx2.Client) -> None:
+    tasks = {
+        "nightly": {"queue": "push", "spec": {"prompt": "x"}},
+        "other": {"type": "code"},
+    }
+    submit(http)
+    for name, task in tasks.items():
+        assert http.put(f"/v1/schedules/{name}", json={"cron": "@daily", "task": task}).is_success
+    job = {"name": "nightly", "last_status": None, "last_queue_id": None, "last_run": None}
+    [before] = http.get("/status").json()["jobs"]
+    assert {**before, **job} == before
+
+    run = http.post("/v1/schedules/nightly/run").json()
+
+    [after] = http.get("/status").json()["jobs"]
+    assert (after["last_status"], after["last_queue_id"]) == ("queued", f"queue-{run['task_id']}")
+    assert after.keys() == job.keys() | {"next_run"}
+
+
 def test_a_submission_that_is_sent_twice_with_one_key_is_queued_once(http: httpx2.Client) -> None:
     sent = [
         http.post("/api/queue/task", json={"prompt": "once"}, headers={"Idempotency-Key": "k1"})

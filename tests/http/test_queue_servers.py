@@ -91,3 +91,32 @@ def test_a_token_for_something_else_does_not_reach_the_queue(
         with guarded.client() as http:
             assert http.get("/status").json()["queue"]["depth"] == 1
             assert http.get("/api/queue").status_code == 401
+
+
+@pytest.mark.requirement("Q10", "Q13", "B10")
+def test_the_status_names_jobs_only_to_those_who_may_read_them(
+    new_database: NewDatabase, tmp_path: Path
+) -> None:
+    with closed(new_database, tmp_path) as guarded:
+        guarded.sql.execute("select treadle.submit_push('{\"prompt\": \"x\"}', 'cli', null, 50, 3)")
+        guarded.sql.execute(
+            "select treadle.define_schedule('nightly', %s)",
+            ('{"cron": "@daily", "task": {"queue": "push", "spec": {"prompt": "x"}}}',),
+        )
+        guarded.sql.execute("select treadle.define_project('shop')")
+        tokens: dict[str, str | None] = {
+            **{name: guarded.tokens[name] for name in ("read", "operate", "admin", "work")},
+            "nobody": None,
+            "wrong": "hunter2",
+            "mail": create(guarded.sql, "mail", "read", queues=["mail"]),
+            "shop": create(guarded.sql, "shop", "read", project="shop"),
+        }
+        told = {}
+        for name, token in tokens.items():
+            with guarded.client(token) as http:
+                answer = http.get("/status")
+                assert answer.status_code == 200
+                told[name] = [job["name"] for job in answer.json().get("jobs", [])]
+
+    readers = ("read", "operate", "admin")
+    assert told == {name: ["nightly"] if name in readers else [] for name in tokens}

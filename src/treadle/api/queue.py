@@ -13,6 +13,7 @@ from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.queue_models import (
     Cancelled,
+    Job,
     Prompt,
     Queue,
     Queued,
@@ -111,11 +112,15 @@ async def cancel(queue_id: QueueId, who: Who, calls: Calls) -> Cancelled:
     return Cancelled.model_validate({"queue_id": queue_id, "state": state})
 
 
-@router.get("/status", responses=answers(503))
-async def status(views: Views, config: Config) -> Status:
+@router.get("/status", response_model=Status, responses=answers(503))
+async def status(who: Who, views: Views, config: Config) -> Response:
     """What this server is and how its queue stands; answered without a token."""
     found = await views.push_summary()
-    return Status(version=__version__, queue=QueueStatus(max_size=config.queue_max_size, **found))
+    queue = QueueStatus(max_size=config.queue_max_size, **found)
+    told = who.may("read") and who.sees(QUEUE) and who.project is None
+    jobs = [Job(**row) for row in await views.push_jobs()] if told else []
+    shown = Status(version=__version__, queue=queue, jobs=jobs)
+    return answer(shown.model_dump(exclude=None if jobs else {"jobs"}))
 
 
 def _check(who: Principal) -> None:

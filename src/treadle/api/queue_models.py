@@ -101,6 +101,16 @@ class QueueStatus(BaseModel):
     dispatched_count: int = Field(description="How many are dispatching or working.")
 
 
+class Job(BaseModel):
+    """A schedule that submits to the queue."""
+
+    name: str
+    last_status: str | None = Field(description="queued, skipped_queue_full, and so on.")
+    last_queue_id: str | None
+    last_run: datetime | None
+    next_run: datetime | None
+
+
 class Status(BaseModel):
     """What this server is, and how its queue stands."""
 
@@ -108,3 +118,4 @@ class Status(BaseModel):
     interfaces: list[str] = ["statusable", "observable", "taskable"]
     version: str
     queue: QueueStatus
+    jobs: list[Job] = Field([], description="Where there are any, for callers that may read.")

@@ -27,9 +27,11 @@ from treadle.errors import (
 )
 
 # Answered without a token, to GET and HEAD: health, and pages that only say what the source says.
+# Open, and with more for those who may read.
+STATUS = "/status"
 OPEN_PATHS = frozenset(
     {
-        *("/health", "/healthz", "/readyz", "/status"),
+        *("/health", "/healthz", "/readyz", STATUS),
         *("/docs", *(f"/docs/{name}" for name in reference.FILES)),
         *("/problems", *(f"/problems/{code}" for code in explained.explained())),
     }
@@ -132,7 +134,7 @@ class Wall:
         if path in OPEN_PATHS and scope["method"] in _READS:
             if path != ALIVE:
                 self._count(_address(scope))
-            return ANYBODY
+            return await self._perhaps(noticed) if path == STATUS else ANYBODY
         if await self._tokens.is_open():
             self._count(_address(scope))
             _check_browser(scope["method"], noticed)
@@ -140,6 +142,15 @@ class Wall:
         who = await self._known(noticed.get(b"authorization", []), _address(scope))
         self._count(who.token or who.name)
         return who
+
+    async def _perhaps(self, noticed: Noticed) -> Principal:
+        """Who calls, where that can be told; whoever it is gets an answer."""
+        try:
+            if await self._tokens.is_open():
+                return LOCAL
+            return await self._tokens.caller(noticed.get(b"authorization", []))
+        except (Unauthenticated, Unavailable):
+            return ANYBODY
 
     async def _known(self, headers: list[bytes], address: str) -> Principal:
         """Whose token it is; a stranger's is counted before anybody is asked about it."""

@@ -104,6 +104,17 @@ class PushViews(ABC):
         )
         return found[0]
 
+    async def push_jobs(self) -> list[dict[str, Any]]:
+        """The schedules that submit to the queue, and what became of their last times."""
+        return await self.rows(
+            """
+            select name, last_status, last_queue_id, last_at as last_run, next_at as next_run
+            from treadle.schedule_status
+            where queue = 'push'
+            order by name
+            """
+        )
+
 
 def _task_id(queue_id: str) -> UUID:
     try:
