@@ -116,6 +116,10 @@ values (25, 'agent_actors', '66336f765e9e935d3bc767d979ad27cbe9a017ece08b92e9ec6
 insert into treadle.migrations (version, name, checksum)
 values (26, 'actors', 'b11787d82a65a26326ccb55aef3629734a8bdef4427fdf275d275327c8752e30');
 
+\ir migrations/0027_project_labels.sql
+insert into treadle.migrations (version, name, checksum)
+values (27, 'project_labels', '149197a53b8e12d8501b80aa437d3f1213eed43dcfd59fcc410c92e3be71ba0a');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -411,6 +415,7 @@ set local check_function_bodies = off;
 \ir functions/projects/check_project.sql
 \ir functions/projects/create_project.sql
 \ir functions/projects/define_project.sql
+\ir functions/projects/numbered_name.sql
 \ir functions/projects/project_named.sql
 \ir functions/projects/project_of.sql
 \ir functions/push/cancel_push.sql
@@ -799,6 +804,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('80c154587024b3067d1138037248dcb11e77741ee61a87312b627911a87d48ca');
+values ('ad755f87d756980116c6e1fb4b20458e19d96bd455b09d7045a865397994d592');
 
 commit;

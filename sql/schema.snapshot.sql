@@ -712,7 +712,13 @@ create table treadle.projects (
   share numeric(10,3) not null default 1,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
-  constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+  label text,
+  constraint projects_label_check CHECK (((octet_length(label) >= 1) AND (octet_length(label) <= 200))),
+  constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <=
+CASE
+    WHEN (label IS NULL) THEN 200
+    ELSE 210
+END))),
   constraint projects_name_key UNIQUE (name),
   constraint projects_pkey PRIMARY KEY (id),
   constraint projects_share_check CHECK (((share > (0)::numeric) AND (share <= (1000000)::numeric))),
@@ -720,6 +726,7 @@ create table treadle.projects (
 alter table treadle.projects owner to treadle_owner;
 comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
 comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
+comment on column treadle.projects.label is 'What the work API calls it, where another project has that name.';
 
 -- table treadle.push_agents
 create table treadle.push_agents (
@@ -1849,13 +1856,14 @@ grant select on table treadle.harness_tasks to treadle_operator;
 create view treadle.project_list (
   id uuid,
   name text,
+  label text,
   external_ref text,
   share numeric(10,3),
   created_at timestamp with time zone,
   updated_at timestamp with time zone,
 );
 alter view treadle.project_list owner to treadle_owner;
-comment on view treadle.project_list is 'Projects; project_load has what each has under way.';
+comment on view treadle.project_list is 'Projects: each has a name of its own, label is what the work API calls it. Load: project_load.';
 grant select on table treadle.project_list to treadle_observer;
 grant select on table treadle.project_list to treadle_operator;
 
@@ -3026,7 +3034,7 @@ create function treadle.change_project(p_id uuid, p_changes jsonb)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 32ac45d38937ced60eecca5ea2bfb9908841cb843a9fe384a3c051e30f7a4157
+  as sha256 4c95e06bed64c29b741c0e52aa551c590ef4c9d7def09043efe3c395e859c2aa
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3679,12 +3687,12 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.create_project(p_name text, p_external_ref text, OUT id uuid, OUT created boolean)
-create function treadle.create_project(p_name text, p_external_ref text DEFAULT NULL::text, OUT id uuid, OUT created boolean)
-  returns record
+-- function treadle.create_project(p_name text, p_external_ref text)
+create function treadle.create_project(p_name text, p_external_ref text DEFAULT NULL::text)
+  returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f8333b2cd7f6925efbd36c1b5c1e063329a36ee178b584e477e34cb522ff8ead
+  as sha256 2afddf28b5cea958f0c70a0cec095655e371c646bfdfbcd48a29a6c7279d0b8c
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5680,6 +5688,15 @@ create function treadle.note_token_use(p_id text)
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.numbered_name(p_name text, p_id uuid)
+create function treadle.numbered_name(p_name text, p_id uuid)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=""
+  as sha256 16929ed0851c8d9ab842e41581c1cab3c15bd6aeaee6169c3f13b4252f4cfff0
+  owner treadle_owner
+  with a comment
+
 -- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
   returns text
@@ -6009,7 +6026,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 a5872b37f6f078341dfe88fb1f0addd82d05e51357b3ce65a753513c9f09aa54
+  as sha256 1ad70672edc0698a5c4493cdcdbfb33456d8b2a0c81f500b823841f5a373e983
   owner treadle_owner
   with a comment
 

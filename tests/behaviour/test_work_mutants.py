@@ -1,7 +1,9 @@
 """Each guard of work items, broken on purpose, is noticed by a test."""
 
+import psycopg
 import pytest
 
+from tests.behaviour import test_projects as projects
 from tests.behaviour import test_work as work
 from tests.behaviour import test_work_releases as releases
 from tests.behaviour import test_work_rules as rules
@@ -118,10 +120,16 @@ MUTANTS = {
         {"when v_over > 0 then": "when false then"},
         lambda driver: releases.test_the_note_of_the_reaper_finds_room_below_long_ones(driver, "x"),
     ),
-    "a project that is none": Mutant(
-        "projects/create_project",
-        {"exit when found": "exit when true"},
-        releases.test_a_project_whose_name_becomes_free_at_that_moment_is_made,
+    "a project with another's name": Mutant(
+        "projects/change_project",
+        {"when unique_violation then": "when division_by_zero then"},
+        projects.test_a_project_may_be_called_like_another_later,
+        noticed=psycopg.errors.UniqueViolation,
+    ),
+    "a project that is looked at before it is locked": Mutant(
+        "projects/change_project",
+        {"perform from treadle.projects where projects.id = p_id for no key update;": ""},
+        projects.test_two_who_change_a_project_at_once_do_not_undo_each_other,
     ),
     "work that waits and is taken": Mutant(
         "work/take_work",

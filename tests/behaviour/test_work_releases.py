@@ -9,7 +9,6 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
 from tests.behaviour.graphs import add as add_node
 from tests.behaviour.graphs import node, opened, start
-from tests.behaviour.races import while_held
 from tests.behaviour.working import add, change, dispatched, in_progress, log, look, silent
 
 UNHOLD = "select * from treadle.unhold_tasks(%s)"
@@ -89,31 +88,3 @@ def test_who_has_an_item_in_progress_is_told_what_another_one_may_become(driver:
             change(driver, item, status="in_progress", assigned_agent="steve-w")
         detail = json.loads(raised.value.diag.message_detail or "")
         assert (detail["in_progress"], detail["allowed"]) == (str(mine), allowed)
-
-
-@pytest.mark.requirement("W1")
-def test_a_project_whose_name_becomes_free_at_that_moment_is_made(fresh: Driver) -> None:
-    [[old, _]] = fresh.rows("select * from treadle.create_project('A')")
-    # Whoever has tried to insert waits here, before it looks for what was in the way.
-    fresh.conn.execute(
-        """
-        create function public.wait() returns trigger language plpgsql as
-        'begin perform pg_advisory_xact_lock_shared(7); return null; end';
-        create trigger wait after insert on treadle.projects for each statement
-        execute function public.wait();
-        """
-    )
-
-    made = while_held(
-        fresh,
-        lambda first: first.rows("select pg_advisory_xact_lock(7)"),
-        lambda late: late.rows("select * from treadle.create_project('A')"),
-        end="update treadle.projects set name = 'B'; commit",
-    )
-
-    [[project, created]] = made
-    assert created
-    assert fresh.rows("select id, name from treadle.projects order by name") == [
-        (project, "A"),
-        (old, "B"),
-    ]

@@ -45,16 +45,29 @@ def test_projects_are_made_listed_read_and_changed(http: httpx2.Client) -> None:
 
 
 @pytest.mark.requirement("W1")
-def test_a_project_is_asked_for_twice_and_made_once(http: httpx2.Client) -> None:
-    first = http.post("/projects", json={"name": "A", "external_ref": "x"})
-    again = http.post("/projects", json={"name": "A", "external_ref": "x"})
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert again.json() == first.json()
-
-    problem = refused(http.post("/projects", json={"name": "A"}), 409, "already-taken")
-    assert problem["project_id"] == first.json()["id"]
+def test_two_projects_may_be_called_alike(http: httpx2.Client) -> None:
+    bodies = [{"name": "A", "external_ref": ref} for ref in ("x", "x", None)]
+    made = [http.post("/projects", json=body) for body in bodies]
+    assert [each.status_code for each in made] == [201, 201, 201]
+    assert [{**each.json(), **body} for each, body in zip(made, bodies, strict=True)] == [
+        each.json() for each in made
+    ]
+    assert len({each.json()["id"] for each in made}) == 3
     b = http.post("/projects", json={"name": "B"}).json()
-    refused(http.patch(f"/projects/{b['id']}", json={"name": "A"}), 409, "already-taken")
+    assert http.patch(f"/projects/{b['id']}", json={"name": "A"}).json()["name"] == "A"
+    assert [each["name"] for each in http.get("/projects").json()] == ["A"] * 4
+
+
+@pytest.mark.requirement("W1")
+def test_a_project_whose_answer_was_lost_is_made_once(http: httpx2.Client) -> None:
+    key = {"Idempotency-Key": "shop"}
+    first, again = (http.post("/projects", json={"name": "A"}, headers=key) for _ in range(2))
+    assert first.json() == again.json()
+    assert len(http.get("/projects").json()) == 1
+
+
+@pytest.mark.requirement("W1")
+def test_a_project_that_is_not_there_or_has_no_name_is_refused(http: httpx2.Client) -> None:
     refused(http.get(f"/projects/{uuid4()}"), 404, "unknown-project")
     refused(http.patch(f"/projects/{uuid4()}", json={"name": "C"}), 404, "unknown-project")
     refused(http.post("/projects", json={"name": "  "}), 422, "invalid-argument")

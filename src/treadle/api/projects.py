@@ -1,5 +1,7 @@
 """Projects of the work API: whose work it is."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -30,29 +32,25 @@ async def list_projects(
 ) -> Response:
     """All projects, the oldest first. The body is an array, in pages."""
     rows = await views.project_list(name=who.project, after=cursor, limit=limit + 1)
-    return page(request, rows[:limit], limit, more=len(rows) > limit)
+    shown = [_shown(row) for row in rows[:limit]]
+    return page(request, shown, limit, more=len(rows) > limit)
 
 
 @router.post(
     "",
     status_code=201,
     response_model=models.Project,
-    responses={
-        200: {"model": models.Project, "description": "The same project was there."},
-        **answers(409),
-    },
+    responses=answers(409),
     dependencies=[need("enqueue")],
 )
 async def add_project(project: models.NewProject, who: Who, once: Once) -> Response:
-    """Make a project. Names are told apart: 409 when one of this name has another external_ref."""
+    """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
     check_everywhere(who)
-    who.check_project(project.name)
 
     async def effect(calls: Gateway) -> Response:
-        made, created = await calls.create_project(project.name, project.external_ref)
+        made = await calls.create_project(project.name, project.external_ref)
         row = await Reader(calls).project(made)
-        headers = {"Location": f"/projects/{made}"}
-        return answer(record(row), 201 if created else 200, headers)
+        return answer(_shown(row), 201, {"Location": f"/projects/{made}"})
 
     return await once(effect)
 
@@ -67,7 +65,7 @@ async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
     """One project."""
     row = await views.project(project_id)
     who.check_project(row["name"])
-    return answer(record(row))
+    return answer(_shown(row))
 
 
 @router.patch(
@@ -77,19 +75,23 @@ async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
     dependencies=[need("enqueue")],
 )
 async def change_project(
-    project_id: UUID, change: models.ProjectChange, who: Who, views: Views, once: Once
+    project_id: UUID, change: models.ProjectChange, who: Who, once: Once
 ) -> Response:
     """Change the name or the external_ref of a project; an external_ref of null takes it away."""
     check_everywhere(who)
-    if who.project is not None:
-        who.check_project((await views.project(project_id))["name"])
-        who.check_project(change.name or who.project)
     changes = change.model_dump(exclude_unset=True)
     if changes.get("name", "") is None:
         del changes["name"]
 
     async def effect(calls: Gateway) -> Response:
         await calls.change_project(project_id, changes)
-        return answer(record(await Reader(calls).project(project_id)))
+        return answer(_shown(await Reader(calls).project(project_id)))
 
     return await once(effect)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """As the work API has it: what it is called, not the name that is its alone."""
+    return record(
+        {name: row["label" if name == "name" else name] for name in models.Project.model_fields}
+    )

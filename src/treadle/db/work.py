@@ -21,12 +21,10 @@ CHANGES = 200
 class WorkCalls(Caller):
     """What dispatchers and agents do with work items."""
 
-    async def create_project(self, name: str, external_ref: str | None) -> tuple[UUID, bool]:
-        """The id of the project, and whether it is new."""
-        rows = await self._call(
-            "select id, created from treadle.create_project(%b, %b)", name, external_ref
-        )
-        return rows[0][0], rows[0][1]
+    async def create_project(self, name: str, external_ref: str | None) -> UUID:
+        rows = await self._call("select treadle.create_project(%b, %b)", name, external_ref)
+        made: UUID = rows[0][0]
+        return made
 
     async def change_project(self, project_id: UUID, changes: Mapping[str, str | None]) -> None:
         await self._call(
@@ -172,10 +170,11 @@ class WorkViews(ABC):
     async def project_list(
         self, *, name: str | None = None, after: UUID | None = None, limit: int
     ) -> list[Record]:
-        """Projects in the order of their making, or the one with a name."""
+        """Projects in the order of their making, or the one with a name of its own."""
         return await self.rows(
             """
-            select id, name, external_ref, created_at, updated_at from treadle.project_list
+            select id, name, label, external_ref, created_at, updated_at
+            from treadle.project_list
             where
               (%(name)s::text is null or name = %(name)s)
               and (%(after)s::uuid is null or id > %(after)s)
@@ -188,7 +187,7 @@ class WorkViews(ABC):
     async def project(self, project_id: UUID) -> Record:
         found = await self.rows(
             """
-            select id, name, external_ref, created_at, updated_at
+            select id, name, label, external_ref, created_at, updated_at
             from treadle.project_list where id = %(id)s
             """,
             {"id": project_id},

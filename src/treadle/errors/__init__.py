@@ -12,7 +12,7 @@
     - StepConflict       TR104  a step was saved with another input
     - BudgetExceeded     TR106  a budget has no room for this
     - ReportRequired     TR107  the type wants a decision report
-    - AlreadyTaken       TR108  the agent has other work, or the name is taken
+    - AlreadyTaken       TR108  the agent has other work
     - RequestInFlight    TR113  the same request is being answered now
   + QueueFull            TR105  the queue holds as many tasks as it may
   + NotFound

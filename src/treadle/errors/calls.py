@@ -71,7 +71,7 @@ class ReportRequired(Conflict):
 
 
 class AlreadyTaken(Conflict):
-    """The agent has another item in progress, or the name is another project's."""
+    """The agent has another item in progress."""
 
     sqlstate = "TR108"
 
