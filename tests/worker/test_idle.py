@@ -2,13 +2,16 @@
 
 import statistics
 import time
+from typing import Any
 
 import anyio
 import pytest
 
 from tests.process.proxy import Proxy
-from tests.worker.support import Conn, row, rows, until, working
+from tests.worker.support import Conn, row, rows, run_all, until, working
 from treadle import Context, Treadle
+from treadle.db.gateway import Gateway
+from treadle.models import Claim
 from treadle.settings import load_settings
 from treadle.worker import loop
 
@@ -51,6 +54,30 @@ async def test_a_worker_asks_for_notifications_again_however_long_it_may_sleep(
         await conn.execute("update treadle.idle_queues set idle_until = clock_timestamp()")
 
         await until(lambda: _is_idle(conn), within=2)
+
+
+async def test_what_was_claimed_starts_before_the_next_question(
+    app: Treadle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    ask = Gateway.claim_tasks
+
+    async def claim_tasks(self: Gateway, *given: Any, **named: Any) -> list[Claim]:
+        order.append("asked")
+        found = await ask(self, *given, **named)
+        if found:
+            order.append("answered")
+        return found
+
+    @app.task()
+    async def note() -> None:
+        order.append("started")
+
+    monkeypatch.setattr(Gateway, "claim_tasks", claim_tasks)
+    await note.enqueue()
+    await run_all(app)
+
+    assert order[order.index("answered") + 1] == "started"
 
 
 @pytest.mark.requirement("F11")

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 import structlog
 from anyio.abc import TaskStatus
 
@@ -163,6 +164,8 @@ class Worker:
             claimed = await self._claim(want, idle=looks > 0)
             if claimed:
                 looks = 0
+                # The slots start what there is before the next question takes its time.
+                await anyio.lowlevel.checkpoint()
                 continue
             if looks > 0 and self._options.until_empty and was_empty:
                 break
