@@ -804,6 +804,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('ad755f87d756980116c6e1fb4b20458e19d96bd455b09d7045a865397994d592');
+values ('2898685599d7c54505593a606358b7311e58a69bbfa27604420a4f321b4e7769');
 
 commit;

@@ -2704,9 +2704,9 @@ create function treadle.archive_tasks(p_ids uuid[])
 -- function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_names(p_queue text, p_type text)
   returns boolean
-  language sql stable security invoker cost 100
+  language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 fd912c894d5115f43151d9736f09a99c920b26c060d865962a4b0bcfb1d254c1
+  as sha256 d38f2b9265d7212b5e491cfd89ff785b695715aba41d824ea3c24df1a6d7db09
   owner treadle_owner
   with a comment
 
@@ -3911,9 +3911,9 @@ create function treadle.demand_fresh(p_url text, p_token uuid)
 -- function treadle.demanding_types()
 create function treadle.demanding_types()
   returns text[]
-  language sql stable security invoker cost 100
+  language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 51deef29bd14af788bf8fcb1c653c5ad31310504f0e3ab757a31cced96664809
+  as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
   owner treadle_owner
   with a comment
 
@@ -7330,8 +7330,8 @@ create function treadle.slowdown_s(p_times integer)
 -- function treadle.sorted(p_names text[])
 create function treadle.sorted(p_names text[])
   returns text[]
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 84b667d26543dec9fd075d4097a7872ff67545a7666477620bc1c0362ca782fa
+  language plpgsql immutable parallel safe security invoker cost 100
+  as sha256 5c61adafe0b7fa2d08f3deca11ad8ae2e4bd0ddbbd3d20c58bf25b35bea0417f
   owner treadle_owner
   with a comment
 
@@ -8087,9 +8087,9 @@ create function treadle.wanted_origins(p_ids uuid[])
 -- function treadle.wants_event(p_kind text, p_type text, p_queue text)
 create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
   returns boolean
-  language sql stable security invoker cost 100
+  language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 fbf0541860954610ac489f98846b4a12fd0f4308fdd8182fc46d6a5df69033b0
+  as sha256 e599c782c836d37f58d2802e302b981e60e8876111adc772f30f3edca0090258
   owner treadle_owner
   with a comment
 

@@ -2,6 +2,7 @@
 --
 -- With a type and a queue, whether for such a task. A webhook or a listener for everything does not
 -- count: it gets what is written anyway. Nor do the listeners of triggers and webhooks themselves.
+-- In plpgsql, which keeps its plan.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -13,11 +14,12 @@ create or replace function treadle.wants_event(
   p_queue  text default null
 )
 returns boolean
-language sql
+language plpgsql
 stable
 set search_path = ''
 as $$
-  select exists (
+begin
+  return exists (
     select from treadle.triggers
     where
       triggers.on_event = p_kind and triggers.paused_at is null
@@ -36,7 +38,8 @@ as $$
       p_kind = any (event_listeners.kinds)
       and event_listeners.listening_until > clock_timestamp()
       and event_listeners.name not in ('triggers', 'notifier')
-  )
+  );
+end;
 $$;
 
 comment on function treadle.wants_event(text, text, text) is

@@ -1,19 +1,23 @@
 -- sorted: names in order and without repeats, so that the same names are the same array.
 --
+-- In plpgsql, which keeps its plan.
+--
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      nothing.
 
 create or replace function treadle.sorted(p_names text[])
 returns text[]
-language sql
+language plpgsql
 immutable
 parallel safe
 as $$
-  select case
-    when coalesce(pg_catalog.cardinality(p_names), 0) = 0 then '{}'
-    else array(select distinct names.name from unnest(p_names) as names (name) order by 1)
-  end
+begin
+  if coalesce(pg_catalog.cardinality(p_names), 0) = 0 then
+    return '{}';
+  end if;
+  return array(select distinct names.name from unnest(p_names) as names (name) order by 1);
+end;
 $$;
 
 comment on function treadle.sorted(text[]) is 'Internal: a set of names as an array.';
