@@ -209,10 +209,12 @@ set local check_function_bodies = off;
 \ir functions/claims/attempt_cost.sql
 \ir functions/claims/check_failures.sql
 \ir functions/claims/check_outputs.sql
+\ir functions/claims/claim_each.sql
 \ir functions/claims/claim_rows.sql
 \ir functions/claims/claim_tasks.sql
 \ir functions/claims/claim_verdicts.sql
 \ir functions/claims/claiming_agent.sql
+\ir functions/claims/claims_are_plain.sql
 \ir functions/claims/claims_of.sql
 \ir functions/claims/complete_task.sql
 \ir functions/claims/complete_tasks.sql
@@ -804,6 +806,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('2898685599d7c54505593a606358b7311e58a69bbfa27604420a4f321b4e7769');
+values ('ac76b329269afe9e0aedc5f434e6fa444710f76b0f5c997056f8708f4a555c50');
 
 commit;

@@ -3473,6 +3473,16 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   owner treadle_owner
   with a comment
 
+-- function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[], p_types text[], p_start boolean)
+create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_start boolean DEFAULT true)
+  returns TABLE(agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path="", jit=off, enable_seqscan=off
+  as sha256 42a6fb6182f9191f098fa9cb15d636f8852c5bd714a0fa3778667c18f436a73b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision)
 create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
   returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone, already boolean)
@@ -3528,6 +3538,15 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 f5b4e632191ef22c9d2878a0ae95f366f214c81bed86dbcfa54668e2a1e34579
+  owner treadle_owner
+  with a comment
+
+-- function treadle.claims_are_plain()
+create function treadle.claims_are_plain()
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=""
+  as sha256 9c33107684448c944ff619aa723df4a5f307ac4264dcbb0406931eda26529ae2
   owner treadle_owner
   with a comment
 

@@ -3,6 +3,7 @@
 import pytest
 from psycopg import errors
 
+from tests.behaviour import test_claim_each as each
 from tests.behaviour import test_claim_order as order
 from tests.behaviour import test_critical_path as critical
 from tests.behaviour import test_deadlines as deadlines
@@ -96,6 +97,26 @@ MUTANTS = {
         "claims/projects_of",
         {"coalesce(busy.tasks, 0)": "0"},
         lambda driver: shares.test_what_runs_already_counts(fair(driver)),
+    ),
+    "agents that are asked with gates in hand": Mutant(
+        "claims/claim_each",
+        {"exit when not (v_plain and treadle.claims_are_plain());": ""},
+        lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
+            driver, each.limited
+        ),
+    ),
+    "agents that are asked after an admission": Mutant(
+        "claims/claim_each",
+        {"not (v_plain and treadle.claims_are_plain())": "not treadle.claims_are_plain()"},
+        lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
+            driver, each.waiting_for_a_slot
+        ),
+    ),
+    "an agent that is waited for": Mutant(
+        "claims/claim_each",
+        {"and agents.id <> all (v_held)": "and false"},
+        each.test_an_agent_that_somebody_holds_is_not_waited_for,
+        noticed=errors.LockNotAvailable,
     ),
     "turns that nobody uses": Mutant(
         "claims/pick_fair",

@@ -96,6 +96,36 @@ def test_a_completion_that_waits_for_a_lock_holds_up_no_other(
         assert held.result(5) == 200
 
 
+def test_a_fleet_claims_together_and_each_agent_hears_its_own_answer(
+    http: httpx2.Client, sql: Conn
+) -> None:
+    fleet = [f"agent-{number}" for number in range(8)]
+    for agent in fleet:
+        http.put(f"/v1/agents/{agent}", json={})
+    # With a budget each is asked alone.
+    for usd in (None, 100):
+        if usd is not None:
+            sql.execute("select treadle.set_budget('all', null, %s)", (usd,))
+        tasks = [{"type": "code"} for _ in range(4 * len(fleet))]
+        assert http.post("/v1/tasks/batch", json={"tasks": tasks}).status_code == 201
+
+        def claim(number: int) -> tuple[str, int, list[dict[str, Any]]]:
+            agent = [*fleet, "nobody"][number % (len(fleet) + 1)]
+            answer = http.post("/v1/claims", json={"agent": agent})
+            return agent, answer.status_code, answer.json().get("claims", [])
+
+        with ThreadPoolExecutor(16) as threads:
+            said = list(threads.map(claim, range(4 * (len(fleet) + 1))))
+
+        assert {status for agent, status, _ in said if agent == "nobody"} == {404}
+        assert {status for agent, status, _ in said if agent != "nobody"} == {200}
+        taken = {(task["id"], task["token"], agent) for agent, _, got in said for task in got}
+        assert len(taken) == 4 * len(fleet)
+        held = "select id::text, claim_token::text, agent_id from treadle.tasks where status = %s"
+        assert taken == set(sql.execute(held, ("running",)).fetchall())
+        sql.execute("truncate treadle.tasks cascade")
+
+
 def test_claims_at_once_share_the_tasks_and_no_task_is_shared(
     http: httpx2.Client, sql: Conn
 ) -> None:

@@ -13,6 +13,7 @@ from psycopg import OperationalError, Rollback
 
 from treadle.db.artifacts import ArtifactCalls
 from treadle.db.calls import RawJson, json_array
+from treadle.db.claiming import ClaimingCalls
 from treadle.db.dags import DagCalls
 from treadle.db.dispatching import DispatchCalls
 from treadle.db.durable import DurableCalls
@@ -37,7 +38,6 @@ from treadle.db.webhooks import WebhookCalls
 from treadle.db.work import WorkCalls
 from treadle.jsontext import encode, encode_safely
 from treadle.models import (
-    Claim,
     Enqueued,
     Failed,
     Failure,
@@ -49,6 +49,7 @@ Pair = tuple[UUID, UUID]
 
 class Gateway(
     ArtifactCalls,
+    ClaimingCalls,
     DagCalls,
     DispatchCalls,
     DurableCalls,
@@ -87,37 +88,6 @@ class Gateway(
     ) -> list[Enqueued]:
         rows = await self._call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
         return [Enqueued(*row) for row in rows]
-
-    async def claim_tasks(
-        self,
-        agent: str,
-        queues: Sequence[str],
-        *,
-        types: Sequence[str] | None,
-        limit: int,
-        token: UUID,
-        start: bool = False,
-        idle: bool = False,
-    ) -> list[Claim]:
-        """Claim up to `limit` tasks; repeat with the same token when the answer was lost."""
-        rows = await self._call(
-            """
-            select
-              id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until,
-              created_at, deadline_at, title, tags, parent_id, dag_id, project_id,
-              idempotency_key, previous, name, steps, problem, max_cost_usd, cost_usd, gates,
-              models, validation, report
-            from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)
-            """,
-            agent,
-            list(queues),
-            None if types is None else list(types),
-            limit,
-            start,
-            token,
-            idle,
-        )
-        return [Claim(token, *row) for row in rows]
 
     async def start_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
         rows = await self._call(

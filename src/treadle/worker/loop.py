@@ -145,12 +145,8 @@ class Worker:
             await self._claim_loop()
             await self._finish()
             helpers.cancel_scope.cancel()
-        log.info(
-            "worker.stopped",
-            agent=options.agent,
-            completed=self._completer.completed,
-            failed=self._completer.failed,
-        )
+        ended = {"completed": self._completer.completed, "failed": self._completer.failed}
+        log.info("worker.stopped", agent=options.agent, **ended)
 
     async def _claim_loop(self) -> None:
         looks = 0

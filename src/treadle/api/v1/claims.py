@@ -52,8 +52,8 @@ async def claim(asked: models.ClaimTasks, request: Request, hand: Hand) -> Respo
 
     if asked.limit == 1 and asked.token is None:
         types = None if asked.types is None else tuple(asked.types)
-        wish = Wish(asked.agent, tuple(asked.queues), types, asked.start)
-        found = await crowd_of(request).claim(wish, None)
+        wish = Wish(tuple(asked.queues), types, asked.start)
+        found = await crowd_of(request).claim(wish, asked.agent)
     else:
         found = await look(idle=False)
     if not found and asked.wait_seconds > 0:

@@ -1,7 +1,9 @@
 """What many callers do at the same time, and so in one call: enqueue, claim, and complete."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 from uuid import UUID, uuid4
 
 from fastapi import Request
@@ -27,11 +29,18 @@ class New(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What one agent looks for, in all of its requests that can be answered together."""
+    """What agents look for whose requests can be answered together."""
 
-    agent: str
     queues: tuple[str, ...]
     types: tuple[str, ...] | None
+    start: bool
+
+
+class Terms(TypedDict):
+    """A wish as arguments."""
+
+    queues: Sequence[str]
+    types: Sequence[str] | None
     start: bool
 
 
@@ -50,24 +59,38 @@ class Crowd:
     def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
         self._gateway = gateway
         self.enqueue = Together(self._enqueue, lambda new: new.key)
-        self.claim = Together(self._claim)
+        self._claims = Together(self._claim, lambda _: None)
         self.complete = Together(self._complete, lambda done: done.id)
 
     async def _enqueue(self, place: Place, tasks: list[New]) -> list[Enqueued]:
         return await enqueue_all(await self._gateway(), place, tasks)
 
-    async def _claim(self, wish: Wish, one_each: list[None]) -> list[Sequence[Claim]]:
-        """One task for each while there are any, under a token that they share."""
+    async def claim(self, wish: Wish, agent: str) -> Sequence[Claim]:
+        """One task for an agent, or none."""
+        found = await self._claims(wish, agent)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def _claim(self, wish: Wish, agents: list[str]) -> list[Sequence[Claim] | BaseException]:
+        """One task for each request while there are any; those of an agent share a token.
+
+        What goes wrong after the first call is the answer of those whom it concerns: the others
+        have their tasks, and must not be asked again.
+        """
         calls = await self._gateway()
-        found = await calls.claim_tasks(
-            wish.agent,
-            wish.queues,
-            types=wish.types,
-            limit=len(one_each),
-            token=uuid4(),
-            start=wish.start,
+        limits = Counter(agents)
+        where: Terms = {"queues": wish.queues, "types": wish.types, "start": wish.start}
+        found: dict[str, list[Claim] | BaseException] = {}
+        if len(limits) > 1:
+            found.update(await calls.claim_each(limits, **where))
+        rest = [agent for agent in limits if agent not in found]
+        alone = (
+            calls.claim_tasks(agent, limit=limits[agent], token=uuid4(), **where) for agent in rest
         )
-        return [found[place : place + 1] for place in range(len(one_each))]
+        answers = await asyncio.gather(*alone, return_exceptions=True)
+        found.update(zip(rest, answers, strict=True))
+        return [_next(found[agent]) for agent in agents]
 
     async def _complete(self, _: None, tasks: list[Done]) -> list[str]:
         """What became of each; of one alone it says in words why it is refused."""
@@ -81,6 +104,13 @@ class Crowd:
             [task.report for task in tasks],
         )
         return [others.get(task.id, "completed") for task in tasks]
+
+
+def _next(found: list[Claim] | BaseException) -> Sequence[Claim] | BaseException:
+    """The next of the claims of an agent, or why there is none."""
+    if isinstance(found, BaseException):
+        return found
+    return [found.pop(0)] if found else []
 
 
 async def enqueue_all(calls: Gateway, place: Place, tasks: list[New]) -> list[Enqueued]:

@@ -1,0 +1,81 @@
+-- claim_each: give each of several agents the best tasks that it may have, in one transaction.
+--
+-- select agent, id, spec from treadle.claim_each('{ann,bob}', '{1,2}', '{default}');
+--
+-- An agent that gets nothing has one row without a task. One that has no row was not asked: its
+-- row is held by somebody, or rate limits, budgets, breakers or admissions are about. What a claim
+-- holds of those comes last in the order of locks, so nobody is asked after it. claim_tasks is for
+-- the others, one by one.
+--
+-- Concurrency: as claim_tasks, for each; agents with a limit are locked first, and not waited for.
+-- Lock order:  agents, then as claim_tasks. In the moment in which the first rate limit or budget
+--              is made two calls may meet in a deadlock: made again they go through.
+-- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
+
+create or replace function treadle.claim_each(
+  p_agents  text[],
+  p_limits  integer[],
+  p_queues  text[] default '{default}',
+  p_types   text[] default null,
+  p_start   boolean default true
+)
+returns table (
+  agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint,
+  max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamptz,
+  created_at timestamptz, deadline_at timestamptz, title text, tags text[], parent_id uuid,
+  dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb,
+  problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[],
+  validation jsonb, report boolean
+)
+language plpgsql
+volatile
+security definer
+set search_path = ''
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_ask   record;
+  v_plain boolean := treadle.claims_are_plain();
+  v_held  text[];
+begin
+  if cardinality(p_agents) is distinct from cardinality(p_limits) then
+    perform treadle.refuse(
+      'there must be a limit for each agent', jsonb_build_object('argument', 'limits')
+    );
+  end if;
+  v_held := array(
+    select agents.id
+    from treadle.agents
+    where agents.id = any (p_agents) and (agents.max_concurrent_tasks is not null or agents.silent)
+    for no key update skip locked
+  );
+
+  for v_ask in
+    select given.agent, given.most
+    from unnest(p_agents, p_limits) as given (agent, most)
+    where not exists (
+      select from treadle.agents
+      where
+        agents.id = given.agent
+        and (agents.max_concurrent_tasks is not null or agents.silent)
+        and agents.id <> all (v_held)
+    )
+  loop
+    return query
+    select v_ask.agent, claimed.*
+    from (values (true)) as once
+    left join treadle.claim_tasks(v_ask.agent, p_queues, p_types, v_ask.most, p_start) as claimed
+      on true;
+    exit when not (v_plain and treadle.claims_are_plain());
+  end loop;
+end;
+$$;
+
+comment on function treadle.claim_each(text[], integer[], text[], text[], boolean) is
+'Claim for several agents at once, up to so many tasks for each; says of each what it got.';
+
+revoke all on function treadle.claim_each(text[], integer[], text[], text[], boolean) from public;
+grant execute on function
+treadle.claim_each(text[], integer[], text[], text[], boolean) to treadle_worker;
