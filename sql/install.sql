@@ -806,6 +806,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('ac76b329269afe9e0aedc5f434e6fa444710f76b0f5c997056f8708f4a555c50');
+values ('d03817f7caff2a0d23fce5161651f520834fde9051e8bb8f5e2187c1d0268880');
 
 commit;

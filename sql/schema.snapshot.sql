@@ -3478,7 +3478,7 @@ create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues
   returns TABLE(agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 42a6fb6182f9191f098fa9cb15d636f8852c5bd714a0fa3778667c18f436a73b
+  as sha256 a1015bd52ba518ece42e091c1951a6a8e879fdf550104554bc0ce37b4e4022e6
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

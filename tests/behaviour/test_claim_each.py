@@ -104,11 +104,15 @@ def test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
     assert {agent: len(tasks) for agent, tasks in found.items()} == {"a": 1}
 
 
-def test_an_unknown_agent_is_refused_and_nobody_gets_anything(driver: Driver) -> None:
-    driver.enqueue()
-    for limits in ({"a": 1, "nobody": 1}, {"nobody": 1, "a": 1}):
-        with unchanged(driver), refused("TR204", "nobody"):
-            claim_each(driver, **limits)
+def test_an_unknown_agent_is_left_out(driver: Driver) -> None:
+    task = driver.enqueue()
+
+    assert claim_each(driver, nobody=1, a=1) == {"a": [task]}
+
+
+def test_an_unknown_queue_is_refused(driver: Driver) -> None:
+    with unchanged(driver), refused("TR202", "nowhere"):
+        driver.rows("select * from treadle.claim_each('{a,b}', '{1,1}', '{nowhere}')")
 
 
 @pytest.mark.parametrize("limits", [[1], [1, 2, 3], None])

@@ -114,7 +114,7 @@ MUTANTS = {
     ),
     "an agent that is waited for": Mutant(
         "claims/claim_each",
-        {"and agents.id <> all (v_held)": "and false"},
+        {"or agents.id = any (v_held)": "or true"},
         each.test_an_agent_that_somebody_holds_is_not_waited_for,
         noticed=errors.LockNotAvailable,
     ),

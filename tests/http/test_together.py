@@ -168,6 +168,13 @@ async def test_a_call_that_takes_long_holds_up_nobody_behind_it() -> None:
         assert await share("k", 5) == 10
 
 
+async def test_what_refuses_one_of_those_that_are_alike_refuses_all() -> None:
+    call = Recorder(refused={3})
+    heard = await asked(Together(call), [1, 2, 3, 4], call)
+    assert [type(heard[number]) for number in (1, 2, 3)] == [InvalidArgument] * 3
+    assert call.calls == [[1], [2, 3, 4]]
+
+
 async def test_a_call_is_not_for_more_than_a_hundred() -> None:
     call = Recorder()
     items = list(range(2 * MOST + 2))

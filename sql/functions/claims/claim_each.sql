@@ -2,15 +2,15 @@
 --
 -- select agent, id, spec from treadle.claim_each('{ann,bob}', '{1,2}', '{default}');
 --
--- An agent that gets nothing has one row without a task. One that has no row was not asked: its
--- row is held by somebody, or rate limits, budgets, breakers or admissions are about. What a claim
--- holds of those comes last in the order of locks, so nobody is asked after it. claim_tasks is for
--- the others, one by one.
+-- An agent that gets nothing has one row without a task. One that has no row was not asked: it is
+-- not known, somebody holds its row, or rate limits, budgets, breakers or admissions are about.
+-- What a claim holds of those comes last in the order of locks, so nobody is asked after it.
+-- claim_tasks is for the others, one by one.
 --
 -- Concurrency: as claim_tasks, for each; agents with a limit are locked first, and not waited for.
 -- Lock order:  agents, then as claim_tasks. In the moment in which the first rate limit or budget
 --              is made two calls may meet in a deadlock: made again they go through.
--- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
+-- Raises:      TR001 invalid argument, TR202 unknown queue.
 
 create or replace function treadle.claim_each(
   p_agents  text[],
@@ -54,14 +54,12 @@ begin
 
   for v_ask in
     select given.agent, given.most
-    from unnest(p_agents, p_limits) as given (agent, most)
-    where not exists (
-      select from treadle.agents
-      where
-        agents.id = given.agent
-        and (agents.max_concurrent_tasks is not null or agents.silent)
-        and agents.id <> all (v_held)
-    )
+    from unnest(p_agents, p_limits) with ordinality as given (agent, most, at)
+    inner join treadle.agents on given.agent = agents.id
+    where
+      (agents.max_concurrent_tasks is null and not agents.silent)
+      or agents.id = any (v_held)
+    order by given.at
   loop
     return query
     select v_ask.agent, claimed.*

@@ -37,12 +37,15 @@ class _Seat(Generic[Item, Answer]):
 
 
 class Together(Generic[Kind, Item, Answer]):
-    """Makes a call for many; `name` tells items apart that must not be in one call."""
+    """Makes a call for many; `name` tells items apart that must not be in one call.
+
+    Without it all items of a kind are alike, and what refuses one of them refuses all.
+    """
 
     def __init__(
         self,
         send: Callable[[Kind, list[Item]], Awaitable[list[Answer]]],
-        name: Callable[[Item], Hashable | None],
+        name: Callable[[Item], Hashable | None] | None = None,
     ) -> None:
         self._send = send
         self._name = name
@@ -101,7 +104,7 @@ class Together(Generic[Kind, Item, Answer]):
         left: list[_Seat[Item, Answer]] = []
         names: set[Hashable] = set()
         for seat in self._waiting[kind]:
-            name = self._name(seat.item)
+            name = None if self._name is None else self._name(seat.item)
             if len(group) < MOST and (name is None or name not in names):
                 group.append(seat)
                 names.add(name)
@@ -114,7 +117,7 @@ class Together(Generic[Kind, Item, Answer]):
         try:
             answers = await self._send(kind, [seat.item for seat in group])
         except Exception as error:
-            if len(group) == 1 or not _is_of_one(error):
+            if len(group) == 1 or self._name is None or not _is_of_one(error):
                 for seat in group:
                     seat.error = error
                 return

@@ -59,7 +59,7 @@ class Crowd:
     def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
         self._gateway = gateway
         self.enqueue = Together(self._enqueue, lambda new: new.key)
-        self._claims = Together(self._claim, lambda _: None)
+        self._claims = Together(self._claim)
         self.complete = Together(self._complete, lambda done: done.id)
 
     async def _enqueue(self, place: Place, tasks: list[New]) -> list[Enqueued]:
@@ -75,8 +75,8 @@ class Crowd:
     async def _claim(self, wish: Wish, agents: list[str]) -> list[Sequence[Claim] | BaseException]:
         """One task for each request while there are any; those of an agent share a token.
 
-        What goes wrong after the first call is the answer of those whom it concerns: the others
-        have their tasks, and must not be asked again.
+        The first call is refused for what they all ask for. What goes wrong after it is the answer
+        of those whom it concerns: the others have their tasks.
         """
         calls = await self._gateway()
         limits = Counter(agents)
