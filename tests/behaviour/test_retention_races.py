@@ -1,11 +1,13 @@
 """Pruners beside each other, and beside those who retry, fork, depend on and claim tasks."""
 
 import random
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.durable import claimed, fork, save_step
@@ -104,9 +106,8 @@ def test_pruners_beside_everything_else_lose_nothing(driver: Driver) -> None:
             task = session.enqueue(title=str(number))
             made.append(task)
             if chance.random() < 0.3:
-                session.rows("select treadle.create_dag(%s)", psycopg.types.json.Jsonb(
-                    {"name": "d", "tasks": [node("a"), node("b", ["a", str(task)])]}
-                ))  # fmt: skip
+                plan = {"name": "d", "tasks": [node("a"), node("b", ["a", str(task)])]}
+                try_to(partial(session.rows, "select treadle.create_dag(%s)", Jsonb(plan)))
             for claim in session.claim(name, 5):
                 end(session, claim, chance)
 

@@ -50,6 +50,7 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
     child = spawn("dispatcher", **QUICK)
     done: list[str] = []
     for point in points:
+        other.set(status="busy")
         if point in ("claimed", "answered", "ended"):
             await gate.close(point)
         agent.set(

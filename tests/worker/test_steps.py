@@ -10,6 +10,7 @@ from tests.process.proxy import Proxy
 from tests.worker.support import Conn, expire, row, rows, run_all, until, working
 from treadle import ClaimLost, Context, RetryAfter, Step, Treadle
 from treadle.settings import load_settings
+from treadle.worker import lease
 
 pytestmark = pytest.mark.requirement("B1")
 STEPS = "select name, output, attempt from treadle.steps order by seq"
@@ -187,8 +188,10 @@ async def test_a_result_is_saved_although_the_connection_broke(
 
 
 async def test_a_step_of_a_lost_claim_saves_nothing_and_stops_the_handler(
-    app: Treadle, conn: Conn, paid: Paid
+    app: Treadle, conn: Conn, paid: Paid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The step finds out, not the worker that marks it as started.
+    monkeypatch.setattr(lease, "START_AFTER_S", 60)
     inside, release, lost = anyio.Event(), anyio.Event(), []
 
     async def slow(attempt: int) -> int:
@@ -209,7 +212,7 @@ async def test_a_step_of_a_lost_claim_saves_nothing_and_stops_the_handler(
 
     handle = await write.enqueue()
 
-    async with working(app, heartbeat_s=60):
+    async with working(app, heartbeat_s=60, claim_ttl_s=600):
         await inside.wait()
         await expire(conn, handle.id)
         assert await handle.result(timeout=5) == 2
