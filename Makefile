@@ -6,6 +6,8 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3.14 pyth
   then echo $$python; break; fi; done)
 
 BIN := .venv/bin
+# What Python compiles is kept, whatever the environment says: the tests start it a thousand times.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
 
 # The server programs of PostgreSQL 15, where they are installed.
@@ -37,7 +39,11 @@ venv: .venv/.installed ## make .venv with treadle and its tools
 	@echo "making .venv with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv .venv
 	@echo "installing treadle and its tools into .venv ..."
-	@$(PIP) install --editable '.[dev]'
+	@# An older pip does it too, only slower. Most of what comes along is never imported: the rest
+	@# is compiled when it is.
+	@$(PIP) install --upgrade pip || true
+	@$(PIP) install --no-compile --editable '.[dev]'
+	@$(BIN)/python -c 'import treadle.api.app'
 	@touch $@
 
 demo: venv ## see it work: embedded PostgreSQL, workers, a crash, the recovery

@@ -15,15 +15,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql.janitor import DatabaseJanitor
+from xdist.scheduler import LoadFileScheduling
 
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.db.migrate import migrate
+from treadle.db.testkit import with_database
 from treadle.errors import MissingExtra
 
 OwnServer = Callable[..., EmbeddedServer]
@@ -35,6 +36,8 @@ SHARED = {
     "synchronous_commit": "on",
     "max_connections": "200",
     "autovacuum_naptime": "10s",
+    # A table that is just being analysed holds up the readers of events, for a moment.
+    "autovacuum_analyze_threshold": "2147483647",
 }
 MEMORY = "/dev/shm"
 
@@ -44,6 +47,39 @@ _numbers = itertools.count(1)
 def pytest_configure() -> None:
     """Let a run that is told to end stop its servers first."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+class Dealer(LoadFileScheduling):
+    """Deals out whole files; those of the plans to one process, for they share a million rows."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "tests/plans" if file.startswith("tests/plans/") else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealer | None:
+    if config.getoption("dist") != "loadfile":
+        return None
+    # As they are collected: see below.
+    config.option.loadscopereorder = False
+    return Dealer(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mix the folders for processes side by side: some tests are busy, others mostly wait."""
+    if not hasattr(config, "workerinput"):
+        return
+    folders: dict[Path, dict[Path, int]] = {}
+    for item in items:
+        files = folders.setdefault(item.path.parent, {})
+        files.setdefault(item.path, len(files))
+
+    def place(item: pytest.Item) -> float:
+        files = folders[item.path.parent]
+        return files[item.path] / len(files)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +124,7 @@ def server_url(pg_bin: Path | None) -> Iterator[str]:
 def template(server_url: str) -> Iterator[str]:
     """The name of a migrated database to clone."""
     with _database(server_url, as_template=True) as name:
-        migrate(_with_name(server_url, name))
+        migrate(with_database(server_url, name))
         yield name
 
 
@@ -99,7 +135,7 @@ def new_database(server_url: str, template: str) -> Callable[[], AbstractContext
     @contextmanager
     def make() -> Iterator[str]:
         with _database(server_url, template_dbname=template) as name:
-            yield _with_name(server_url, name)
+            yield with_database(server_url, name)
 
     return make
 
@@ -115,7 +151,7 @@ def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Ite
 def empty_database_url(server_url: str) -> Iterator[str]:
     """A fresh database without the schema."""
     with _database(server_url) as name:
-        yield _with_name(server_url, name)
+        yield with_database(server_url, name)
 
 
 @pytest.fixture
@@ -188,12 +224,6 @@ def _without_new_roles(server_url: str) -> Iterator[None]:
             # Another run on the same server may still need them.
             with suppress(psycopg.errors.DependentObjectsStillExist):
                 connection.execute(f"drop role if exists {ROLES}".encode())
-
-
-def _with_name(server_url: str, name: str) -> str:
-    parts = urlsplit(server_url)
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
 
 
 def _new_folder(parent: str | None = None) -> Path:

@@ -20,34 +20,31 @@ SEEDS = """
 create table public.queues as table treadle.queues;
 create table public.task_types as table treadle.task_types;
 """
-# Only what was filled: each truncated table costs new files, and the plans that know it.
+# Rows are deleted: to truncate a table makes every session plan again what it knows about it. The
+# lock waits for whoever still writes, so that nothing of the last test comes late.
 EMPTY = """
 do $$
 declare
-  v_table text;
-  v_full  text[] := '{}';
-  v_has   boolean;
-begin
-  for v_table in
+  v_tables text[] := array(
     select format('treadle.%I', tablename)
     from pg_tables
-    where schemaname = 'treadle' and tablename not in ('migrations', 'code', 'queues', 'task_types')
-  loop
-    execute 'select exists (select from ' || v_table || ')' into v_has;
-    if v_has then
-      v_full := v_full || v_table;
-    end if;
-  end loop;
+    where schemaname = 'treadle' and tablename not in ('migrations', 'code')
+    order by tablename
+  );
+  v_table text;
+begin
+  execute 'lock table ' || array_to_string(v_tables, ', ');
   -- A trigger keeps what may never be lost; here it may.
   set local session_replication_role = replica;
-  if v_full <> '{}' then
-    execute 'truncate ' || array_to_string(v_full, ', ') || ' restart identity';
-  end if;
+  foreach v_table in array v_tables loop
+    execute 'delete from ' || v_table;
+  end loop;
   set local session_replication_role = origin;
-  delete from treadle.queues;
-  delete from treadle.task_types;
   insert into treadle.queues table public.queues;
   insert into treadle.task_types table public.task_types;
+  perform setval(seqrelid, seqstart, false)
+  from pg_sequence
+  where seqrelid::regclass::text like 'treadle.%';
   if to_regclass('public.test_clock') is not null then
     delete from public.test_clock;
   end if;

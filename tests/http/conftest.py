@@ -1,7 +1,7 @@
 """A real server process on a real database, and clients that speak HTTP to it.
 
-Starting a server takes longer than most tests, so those of a module share one, and its database is
-emptied before each. A test that needs other settings starts its own with `serve`.
+Starting a server takes longer than most tests, so they share one, and its database is emptied
+before each. A test that needs other settings, or ends its server, starts its own with `serve`.
 """
 
 import itertools
@@ -21,9 +21,9 @@ NewDatabase = Callable[[], AbstractContextManager[str]]
 Serve = Callable[..., Served]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The server that the tests of a module share."""
+    """The server that the tests share."""
     folder = tmp_path_factory.mktemp("server")
     with new_database() as url, psycopg.connect(url, autocommit=True) as conn:
         conn.execute(SEEDS.encode())

@@ -14,10 +14,15 @@ FILL = """
       type, spec, status, lane_id, rank, attempt, completed_at, created_at, retry_at
     )
     select
-      'code', '{}', %(status)s, lanes.id, treadle.rank_shift(lanes.ageing, clock_timestamp()), 1,
-      case when %(status)s = 'completed' then clock_timestamp() end, clock_timestamp(),
-      case when %(status)s = 'retrying' then clock_timestamp() + interval '1 day' end
-    from treadle.lanes cross join generate_series(1, %(count)s)
+      'code', '{}', %(status)s, lane.id, lane.rank, 1,
+      case when %(status)s = 'completed' then now() end, now(),
+      case when %(status)s = 'retrying' then now() + interval '1 day' end
+    from (
+      select lanes.id, treadle.rank_shift(lanes.ageing, now()) as rank
+      from treadle.lanes
+      offset 0
+    ) as lane
+    cross join generate_series(1, %(count)s)
 """
 
 

@@ -1,13 +1,17 @@
 """Every way to the schema leads to the same schema, and that is the one of the snapshot."""
 
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.schema import tools
 from treadle.db import schema, sqlfiles
 from treadle.db.migrate import install_script, migrate, status, verify
+from treadle.db.testkit import temporary_database, with_database
 
 
 @pytest.mark.requirement("B12")
@@ -82,23 +86,31 @@ def test_an_install_script_that_fails_leaves_nothing(empty_database_url: str, ps
     assert status(empty_database_url).version is None
 
 
+@pytest.fixture(scope="module")
+def walked(server_url: str) -> Iterator[str]:
+    """The name of a database that is brought from one migration to the next."""
+    with temporary_database(server_url) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def fresh(new_database: Callable[[], AbstractContextManager[str]]) -> tuple[str, Any]:
+    """What is in a database that was just made."""
+    with new_database() as url:
+        return tools.content(url)
+
+
 @pytest.mark.parametrize("version", range(1, tools.LATEST + 1))
 def test_an_upgrade_from_each_earlier_migration_gives_the_same(
-    version: int, database_url: str, empty_database_url: str
+    version: int, walked: str, fresh: tuple[str, Any], server_url: str
 ) -> None:
-    early = migrate(empty_database_url, to=version)
-    assert tools.applied(empty_database_url) == list(range(1, version + 1))
+    url = with_database(server_url, walked)
+    early = migrate(url, to=version)
+    assert tools.applied(url) == list(range(1, version + 1))
     assert early.code_applied == (version == tools.LATEST)
 
-    late = migrate(empty_database_url)
+    with temporary_database(server_url, template=walked) as copy:
+        late = migrate(with_database(server_url, copy))
 
-    assert len(late.applied) == tools.LATEST - version
-    assert tools.content(empty_database_url) == tools.content(database_url)
-
-
-def test_one_migration_at_a_time_gives_the_same(database_url: str, empty_database_url: str) -> None:
-    for version in range(1, tools.LATEST + 1):
-        result = migrate(empty_database_url, to=version)
-        assert (result.version, len(result.applied)) == (version, 1)
-
-    assert tools.content(empty_database_url) == tools.content(database_url)
+        assert len(late.applied) == tools.LATEST - version
+        assert tools.content(with_database(server_url, copy)) == fresh
