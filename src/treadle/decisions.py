@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from treadle.db.reviews import Decided, Decision, LetterCount
+from treadle.errors import InvalidArgument
 from treadle.handles import Handle
 from treadle.jsontext import encode
 from treadle.worker import current
@@ -53,7 +54,7 @@ class Decisions:
 
     async def resolve(
         self,
-        tasks: Sequence[UUID | Handle],
+        tasks: Sequence[UUID | str | Handle],
         resolution: str = "retry",
         *,
         changes: Mapping[str, Any] | None = None,
@@ -67,7 +68,7 @@ class Decisions:
         `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who
         is asked when it is escalated. What cannot be done says so and does not stop the others.
         """
-        ids = [each.id if isinstance(each, Handle) else each for each in tasks]
+        ids = [each.id if isinstance(each, Handle) else _id(each) for each in tasks]
         gateway = await _gateway(self)
         return await gateway.resolve_dead_letters(
             ids, Decision(resolution, changes or {}, by, note, delay, to)
@@ -90,6 +91,15 @@ class Decisions:
         return await gateway.resolve_dead_where(
             filters, Decision(resolution, changes or {}, by, note, delay, to), dry_run=dry_run
         )
+
+
+def _id(given: UUID | str) -> UUID:
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidArgument(
+            f"{given!r} is no id of a task", hint="List them: treadle dead list", argument="tasks"
+        ) from None
 
 
 async def _gateway(app: Decisions) -> Gateway:

@@ -16,6 +16,7 @@ from tests.behaviour.reviewing import (
 )
 from treadle import Treadle
 from treadle.db.reviews import Decision
+from treadle.errors import InvalidArgument
 
 pytestmark = [pytest.mark.requirement("R3"), pytest.mark.requirement("F16")]
 
@@ -109,6 +110,20 @@ def test_beyond_the_limit_letters_are_left_and_the_next_call_goes_on_after_them(
     assert {driver.state_of(each) for each in tasks} == {"ready"}
 
 
+def test_what_is_wanted_is_found_however_far_behind_the_rest_it_is(driver: Driver) -> None:
+    first = dead(driver, "late", "timeout")
+    for n in range(13):
+        dead(driver, f"no order {n}")
+    second, third = (dead(driver, "late", "timeout") for _ in range(2))
+
+    found = resolve_where(driver, {"failure_class": "timeout"}, limit=2)
+
+    assert found == {"retried": 2, "left": 1}
+    assert [driver.state_of(each) for each in (first, second)] == ["ready", "ready"]
+    assert resolve_where(driver, {"failure_class": "timeout"}, limit=2) == {"retried": 1}
+    assert driver.state_of(third) == "ready"
+
+
 async def test_the_gateway_goes_on_batch_by_batch_past_what_is_refused(
     driver: Driver, app: Treadle
 ) -> None:
@@ -118,10 +133,12 @@ async def test_the_gateway_goes_on_batch_by_batch_past_what_is_refused(
         dead(driver, "no luck")
 
     gateway = await app.gateway()
+    told: list[int] = []
     found = await gateway.resolve_dead_where(
-        {"failure_class": "error"}, Decision("retry", by="ada"), batch=2
+        {"failure_class": "error"}, Decision("retry", by="ada"), batch=2, on_batch=told.append
     )
 
+    assert told == [2, 4, 6]
     counts: dict[str, int] = {}
     for each in found:
         counts[each.verdict] = counts.get(each.verdict, 0) + each.letters
@@ -176,3 +193,8 @@ def test_an_unknown_queue_and_a_limit_out_of_range_are_refused(driver: Driver) -
             resolve_where(driver, {"queue": "default"}, limit=limit)
     with refused("TR001", "does not go with changes"):
         resolve_where(driver, {"queue": "default"}, "shrug", dry_run=True)
+
+
+async def test_what_is_no_id_is_refused_as_such(app: Treadle) -> None:
+    with pytest.raises(InvalidArgument, match="'nope' is no id of a task"):
+        await app.resolve(["nope"])

@@ -108,6 +108,16 @@ MUTANTS = {
         {"and (v_print is null or dead_letters.fingerprint = v_print)": ""},
         filters.test_a_group_is_decided_and_no_other_letter,
     ),
+    "letters looked for in one step": Mutant(
+        "reviews/matching_letters",
+        {"coalesce(v_wanted <= 0, true)": "true"},
+        filters.test_what_is_wanted_is_found_however_far_behind_the_rest_it_is,
+    ),
+    "a step that begins where the last one did": Mutant(
+        "reviews/matching_letters",
+        {"v_last := v_tasks[v_step];": ""},
+        filters.test_what_is_wanted_is_found_however_far_behind_the_rest_it_is,
+    ),
     "an empty filter": Mutant(
         "reviews/check_letter_filter",
         {

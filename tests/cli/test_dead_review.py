@@ -229,3 +229,17 @@ def test_what_makes_no_sense_is_refused(words: list[str], code: int, said: str, 
     refused = still("dead", *words)
 
     assert (refused.code, said in refused.err) == (code, True), refused.err
+
+
+def test_on_a_terminal_many_decisions_show_how_far_they_are(
+    database_url: str, sync_conn: Conn
+) -> None:
+    for n in range(3):
+        tools.dead_letter(sync_conn, f"no order {n}")
+
+    shown = tools.on_terminal(
+        "dead", "retry", "--class", "error", TREADLE_DATABASE_URL=database_url
+    )
+
+    assert "3/3" in shown
+    assert "retried" in shown

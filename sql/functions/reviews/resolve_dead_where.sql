@@ -3,8 +3,8 @@
 -- select * from treadle.resolve_dead_where('{"fingerprint": "9f3a21c4d0e5"}', p_dry_run => true);
 --
 -- Counts by queue, type, class and group. The verdict is found (dry run), what resolve_dead_letters
--- says of each, or left: beyond the limit. A call is one transaction; for the rest call again with
--- the highest p_after that came back, which passes over those that were refused.
+-- says of each, or left: beyond the limit, where there are more, and not all of them are counted. A
+-- call is one transaction; for the rest call again with the highest last_task as p_after.
 --
 -- Concurrency: see resolve_dead_letters; a letter that was decided about meanwhile is already.
 -- Lock order:  tasks, lanes, dags, then the history.
@@ -46,7 +46,10 @@ begin
     );
   end if;
   v_ids := array(
-    select each.letter_id from treadle.matching_letters(p_filter, p_after) as each
+    select each.letter_id
+    from treadle.matching_letters(
+      p_filter, p_after, case when not p_dry_run then p_limit + 1 end
+    ) as each
   );
 
   return query

@@ -9,10 +9,9 @@ import typer
 
 from treadle.cli import common, out
 from treadle.cli.out import Column
+from treadle.cli.progress import bar
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from treadle.app import Treadle
     from treadle.services.pruner import Round
 
@@ -86,23 +85,5 @@ async def _once(app: Treadle) -> Round:
     total = sum(row["tasks"] for row in await _due(app))
     async with app.service(Pruner) as service:
         assert isinstance(service, Pruner)
-        if not out.console().is_terminal:
-            return await service.once()
-        with _progress() as bar:
-            line = bar.add_task("", total=total, speed="")
-
-            def tell(done: Round) -> None:
-                speed = f"{done.pruned / max(done.seconds, 0.001):,.0f}/s"
-                most = max(total, done.pruned)
-                bar.update(line, completed=done.pruned, total=most, speed=speed)
-
-            return await service.once(tell)
-
-
-def _progress() -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    speed = TextColumn("{task.fields[speed]}")
-    return Progress(
-        TextColumn("pruned"), BarColumn(), MofNCompleteColumn(), speed, console=out.console()
-    )
+        with bar("pruned", total) as tell:
+            return await service.once(lambda done: tell(done.pruned))

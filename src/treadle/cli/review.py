@@ -14,10 +14,10 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import ages, common, out
 from treadle.cli.bulk import FEW
-from treadle.cli.enqueue import read_deadline
 from treadle.cli.out import Column
+from treadle.cli.progress import bar
 from treadle.errors import IllegalTransition, InvalidArgument, NotFound, TreadleError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def moment_before(text: str | None) -> datetime | None:
     """A moment, or how long ago it was."""
     if text is None:
         return None
-    found = read_deadline(text)
+    found = ages.moment(text, "older_than")
     return datetime.now(tz=UTC) - found if isinstance(found, timedelta) else found
 
 
@@ -128,7 +128,7 @@ def seconds_until(text: str | None) -> float | None:
     """How long to wait until a moment, or for a time."""
     if text is None:
         return None
-    found = read_deadline(text)
+    found = ages.moment(text, "after")
     span = found if isinstance(found, timedelta) else found - datetime.now(tz=UTC)
     return max(0.0, span.total_seconds())
 
@@ -152,16 +152,21 @@ def decide(asked: Asked, decision: Decision) -> None:
 def _decide_where(asked: Asked, decision: Decision) -> None:
     filters = asked.filters or {"status": "dead_lettered"}
 
-    async def call(app: Treadle, dry: bool) -> list[LetterCount]:
-        return await (await app.gateway()).resolve_dead_where(filters, decision, dry_run=dry)
+    async def count(app: Treadle) -> list[LetterCount]:
+        return await (await app.gateway()).resolve_dead_where(filters, decision, dry_run=True)
 
-    counts = common.call(lambda app: call(app, True), asked.database_url)
+    async def carry_out(app: Treadle) -> list[LetterCount]:
+        with bar("decided", found) as tell:
+            gateway = await app.gateway()
+            return await gateway.resolve_dead_where(filters, decision, on_batch=tell)
+
+    counts = common.call(count, asked.database_url)
     found = sum(each.letters for each in counts)
     if found and not asked.dry_run:
         if asked.everything or found > FEW:
             word = "letter" if found == 1 else "letters"
-            common.confirm(f"{asked.verb} {found} dead {word}", yes=asked.yes)
-        counts = common.call(lambda app: call(app, False), asked.database_url)
+            common.confirm(f"{asked.verb} {found} dead {word}", yes=asked.yes, dry_run=True)
+        counts = common.call(carry_out, asked.database_url)
     out.show(
         [asdict(each) for each in counts], COUNTS, as_json=asked.as_json, empty="no dead letters"
     )

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -81,8 +81,12 @@ class ReviewCalls(Caller):
         *,
         dry_run: bool = False,
         batch: int = BATCH,
+        on_batch: Callable[[int], None] = lambda _: None,
     ) -> list[LetterCount]:
-        """Decide about all that a filter finds, so many in each transaction, or count them."""
+        """Decide about all that a filter finds, so many in each transaction, or count them.
+
+        `on_batch` hears after each transaction how many were looked at so far.
+        """
         counts: Counter[tuple[Any, ...]] = Counter()
         after: UUID | None = None
         while True:
@@ -102,6 +106,7 @@ class ReviewCalls(Caller):
             for *kind, letters, _ in rows:
                 if kind[4] != "left":
                     counts[tuple(kind)] += letters
+            on_batch(counts.total())
             if all(row[4] != "left" for row in rows):
                 return [LetterCount(*(*kind, letters)) for kind, letters in counts.items()]
             after = max(row[7] for row in rows if row[7] is not None)
