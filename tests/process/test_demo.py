@@ -16,7 +16,7 @@ import pytest
 
 from tests.process import programs
 from treadle.app import Treadle
-from treadle.cli import demo_batch
+from treadle.cli import demo_app, demo_batch
 from treadle.cli.demo_batch import Batch
 from treadle.db.embedded import EmbeddedServer
 from treadle.handles import Handle
@@ -178,6 +178,18 @@ def story() -> tuple[Batch, dict[UUID, Any], dict[UUID, list[Any]], UUID]:
         charged: [fine],
     }
     return batch, tasks, attempts, lost
+
+
+async def test_what_failed_in_earlier_demos_is_not_held_against_the_next(app: Treadle) -> None:
+    gateway, reader = await app.gateway(), await app.reader()
+    await gateway.declare_types(demo_app.app.registry.declaration(), [])
+    for kind in ("import_invoice", "code"):
+        await gateway.trip_breaker(kind, 600)
+
+    await demo_batch.forget_old_runs(gateway, reader)
+
+    kept_back = {row["type"] for row in await reader.breakers() if row["state"] != "closed"}
+    assert kept_back == {"code"}
 
 
 def test_a_story_that_goes_as_told_has_no_problems() -> None:

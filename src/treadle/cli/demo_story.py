@@ -25,6 +25,8 @@ SETTINGS = {
     "connect_timeout_s": "10", "log_format": "console", "log_level": "info",
 }  # fmt: skip
 LOOK_S = 0.1
+# What a worker sent before it was killed still takes effect; its leases last longer than this.
+SETTLE_S = 0.5
 START_WITHIN_S = 30.0
 END_WITHIN_S = 60.0
 
@@ -59,7 +61,7 @@ class Story:
             await self._until_workers_are_there()
         names = ", ".join(f"{child.name} [dim]{child.pid}[/]" for child in self._children.values())
         self.screen.say("●", f"processes: {names}", "green")
-        self.batch = await demo_batch.enqueue_all(conn)
+        self.batch = await demo_batch.enqueue_all(conn, SURVIVOR)
         self.screen.say("●", f"{len(self.batch.ids)} tasks enqueued, in one transaction", "cyan")
         self.screen.note("an order was charged twice with the same key: one task")
         self.screen.note(f"a digest is to be sent in {demo_batch.DELAY_S} s, not before")
@@ -134,6 +136,7 @@ class Story:
     async def _kill(self) -> None:
         victim = self._children[VICTIM]
         await victim.kill()
+        await anyio.sleep(SETTLE_S)
         tasks = await self.batch.read(self._reader)
         lost = demo_batch.lost_by(tasks, VICTIM)
         self._lost = [row["id"] for row in lost]
