@@ -19,7 +19,6 @@ STAND_INS = {
 }
 SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
-PORT = 8420
 DISPATCH_TIMEOUT_S = 30.0
 MOST_DISPATCH_TIMEOUT_S = 600.0
 
@@ -34,7 +33,7 @@ class HttpSettings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address that the server listens on.")
     port: int = Field(
-        PORT,
+        8420,
         ge=0,
         le=65535,
         validation_alias=names("port"),
@@ -93,7 +92,9 @@ class HttpSettings(BaseSettings):
     dispatch_ports: Annotated[list[int], NoDecode] = Field(
         [], description="More ports of agents at public addresses, comma separated."
     )
-    work_stale_s: Seconds = Field(1800.0, description="Work without news for so long is blocked.")
+    work_stale_s: Seconds = Field(
+        1800.0, description="Work without news for so long is blocked; what the server says counts."
+    )
     harness_claim_timeout_s: Seconds = Field(
         300.0,
         ge=1,
@@ -139,12 +140,6 @@ class HttpSettings(BaseSettings):
     sse_max: int = Field(
         200, ge=1, le=10_000, description="Most streams of events that the server has at once."
     )
-
-    @field_validator("port", mode="before")
-    @classmethod
-    def _given(cls, value: object) -> object:
-        """PORT is not ours alone: where it is empty, nothing was said."""
-        return PORT if value == "" else value
 
     @field_validator("queue_dispatch_timeout_s", mode="before")
     @classmethod

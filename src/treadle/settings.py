@@ -104,8 +104,13 @@ class CoreSettings(BaseSettings):
 class Settings(HttpSettings, CoreSettings):
     """The effective settings of one process."""
 
+    # A variable that is empty says nothing: so a compose file passes on what may be unset.
     model_config = SettingsConfigDict(
-        env_prefix="TREADLE_", toml_file="treadle.toml", extra="ignore", frozen=True
+        env_prefix="TREADLE_",
+        env_ignore_empty=True,
+        toml_file="treadle.toml",
+        extra="ignore",
+        frozen=True,
     )
 
     @field_validator(
@@ -136,11 +141,11 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
-            for item in error.errors()
+            f"{_place(*item['loc'], given=given)}: {item['msg']}" for item in error.errors()
         )
         raise ConfigurationError(
-            f"wrong settings: {problems}", hint="See them all with: treadle config show"
+            f"wrong settings: {problems}",
+            hint="Correct or unset what is named; then treadle config show lists all of them.",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(
@@ -148,10 +153,17 @@ def load_settings(**overrides: object) -> Settings:
         ) from None
 
 
+def _place(first: str | int, *rest: str | int, given: dict[str, object]) -> str:
+    """What to change: the variable that was read, or the name in the file."""
+    name = str(first).lower().removeprefix("treadle_")
+    kind, _, variable = ("given" if name in given else origin(name)).partition(" ")
+    return ".".join(str(part) for part in (variable if kind == "environment" else name, *rest))
+
+
 def origin(name: str) -> str:
     """Say where a setting comes from: environment, file or default."""
     for variable in filter(None, (f"TREADLE_{name.upper()}", STAND_INS.get(name))):
-        if variable in os.environ:
+        if os.environ.get(variable):
             return f"environment {variable}"
     file = Path("treadle.toml")
     if file.is_file() and name in tomllib.loads(file.read_text()):
