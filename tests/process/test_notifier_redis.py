@@ -117,7 +117,7 @@ async def test_events_come_to_the_stream_in_order_also_over_a_crash_of_redis(
     firsts = {entry["id"]: json.loads(entry["data"])["data"]["n"] for entry in entries}
     assert list(firsts.values()) == list(range(1, 41))
     assert {entry["kind"] for entry in entries} == {"test.counted"}
-    assert str(server.port) in failed["error"]
+    assert failed["error"].startswith(f"127.0.0.1:{server.port}: ")
     log = child.log.read_text()
     assert PASSWORD not in log
     assert "correct%20horse" not in log

@@ -40,11 +40,13 @@ class RedisSender:
                     approximate=True,
                 )
         except (RedisError, AddressRefused, OSError, ValueError) as problem:
-            error = (
+            said = (
                 f"no answer within {self._rules.timeout_s:g} s"
                 if type(problem) is TimeoutError
                 else str(problem).strip() or type(problem).__name__
             )
+            # A connection that was lost does not say where it led.
+            error = f"{_place(self._target.url)}: {said}"
             await self.close()
         return Answer(None, error, int((time.monotonic() - began) * 1000))
 
@@ -84,6 +86,11 @@ class RedisSender:
         if client is not None:
             with anyio.move_on_after(1, shield=True):
                 await client.connection_pool.disconnect()
+
+
+def _place(url: str) -> str:
+    """Host and port as they were given, without the password, also of what is no address."""
+    return url.partition("://")[2].rpartition("@")[2].partition("/")[0]
 
 
 def _login(url: SplitResult) -> dict[str, Any]:

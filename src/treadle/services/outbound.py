@@ -104,7 +104,10 @@ async def beginning(response: "httpx2.Response", most: int = MOST_READ) -> bytes
 
 @cache
 def _tls() -> "ssl.SSLContext":
-    """One for all: reading the certificates takes time and memory."""
+    """One for all: reading the certificates takes time and memory.
+
+    SSL_CERT_FILE and SSL_CERT_DIR name authorities of one's own; nothing else is taken from there.
+    """
     import httpx2
 
-    return httpx2.create_ssl_context(trust_env=False)
+    return httpx2.create_ssl_context(trust_env=True)
