@@ -81,7 +81,7 @@ MUTANTS = {
     ),
     "a place that has just been reached": Mutant(
         "events/event_place",
-        {"> pg_snapshot_xmax(pg_current_snapshot())": ">= pg_snapshot_xmin(pg_current_snapshot())"},
+        {"> pg_snapshot_xmax(pg_current_snapshot())": ">= treadle.settled_before()"},
         test_a_place_is_one_already,
         psycopg.Error,
     ),

@@ -30,7 +30,7 @@ MUTANTS = {
     ),
     "events that are not safe to read yet": Mutant(
         "events/next_events",
-        {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},
+        {"and events.xid < (select treadle.settled_before())": ""},
         order.test_an_event_that_commits_late_is_not_lost,
     ),
     "an order by number alone": Mutant(

@@ -41,7 +41,7 @@ MUTANTS = {
     ),
     "late commits passed by": Mutant(
         "events/next_events",
-        {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},
+        {"and events.xid < (select treadle.settled_before())": ""},
         hooks.test_what_commits_late_is_not_passed_by,
     ),
     "wanted events passed by": Mutant(
@@ -93,7 +93,7 @@ MUTANTS = {
     ),
     "a new webhook that misses what is open": Mutant(
         "webhooks/place_webhook",
-        {"pg_snapshot_xmin(pg_current_snapshot())": "pg_current_xact_id()"},
+        {"treadle.settled_before()": "pg_current_xact_id()"},
         settings.test_what_is_still_open_when_a_webhook_is_made_comes_to_it,
     ),
     "an address that shows its path": Mutant(

@@ -1,7 +1,8 @@
 -- next_events: events after a place, in an order that never changes, as far as it is certain.
 --
 -- Events of transactions that began after one that still runs are not shown yet: it could write
--- before them. A transaction that stays open holds the readers up, and loses them nothing.
+-- before them. A transaction that stays open holds the readers up, and loses them nothing; see
+-- settled_before.
 --
 -- Concurrency: reads; whoever follows locks its own place first.
 -- Lock order:  none.
@@ -19,7 +20,7 @@ as $$
   from treadle.events
   where
     (events.xid, events.id) > (p_xid, p_id)
-    and events.xid < pg_snapshot_xmin(pg_current_snapshot())
+    and events.xid < (select treadle.settled_before())
   order by events.xid, events.id
   limit p_limit
 $$;

@@ -51,7 +51,7 @@ begin
   order by next.xid, next.id;
   if not found then
     wanted := false;
-    place := coalesce(p_after, pg_snapshot_xmin(pg_current_snapshot()) || '.0');
+    place := coalesce(p_after, treadle.settled_before() || '.0');
     return next;
   end if;
 end;

@@ -17,7 +17,7 @@ begin
     return;
   end if;
   insert into treadle.event_readers (name, xid, id)
-  values ('triggers', pg_snapshot_xmin(pg_current_snapshot()), 0)
+  values ('triggers', treadle.settled_before(), 0)
   on conflict (name) do update
   set xid = excluded.xid, id = excluded.id
   where (event_readers.xid, event_readers.id) < (excluded.xid, excluded.id);

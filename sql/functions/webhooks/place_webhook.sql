@@ -15,7 +15,7 @@ values (
   'webhook:' || p_name,
   case
     when p_from_start then '0'::pg_catalog.xid8
-    else pg_snapshot_xmin(pg_current_snapshot())
+    else treadle.settled_before()
   end,
   0
 )
