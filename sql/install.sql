@@ -120,6 +120,18 @@ values (26, 'actors', 'b11787d82a65a26326ccb55aef3629734a8bdef4427fdf275d275327c
 insert into treadle.migrations (version, name, checksum)
 values (27, 'project_labels', '149197a53b8e12d8501b80aa437d3f1213eed43dcfd59fcc410c92e3be71ba0a');
 
+\ir migrations/0028_more_actors.sql
+insert into treadle.migrations (version, name, checksum)
+values (28, 'more_actors', '02c320eed36f24708cfe2fecd5572ff985057b9c78865b64fd544e2ad1b885a5');
+
+\ir migrations/0029_last_at.sql
+insert into treadle.migrations (version, name, checksum)
+values (29, 'last_at', '0f2d03e92251dc525bf240dc714599c5af3958eb4c49fd28aa17871f7cf3c8da');
+
+\ir migrations/0030_matching_letters.sql
+insert into treadle.migrations (version, name, checksum)
+values (30, 'matching_letters', '1753c3f82d0532f73dd7962b1bee9ab84e1b0c8093e1bed4d7e858e2913e1c95');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -148,6 +160,7 @@ set local check_function_bodies = off;
 \ir functions/breakers/open_breaker.sql
 \ir functions/breakers/pick_one.sql
 \ir functions/breakers/pick_probe.sql
+\ir functions/breakers/probe_lanes.sql
 \ir functions/breakers/reset_breaker.sql
 \ir functions/breakers/trip_breaker.sql
 \ir functions/budgets/admit_budget.sql
@@ -253,10 +266,12 @@ set local check_function_bodies = off;
 \ir functions/claims/start_tasks.sql
 \ir functions/claims/suspend_task.sql
 \ir functions/claims/take_rows.sql
+\ir functions/core/broken_rule.sql
 \ir functions/core/check_pairs.sql
 \ir functions/core/clock.sql
 \ir functions/core/keep_durable.sql
 \ir functions/core/looks_secret.sql
+\ir functions/core/misfit_of.sql
 \ir functions/core/refuse.sql
 \ir functions/core/refuse_secret.sql
 \ir functions/core/schema_version.sql
@@ -339,6 +354,7 @@ set local check_function_bodies = off;
 \ir functions/events/read_events.sql
 \ir functions/events/rebase_events.sql
 \ir functions/events/receive_webhook.sql
+\ir functions/events/settled_before.sql
 \ir functions/events/tell_completed.sql
 \ir functions/events/tg_events__tell.sql
 \ir functions/events/wants_event.sql
@@ -413,6 +429,7 @@ set local check_function_bodies = off;
 \ir functions/lanes/rerank_tasks.sql
 \ir functions/lanes/shift_at.sql
 \ir functions/lanes/sorted.sql
+\ir functions/lanes/suits.sql
 \ir functions/projects/change_project.sql
 \ir functions/projects/check_project.sql
 \ir functions/projects/create_project.sql
@@ -556,6 +573,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/priority_of_tier.sql
 \ir functions/tasks/priority_of_urgency.sql
 \ir functions/tasks/promote_tasks.sql
+\ir functions/tasks/read_options.sql
 \ir functions/tasks/read_results.sql
 \ir functions/tasks/ready_rows.sql
 \ir functions/tasks/refuse_priority.sql
@@ -806,6 +824,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('d03817f7caff2a0d23fce5161651f520834fde9051e8bb8f5e2187c1d0268880');
+values ('4710424880730a5bb628b920fcb9adc98eb71f7da9d0ed92a23212c43ab31d74');
 
 commit;

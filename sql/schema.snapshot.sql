@@ -895,7 +895,7 @@ comment on column treadle.schedules.catch_up is 'What becomes of times that no s
 comment on column treadle.schedules.overlap is 'What happens at a time when the work of an earlier one has not ended.';
 comment on column treadle.schedules.revision is 'Another after each change: what a scheduler worked out before it counts for nothing.';
 comment on column treadle.schedules.next_at is 'The next nominal time; empty: the first after from_at, a scheduler works it out; infinity: there is none, last_error says why.';
-comment on column treadle.schedules.last_at is 'The last nominal time that was dealt with.';
+comment on column treadle.schedules.last_at is 'The last nominal time that was dealt with, or the moment of a run by hand since.';
 comment on column treadle.schedules.declared is 'What code said of it last; the same again changes nothing that an operator has set since.';
 CREATE INDEX schedules_next_idx ON treadle.schedules USING btree (next_at) WHERE (paused_at IS NULL);
 
@@ -2312,6 +2312,10 @@ create view treadle.type_status (
   max_cost_usd numeric(14,6),
   max_tokens bigint,
   on_budget text,
+  validation jsonb,
+  report text,
+  models text[],
+  fallback_models text[],
 );
 alter view treadle.type_status owner to treadle_owner;
 comment on view treadle.type_status is 'Task types: open, paused, closed by one of their gates, or kept back by their breaker.';
@@ -2626,12 +2630,12 @@ create function treadle.agent_url_of(p_url text)
   owner treadle_owner
   with a comment
 
--- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean)
-create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false)
-  returns void
+-- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text)
+create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
+  returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 2491091e0421abb701504064e3c1de8dabd83d89ce9e95ab3d85abc45d03db2f
+  as sha256 8cc5f6c3e58d9ee67d48b05a66d5223bbc020550d183fa109d85a5161c470831
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2641,7 +2645,7 @@ create function treadle.announce_rows(p_rows tid[], p_what text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 a286fffcc934234bbbd325b18f7ccde5dbdebe4e8aaf24d3ebe75aa187e1f2c3
+  as sha256 e2f62aa92b066adb79e538ec9de37f05b0857e79a305db9701627de6d0ada44f
   owner treadle_owner
   with a comment
 
@@ -2688,7 +2692,7 @@ create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 efdd26fa1c34410384eac943efe3daed65487beb287c9e53c01e770118a1ba8b
+  as sha256 5d6e9f870ef67d9972e8bdcc26a9c4d1f74addf8e2873150a40cb6d7dc4066e6
   owner treadle_owner
   with a comment
 
@@ -2797,7 +2801,7 @@ create function treadle.begin_reading()
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 f287395b9a941810028e140d20b3fd03154c88bf559abb8ac1b11d6de042032c
+  as sha256 ad1127b02293b102791233fbccde98cbda58c25eea7cf709583b1d58762f025f
   owner treadle_owner
   with a comment
 
@@ -2837,6 +2841,15 @@ create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT
   language sql stable security invoker cost 100
   set search_path=""
   as sha256 ef390f6fc0c8845e80e064858cf35ea2485f39865395d310bd820c8a9c32085c
+  owner treadle_owner
+  with a comment
+
+-- function treadle.broken_rule(p_error text, p_constraint text, p_column text)
+create function treadle.broken_rule(p_error text, p_constraint text, p_column text)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 630d35699c0b4cd70308a0dea0011e64665a58f4f957f9c945087101d3639a12
   owner treadle_owner
   with a comment
 
@@ -3406,7 +3419,7 @@ create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 ec7d2a04f3d88f463fd20676a26d25dd25cdb6f9836797691abb5d4353fa6b48
+  as sha256 f95d115ca7546e8a085f59ee86bd5fcfdb19f751e89d2e77ec4f9a3652080396
   owner treadle_owner
   with a comment
 
@@ -3825,7 +3838,7 @@ create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::j
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 7f0700d7233dd752320cec6e09ea69fae618b8863c7d75c866d475464083e514
+  as sha256 faefddc41fb73c4562de39bc340c25e6549cceee0d246f50d5074aeb6d60a17b
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3835,7 +3848,7 @@ create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f4443ae1ad74be5fda7b2188a1ffb26b7e6e40477e1a5d45645f2513e765c0ea
+  as sha256 4a6bbc5af1e2aab1d0edb47bf085cfd3ba92e1ae56b261b40d3d45d62c663b93
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3845,7 +3858,7 @@ create function treadle.define_push_agent(p_id text, p_url text, p_allow_private
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 a0e6b66d3f98192950587010c5a17f42ddcffca20923c3502eae893842de529d
+  as sha256 35c66710b5f0e531ed41078df717d89babf1411f172c9ede1e65c93ba6c0bfa6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3855,7 +3868,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f040e3b01bcf5da59214a724a6801e475609b03058240bcce70a1b3d641e98c2
+  as sha256 cf56d1581c5eed6e96533fb92d329406274a9be4bed490d250771dbc3d70552e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3865,7 +3878,7 @@ create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor t
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f8572102e8a526732cbe6bd68b448978a27994e5a4ebfd29ca5738299e838701
+  as sha256 c1bb7e20a666f4030b2cba2a807a3bbee7bb78460ca18b5890c2a9dae084617f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3885,7 +3898,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 cc47ffd3a57935025da9f96c95accfe5d4e2c310389f680016ad94c8a3f7d67b
+  as sha256 70c6f526403f0b0826c95ab258913f72dd13c7772c0df95545957aa119b6c2d3
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5139,12 +5152,12 @@ create function treadle.leave_dispatches(p_holder uuid)
   with a comment
   grant execute to treadle_worker
 
--- function treadle.let_go(p_ids uuid[], p_now timestamp with time zone)
-create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone)
+-- function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_actor text)
+create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 33aac1a08d83aa9804f840487626fafbb6a51d6559b2dcf30f4cf6f0604cc360
+  as sha256 f8d093b3546d586dcce08ab12e41de4d2aa2c294dbe5afd75da81fba87f0d144
   owner treadle_owner
   with a comment
 
@@ -5360,7 +5373,7 @@ create function treadle.looks_secret(p_value jsonb)
   returns text
   language sql immutable parallel safe security invoker cost 100
   set search_path=""
-  as sha256 1f4b63c6481b01971e782229d77dac1c2d0c8d211a8f9a78129755a7e650c196
+  as sha256 fa90fed3c0a95de4b86916d5eeb95dcca3bcdeba434b2c47962afdfb46657cac
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5440,12 +5453,12 @@ create function treadle.mark_silent_agents()
   with a comment
   grant execute to treadle_worker
 
--- function treadle.matching_letters(p_filter jsonb, p_after uuid)
-create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid)
+-- function treadle.matching_letters(p_filter jsonb, p_after uuid, p_most integer)
+create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid, p_most integer DEFAULT NULL::integer)
   returns TABLE(letter_id uuid, task_id uuid, queue text, type text, class text, fingerprint text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path="", plan_cache_mode=force_custom_plan
-  as sha256 4e253b625cfb61d1bc2e901c243558cf7518c80e1b7f765f5a8a64c18c6cf5ef
+  as sha256 e3c6b7afd0503d10d8d657e062bed204a3248feff967d751fb48df7b119b1108
   owner treadle_owner
   with a comment
 
@@ -5482,6 +5495,15 @@ create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text
   language plpgsql stable security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
   as sha256 9723920a46cc8100a29368a9306953e47bd9f76d3fa786c48da125996ae767e5
+  owner treadle_owner
+  with a comment
+
+-- function treadle.misfit_of(p_row anyelement, p_given jsonb)
+create function treadle.misfit_of(p_row anyelement, p_given jsonb)
+  returns text
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 ebd6a8fca0596b6880415532f0facbd7689ba80a09db03467c535fee5b980bfa
   owner treadle_owner
   with a comment
 
@@ -5581,7 +5603,7 @@ create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
   returns SETOF treadle.events
   language sql stable security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 55cee696e9e1e41b59b520fb661f7dbc303007b107ffaf8331a480de8f65d5d0
+  as sha256 c59120cd7affab501e37a835b6e36b5bd396c9627ea2adb4cc07a89af51cc07e
   owner treadle_owner
   with a comment
 
@@ -5779,7 +5801,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 719ded1132af33fb3b48404aae8605bdc7d8a6156b01c9a66d29759a16abed0c
+  as sha256 e4438f212779b31879a9f9f10496e5780e6882af4ac32d9cf121a93a316e338e
   owner treadle_owner
   with a comment
 
@@ -5956,7 +5978,7 @@ create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 8ee3c7bf480b058f720a792a67b1b9ce31883b8c09885ebf483cf14c14933bcb
+  as sha256 8c4ac3f07dd09f965cb72e21c9efaae962313a7627711cfca1a3a19febd8f4a5
   owner treadle_owner
   with a comment
 
@@ -6019,7 +6041,7 @@ create function treadle.place_webhook(p_name text, p_from_start boolean)
   returns void
   language sql volatile security invoker cost 100
   set search_path=""
-  as sha256 1e18201936e8a706e10f59f71c314514de98f8847122575583b8d52fb6a70370
+  as sha256 40157dda6b1fb3b544122fff439dbc40a6a1567ec89fba0112c7c9ded34f6a3b
   owner treadle_owner
   with a comment
 
@@ -6045,7 +6067,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 1ad70672edc0698a5c4493cdcdbfb33456d8b2a0c81f500b823841f5a373e983
+  as sha256 238bdda2833f884492936356ea041335366f23738673fd7d357b41fa35460c68
   owner treadle_owner
   with a comment
 
@@ -6098,7 +6120,16 @@ create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with t
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 137d347604900f732d6a7cfa50fe58f9987c3e2fe65a233a672552d41380bf35
+  as sha256 d527db96f9a5b0e8c08ff89e4466e7ea316f7e560c94ff8750ce79ca4e40ba54
+  owner treadle_owner
+  with a comment
+
+-- function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
+create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
+  returns record
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 c9a1db23eb3cb85c5d572152a6e0b066d8c912912560464d80e604f634b8b174
   owner treadle_owner
   with a comment
 
@@ -6378,11 +6409,20 @@ create function treadle.read_events(p_after text, p_kinds text[] DEFAULT NULL::t
   returns TABLE(wanted boolean, place text, id bigint, at timestamp with time zone, kind text, task_id uuid, dag_id uuid, queue text, actor text, key text, data jsonb)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=""
-  as sha256 9c7346715edf0f7f3d67b0715be3b7e77c987dd0822c5ee6878d580b7a13fe80
+  as sha256 50d54f87b5ba1791445e3f1d3f0d11d0b11bac9a8671dd59d24aaa2033af6a3c
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.read_options(p_options jsonb, p_now timestamp with time zone)
+create function treadle.read_options(p_options jsonb, p_now timestamp with time zone)
+  returns treadle.tasks
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 0ba2589080029c83e3f89d17ea259a88ba3dbe24f5dc5f69be4c8b02d78f4a1a
+  owner treadle_owner
+  with a comment
 
 -- function treadle.read_queue(p_queue text)
 create function treadle.read_queue(p_queue text)
@@ -6536,7 +6576,7 @@ create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::json
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 f7e9ac03a5211ea5143de1a9b0b889508936a09c913ed040684381e3aea591ce
+  as sha256 fb9c8839a1dc253284a03e6bf2be5fcf56ed928ecfaac0877ad1418944fbc477
   owner treadle_owner
   with a comment
 
@@ -6617,7 +6657,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 f4dacd2cd155ab48f407977c3770c65bcdc57a674fffc5c8249132a6e881b3a2
+  as sha256 031eac6231340f68352bb3887f1ee9a5b4db0ad776573ba6e5f7575acf33ffc5
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6871,7 +6911,7 @@ create function treadle.resolve_dead_where(p_filter jsonb, p_resolution text DEF
   returns TABLE(queue text, type text, class text, fingerprint text, verdict text, why text, letters bigint, last_task uuid)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 e01a065029553faba833268fcc12a6f2623d986e82bc5959b7e81a80b62fe3a5
+  as sha256 047b0b1320e052a849cd82dfe2891b0f2e88a15db4f2b8c3d148ffe3494cffc8
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7147,7 +7187,7 @@ create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::tex
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 083db8709b9e7b0f13d9ab8abb5ca752d5ddb91f1633108f77a908d4ed60a611
+  as sha256 a59cff3a0dcbdc333c8ab55704c0c464505612358170678e4cafb33c2665d056
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7243,12 +7283,12 @@ create function treadle.set_concurrency(p_key text, p_max integer, p_actor text 
   with a comment
   grant execute to treadle_operator
 
--- function treadle.set_retention(p_kind text, p_keep_s double precision)
-create function treadle.set_retention(p_kind text, p_keep_s double precision)
+-- function treadle.set_retention(p_kind text, p_keep_s double precision, p_actor text)
+create function treadle.set_retention(p_kind text, p_keep_s double precision, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 2fa32a6b18dd611be0196d02f4e72e7c4c812c606335fb0b2cabc06b7682f019
+  as sha256 5a37fda10741e74de93b9115bf22b1695386b5093d5643b72de31e8d9bb5f717
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7289,6 +7329,15 @@ create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
   owner treadle_owner
   with a comment
 
+-- function treadle.settled_before()
+create function treadle.settled_before()
+  returns xid8
+  language sql stable security invoker cost 100
+  set search_path=""
+  as sha256 73ba5d9e619d9cecbdafffce26a74d8dd9f31b240f302a14aa76cb11f2cf4c32
+  owner treadle_owner
+  with a comment
+
 -- function treadle.shift_at(p_ageing bigint, p_ms bigint)
 create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   returns bigint
@@ -7314,7 +7363,7 @@ create function treadle.skip_schedule(p_name text, p_error text, p_actor text DE
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 5f069331d7f110008eaafdff0718b4fb128721108018abfd1393bb87ea91a660
+  as sha256 8512e7d5f523d3fd979145141a10a9a6e9e604786bde3c316436040d8835fb7a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7500,6 +7549,14 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
   owner treadle_owner
   with a comment
 
+-- function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
+create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 018a4acf870067673aac1fb79244698be3b804c66ce8769656e57dbd26ed8454
+  owner treadle_owner
+  with a comment
+
 -- function treadle.sum_spend(p_ids uuid[])
 create function treadle.sum_spend(p_ids uuid[])
   returns void
@@ -7610,7 +7667,7 @@ create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time z
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 03157aa8026903a0c72126d1ced6db2fd9096146c176cc207a719027ee26c0f5
+  as sha256 467478098b129d0034fb45b99ef71c530fdfc79301cd0adec7a88545803bf58f
   owner treadle_owner
   with a comment
 
@@ -7894,12 +7951,12 @@ create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_n
   owner treadle_owner
   with a comment
 
--- function treadle.unhold_tasks(p_ids uuid[])
-create function treadle.unhold_tasks(p_ids uuid[])
+-- function treadle.unhold_tasks(p_ids uuid[], p_actor text)
+create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::text)
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 c0da1a5a52bab1dcad1e296aa01174a6e2d23cafecde7f21449a25c76a4f80b0
+  as sha256 3cf6de62959383e3f83f7a7da39fa710ac45ce8cab9ef1e03d82936f7800ac43
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

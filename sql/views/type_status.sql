@@ -29,7 +29,11 @@ select
   task_types.breaker,
   task_types.max_cost_usd,
   task_types.max_tokens,
-  task_types.on_budget
+  task_types.on_budget,
+  task_types.validation,
+  task_types.report,
+  task_types.models,
+  task_types.fallback_models
 from treadle.task_types
 left join treadle.breakers on task_types.name = breakers.type;
 

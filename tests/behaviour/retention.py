@@ -17,6 +17,12 @@ def keep(driver: Driver, queue: str = "default", /, **settings: Any) -> None:
     driver.rows("select treadle.define_queue(%s, %s)", queue, Jsonb(settings or KEEP))
 
 
+def keep_events(driver: Driver, seconds: float) -> None:
+    """Set how long events are kept; the event that says so is none of them."""
+    driver.rows("select treadle.set_retention('events', %s)", seconds)
+    driver.rows("delete from treadle.events where kind = 'retention.set'")
+
+
 def prune(driver: Driver, limit: int = 1000, skip: list[UUID] | None = None) -> int:
     """Walk over the whole table once; how many tasks went."""
     place: str | None = "(0,0)"

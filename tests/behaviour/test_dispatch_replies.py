@@ -86,6 +86,12 @@ def test_a_complaint_is_text(body: object, words: str | None) -> None:
     assert reply(body, status=500).complaint() == words
 
 
+@pytest.mark.parametrize("name", [".", "..", "", None, True, "x" * 501])
+def test_an_id_by_which_nobody_can_ask_is_none(name: object) -> None:
+    assert reply({"task_id": name}).task_id is None
+    assert reply({"task_id": "../.."}).task_id == "../.."
+
+
 def test_a_complaint_is_kept_short() -> None:
     said = reply({"error": "x" * 1_000_000}).complaint()
 

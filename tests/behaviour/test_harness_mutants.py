@@ -53,15 +53,15 @@ MUTANTS = {
         strangers.test_a_silent_claim_of_a_task_without_an_agent_is_left_to_the_reaper,
     ),
     "tasks without an agent for every agent": Mutant(
-        "lanes/open_lanes",
+        "lanes/suits",
         {" or p_agent.type <> 'harness'": " or true"},
         lambda driver: strangers.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
             driver, "code"
         ),
     ),
     "probes without an agent for every agent": Mutant(
-        "breakers/pick_one",
-        {" or p_agent.type <> 'harness'": " or true"},
+        "breakers/probe_lanes",
+        {"and treadle.suits(lane, p_agent)": ""},
         strangers.test_the_probe_of_a_breaker_goes_to_no_agent_of_the_harness,
     ),
     "an agent that is registered as another": Mutant(

@@ -35,6 +35,10 @@ SECRETS: dict[str, Any] = {
     "repo": {"repo": "https://ann:hunter2@example.org/x.git"},
     "curl": {"curl": "-H 'Authorization: Bearer " + "a1B2" * 8 + "'"},
     "slack": {"slack": "xox" + "b-123456789012-abcdef"},
+    f"headers.{GITHUB}": {"headers": {GITHUB: 1}},
+    "query": {"query": "https://example.org/x?page=2&access_token=" + "a1B2" * 5},
+    "vars.1": {"vars": ["PATH=/usr/bin", "GITHUB_TOKEN=" + "a1B2" * 5]},
+    "shell": {"shell": "export DB_PASSWORD='hunter2222' && run"},
     "ours": {"ours": "trd_" + "0123456789ab_" + "x-Yz" * 12},
 }
 PLAIN: list[Any] = [
@@ -47,6 +51,8 @@ PLAIN: list[Any] = [
     {"text": "the password is wrong, and the token expired; a secret? api_key missing"},
     {"text": "task-1234567890123456789012345 and disk-1234567890123456789012345"},
     {"url": "https://example.org/a@b", "mail": "ann@example.org", "ssh": "git@github.com:a/b"},
+    {"url": "https://example.org/?token=", "next": "https://example.org/?page_token=abcdefghij"},
+    {"env": ["GITHUB_TOKEN=$GITHUB_TOKEN", "PASSWORD=${DB}", "API_KEY=<yours>", "TOKENS=12345678"]},
     {"text": "sk-short, ghp_short, AKIA, bearer of news, basic things"},
     ["password", {"x": "token"}],
 ]

@@ -122,8 +122,8 @@ MUTANTS = {
         concurrency.test_a_claim_waits_for_another_of_the_same_agent_before_it_counts,
     ),
     "claim without the capabilities": Mutant(
-        "lanes/open_lanes",
-        {"and lane.capabilities <@ p_agent.capabilities": ""},
+        "lanes/suits",
+        {"p_lane.capabilities <@ p_agent.capabilities": "true"},
         eligibility.test_an_agent_needs_every_capability_that_a_task_asks_for,
     ),
     "claim from a paused queue": Mutant(

@@ -66,6 +66,7 @@ def test_an_extra_run_that_found_the_queue_full_is_kept_and_is_no_nominal_time(
     row = shown(driver)
     assert (row["last_status"], row["last_error"]) == ("skipped_queue_full", "it is full")
     assert (row["next_at"], row["last_queue_id"]) == (START, None)
+    assert row["last_at"] == driver.value("select fired_at from treadle.schedule_runs")
     assert driver.rows("select nominal_at, status, actor from treadle.schedule_runs") == [
         (None, "skipped_queue_full", "me")
     ]

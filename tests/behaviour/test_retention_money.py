@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from tests.behaviour.driver import Driver
 from tests.behaviour.durable import claimed, record_spend
 from tests.behaviour.money import money, set_budget
-from tests.behaviour.retention import age, complete_one, exists, keep, prune
+from tests.behaviour.retention import age, complete_one, exists, keep, keep_events, prune
 from tests.behaviour.waiting import expect
 
 DAILY = "select * from treadle.daily_spend order by day, agent, model, type"
@@ -125,9 +125,9 @@ def test_events_go_by_their_own_age_once_every_reader_has_them(driver: Driver) -
     every = events(driver)
     age(driver)
     assert sweep_events(driver) == 0, "nobody said how long"
-    driver.rows("select treadle.set_retention('events', 3 * 86400)")
+    keep_events(driver, 3 * 86400)
     assert sweep_events(driver) == 0, "not old enough"
-    driver.rows("select treadle.set_retention('events', 86400)")
+    keep_events(driver, 86400)
     read_to(driver, "slow", every[4])
 
     assert sweep_events(driver) == 5
@@ -138,7 +138,7 @@ def test_events_go_by_their_own_age_once_every_reader_has_them(driver: Driver) -
 
 
 def test_an_event_of_a_transaction_that_is_open_is_not_behind_anybody(driver: Driver) -> None:
-    driver.rows("select treadle.set_retention('events', 0)")
+    keep_events(driver, 0)
     other = driver.another()
     other.rows("begin")
     other.rows("select treadle.emit_event('early')")
@@ -151,7 +151,7 @@ def test_an_event_of_a_transaction_that_is_open_is_not_behind_anybody(driver: Dr
 
 
 def test_an_emitted_event_is_kept_for_tasks_that_were_made_before_it(driver: Driver) -> None:
-    driver.rows("select treadle.set_retention('events', 3600)")
+    keep_events(driver, 3600)
     claim = claimed(driver)
     driver.rows("select treadle.emit_event('paid', '{\"n\": 1}', '7', 'once')")
     age(driver, timedelta(hours=2))

@@ -10,7 +10,7 @@ from tests.behaviour import reacting
 from tests.behaviour.driver import Driver
 from tests.behaviour.graphs import create, node
 from tests.behaviour.reacting import define, emit, fire, fire_one
-from tests.behaviour.retention import complete_one, exists, keep, prune
+from tests.behaviour.retention import complete_one, exists, keep, keep_events, prune
 from tests.behaviour.test_retention_money import sweep_events
 from tests.behaviour.test_trigger_full_queues import full, make_room
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.requirement("B9")
 
 @pytest.mark.parametrize("how", ["remove_trigger", "pause_trigger"])
 def test_without_an_active_trigger_events_go_by_their_age(driver: Driver, how: str) -> None:
-    driver.rows("select treadle.set_retention('events', 0)")
+    keep_events(driver, 0)
     define(driver)
     emit(driver, "early")
     fire(driver)
@@ -37,7 +37,7 @@ def test_a_trigger_that_is_resumed_begins_after_what_was_pruned(driver: Driver) 
     emit(driver)
     driver.rows("select treadle.resume_trigger('t')")
     event = emit(driver)
-    driver.rows("select treadle.set_retention('events', 0)")
+    keep_events(driver, 0)
     driver.set_clock(timedelta(seconds=5))
 
     sweep_events(driver)
@@ -89,7 +89,7 @@ def test_a_webhook_that_reads_late_finds_the_type_of_the_task(driver: Driver) ->
 
 def test_what_waits_for_a_full_queue_keeps_its_event_and_task(driver: Driver) -> None:
     full(driver)
-    driver.rows("select treadle.set_retention('events', 0)")
+    keep_events(driver, 0)
     keep(driver, keep_completed_s=0)
     task = complete_one(driver)
     emit(driver, task=task)

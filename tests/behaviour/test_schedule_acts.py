@@ -40,6 +40,7 @@ def test_run_now_is_recorded_and_is_no_nominal_time(driver: Driver) -> None:
     assert runs(driver) == [(None, "queued")]
     row = schedule(driver)
     assert (row["last_task"], row["next_at"]) == (task_id, START)
+    assert row["last_at"] == driver.value("select fired_at from treadle.schedule_runs")
     driver.rows("select treadle.resume_schedule('hourly')")
     assert fire(driver, [START], START + HOUR) == ["queued"]
 

@@ -21,13 +21,13 @@ MUTANTS = {
         work.test_no_claim_takes_a_work_item,
     ),
     "probes that take work items": Mutant(
-        "breakers/pick_one",
-        {"and lanes.queue <> 'work'": ""},
+        "breakers/probe_lanes",
+        {"and lane.queue <> 'work'": ""},
         work.test_no_claim_takes_a_work_item,
     ),
     "work that nobody dispatched": Mutant(
         "tasks/prepare_task",
-        {"v_hold := v_hold or v_task.queue = 'work';": ""},
+        {"v_task.queue = 'work' or coalesce": "coalesce"},
         releases.test_a_task_that_is_enqueued_as_work_waits_for_its_dispatcher,
     ),
     "any state after any other": Mutant(

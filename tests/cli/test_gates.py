@@ -1,5 +1,7 @@
 """`treadle gates`, `treadle breakers` and `treadle types`: what is kept back, and by whom."""
 
+import json
+
 import pytest
 
 from tests.cli import tools
@@ -59,6 +61,22 @@ def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None
     assert cli("types", "list").rows[0][:2] == ["type", "state"]
 
 
+@pytest.mark.requirement("F20")
+def test_a_type_says_how_its_outputs_are_judged(cli: Cli) -> None:
+    rules = [{"validator": "regex", "pattern": "^(yes|no)$"}]
+    made = cli(
+        *("types", "define", "verdict", "--validation", json.dumps(rules), "--report", "required"),
+        *("--model", "large", "--model", "larger", "--fallback-model", "other"),
+    )
+    assert made.code == 0
+
+    [verdict] = [
+        row for row in cli("types", "list", "--json").json["items"] if row["type"] == "verdict"
+    ]
+    assert (verdict["validation"], verdict["report"]) == (rules, "required")
+    assert (verdict["models"], verdict["fallback_models"]) == (["large", "larger"], ["other"])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
@@ -75,6 +93,9 @@ def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None
         (["types", "pause", "cod"], 3, "Known: code"),
         (["types", "define", "code", "--breaker", '{"treshold": 1}'], 2, "threshold"),
         (["types", "define", "code", "--gate", "a b"], 2, "cannot be defined so"),
+        (["types", "define", "code", "--report", "perhaps"], 2, "report"),
+        (["types", "define", "code", "--validation", "[{]"], 2, "validation is not JSON"),
+        (["types", "define", "code", "--validation", "{}"], 2, "validation"),
         (["types", "puase", "code"], 2, "pause"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

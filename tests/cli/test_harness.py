@@ -90,3 +90,10 @@ def test_what_is_no_command_is_a_callback(bare: Cli) -> None:
         wrong = bare("harness", *words)
         assert wrong.code == 2
         assert "no module 'nowhere'" in wrong.err
+
+
+def test_a_command_with_a_typo_is_not_taken_for_a_callback(cli: Cli) -> None:
+    wrong = cli("harness", "agian", "0198f3c2")
+
+    assert wrong.code == 2
+    assert "Did you mean 'again'?" in wrong.err

@@ -56,8 +56,10 @@ def test_a_deadline_is_a_moment_or_a_time_from_now(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--deadline", "soon"), 2, "'soon' is no deadline"),
+        (("--deadline", "soon"), 2, "deadline_at 'soon' is no time"),
         (("--deadline", "2030-01-31T17:00"), 2, "with its zone"),
+        (("--run-at", "soon"), 2, "run_at 'soon' is no time"),
+        (("--run-at", "2h", "--delay", "60"), 2, "say the same thing"),
         (("--urgency", "11"), 2, "there is no urgency 11"),
         (("--tier", "urgent"), 2, "there is no tier 'urgent'"),
         (("--tier", "low", "--priority", "3"), 2, "say the same thing"),

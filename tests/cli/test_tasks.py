@@ -44,6 +44,16 @@ def test_arguments_come_as_text_from_a_file_or_from_stdin(
         (["code", "--priority", "101"], 2, "priority must be 0"),
         (["code", "--delay", "-1"], 2, "delay"),
         (["code", "--key", ""], 2, "idempotency_key"),
+        (["code", "--set", "colour=red"], 2, "--set colour=red says nothing about a task"),
+        (["code", "--set", "tags"], 2, "--set tags says nothing about a task"),
+        (["code", "--set", "title=t"], 2, "--set title=t says nothing about a task"),
+        (["code", "--set", "report=required", "--set", "report=optional"], 2, "there twice"),
+        (["code", "--set", "tags=urgent"], 2, "tags: malformed"),
+        (["code", "--set", "models={}"], 2, "models: expected"),
+        (["code", "--set", "parent_id=x"], 2, "parent_id: invalid"),
+        (["code", "--set", "timeout_s=soon"], 2, "timeout_s: invalid"),
+        (["code", "--set", "run_at=2027-01-31"], 2, "--set run_at=2027-01-31 says nothing"),
+        (["code", "--set", "validation=" + "[" * 10_000], 2, "validation"),
         (["code", "--queue", "nowhere"], 3, "there is no queue 'nowhere'"),
         (["cdoe"], 3, "there is no task type 'cdoe'"),
     ],
@@ -68,6 +78,34 @@ def test_options_of_a_task_are_kept(cli: Cli) -> None:
     assert shown["status"] == "pending"
     assert shown["why"].startswith("not before ")
     assert shown["reasons"][0]["reason"] == "run_at"
+
+
+def test_whatever_python_can_say_of_a_task_can_be_set(cli: Cli, sync_conn: Conn) -> None:
+    rules = '[{"validator": "regex", "pattern": "^ok$"}]'
+    said = ["assigned_agent=a", 'tags=["x", "y"]', f"validation={rules}", "report=required"]
+    said += ['models=["large"]', "external_ref=gh=7", "hold=true"]
+
+    made = cli("tasks", "enqueue", "code", *(word for each in said for word in ("--set", each)))
+
+    shown = cli("tasks", "show", made.out.strip(), "--json").json
+    assert shown["assigned_agent"] == "a"
+    assert (shown["tags"], shown["external_ref"], shown["status"]) == (
+        ["x", "y"],
+        "gh=7",
+        "created",
+    )
+    assert [rule["pattern"] for rule in shown["validation"]] == ["^ok$"]
+    assert (shown["report"], shown["models"]) == ("required", ["large"])
+
+
+def test_who_waits_for_a_result_hears_why_there_is_none(cli: Cli) -> None:
+    cli("types", "pause", "code", "--reason", "a storm")
+
+    waited = cli("tasks", "enqueue", "code", "--wait", "--timeout", "8")
+
+    assert waited.code == 7
+    assert "type code is paused" in waited.err
+    assert "has not ended within 8 s" in waited.err
 
 
 def test_the_same_content_is_enqueued_once_with_dedupe(cli: Cli) -> None:

@@ -49,7 +49,10 @@ def test_a_token_of_an_agent_is_for_its_own_tasks_only(server: Closed) -> None:
         for verb in ("heartbeat", "complete", "fail"):
             answer = http.post(f"/harness/tasks/{theirs}/{verb}", json=body)
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-        assert http.get(f"/harness/tasks/{theirs}").status_code == 403
+            assert OTHER not in answer.text
+        shown = http.get(f"/harness/tasks/{theirs}")
+        assert shown.status_code == 403
+        assert OTHER not in shown.text
         assert http.get(f"/harness/tasks/{mine}").json()["status"] == "completed"
 
 

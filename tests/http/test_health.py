@@ -1,7 +1,11 @@
 """The server says whether it lives, and every error has one shape."""
 
+import time
+
 import httpx2
 import pytest
+
+from tests.http.support import Conn
 
 
 @pytest.mark.requirement("W14")
@@ -31,3 +35,29 @@ def test_a_wrong_method_is_a_problem_document(http: httpx2.Client) -> None:
     assert answer.status_code == 405
     assert answer.json()["code"] == "method-not-allowed"
     assert answer.headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/work", "GET, POST"), ("/work/x", "DELETE, GET, PATCH"), ("/projects/x", "GET, PATCH")],
+)
+def test_a_wrong_method_hears_of_all_that_there_are(
+    http: httpx2.Client, path: str, allowed: str
+) -> None:
+    answer = http.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_while_its_database_hangs_it_says_so_before_a_probe_gives_up(
+    http: httpx2.Client, sql: Conn
+) -> None:
+    with sql.transaction():
+        sql.execute("lock table treadle.migrations")
+        began = time.monotonic()
+
+        answer = http.get("/health")
+
+        assert 2 < time.monotonic() - began < 8
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.json()["detail"] == "the database did not answer within 3 s"
+    assert http.get("/health").status_code == 200

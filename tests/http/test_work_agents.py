@@ -79,6 +79,27 @@ def test_a_result_that_is_too_long_for_notes_is_cut_and_the_item_ends(
 
 
 @pytest.mark.requirement("W13")
+@pytest.mark.parametrize("said", ["out\0put", "caf\udce9", {"ok": 1}, 5], ids=repr)
+def test_whatever_comes_of_the_work_its_item_ends(
+    queue: WorkQueue, http: httpx2.Client, said: object
+) -> None:
+    def returns(_: Item) -> str | None:
+        return said  # type: ignore[return-value]
+
+    def fails(_: Item) -> str | None:
+        raise ValueError(said)
+
+    done = brought(http, "in_progress")
+    assert queue.work_mine("steve-w", returns, resume=True) == 1
+    failed = brought(http, "in_progress")
+    with pytest.raises(ValueError, match=re.escape(str(said))):
+        queue.work_mine("steve-w", fails, resume=True)
+
+    assert [get(http, item)["status"] for item in (done, failed)] == ["completed", "failed"]
+    assert queue.work_mine("steve-w", returns, resume=True) == 0
+
+
+@pytest.mark.requirement("W13")
 def test_an_item_that_was_given_to_another_agent_meanwhile_is_left_to_it(
     queue: WorkQueue, http: httpx2.Client
 ) -> None:

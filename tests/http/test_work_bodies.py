@@ -96,6 +96,27 @@ def test_a_change_that_cannot_be_is_refused_and_not_made(http: httpx2.Client) ->
     assert get(http, item) == before
 
 
+def test_the_answer_says_what_is_wrong_in_the_words_of_the_caller(http: httpx2.Client) -> None:
+    json_type = {"Content-Type": "application/json"}
+    said = {
+        "agent": http.post("/work", json={**NEW, "assigned_agent": "x" * 201}),
+        "bytes": http.post("/work", json={**NEW, "description": "é" * 10_001}),
+        "half": http.post("/work", content='{"type":', headers=json_type),
+        "none": http.post("/work"),
+        "packed": http.post(
+            "/work", content=b"x", headers={**json_type, "Content-Encoding": "gzip"}
+        ),
+    }
+
+    assert {name: answer.json()["detail"] for name, answer in said.items()} == {
+        "agent": "/assigned_agent: Text should have at most 200 characters, not 201",
+        "bytes": "description must have 1 to 20000 bytes, not 20002",
+        "half": "the body is not JSON: Expecting value, at 8",
+        "none": "a body is needed",
+        "packed": "a body is JSON, not compressed, and says so: Content-Type: application/json",
+    }
+
+
 def test_null_is_the_same_as_not_named(http: httpx2.Client) -> None:
     empty = {"priority": None, "payload": None, "project_id": None, "assigned_agent": None}
     item = add(http, **empty, created_by=None)

@@ -1,8 +1,9 @@
 """The helper of dispatchers, against a real server."""
 
 import re
+import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import httpx2
@@ -79,6 +80,30 @@ def test_what_is_refused_says_what_is_allowed(queue: WorkQueue) -> None:
         queue.work_get(str(uuid4()))
     with pytest.raises(InvalidRequest):
         queue.work_add("bug_fix", "Fix it", priority=9)
+
+
+@pytest.mark.requirement("W12")
+def test_an_id_leads_to_work_items_only(queue: WorkQueue) -> None:
+    with pytest.raises(InvalidRequest, match="an id"):
+        queue.work_get("")
+    for stranger in ("../projects", "a/b", "?status=queued"):
+        with pytest.raises((InvalidRequest, NotFound)):
+            queue.work_get(stranger)
+
+
+@pytest.mark.requirement("W12")
+def test_a_time_without_zone_is_that_of_this_host(
+    queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = queue.work_add("bug_fix", "Fix it")
+    for zone in ("America/New_York", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        an_hour = timedelta(hours=1)
+        assert queue.work_list(since=datetime.now() - an_hour) == [item]  # noqa: DTZ005
+        assert queue.work_list(since=datetime.now() + an_hour) == []  # noqa: DTZ005
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.mark.requirement("W12")

@@ -4,6 +4,7 @@ The file is that of TREADLE_EFFECTS. A decision says how its action goes: fine w
 """
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -25,7 +26,7 @@ def note(line: str) -> None:
 
 def act(task: HarnessTask, decision: dict[str, Any]) -> None:
     """A plain function; it runs in a thread."""
-    note(str(task.task_id))
+    note(json.loads(json.dumps(task.task_id)))
     how = decision.get("how")
     if how == "die" and task.tries == 1 and not _seen("again"):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -33,6 +33,21 @@ async def test_an_agent_that_is_busy_with_this_very_prompt_uses_up_its_attempts(
 
 
 @pytest.mark.requirement("Q7")
+async def test_an_agent_that_takes_it_and_never_says_its_id_is_sent_each_attempt_once(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agent = agents("a", remembers="nothing", answers=["nameless"] * 100)
+    spawn("dispatcher", **QUICK)
+
+    [queue_id] = await submit(conn)
+
+    await until(lambda: ended(conn, queue_id, state="failed"))
+    assert (await outcomes(conn, queue_id), agent.executed()) == (["error"] * 3, [queue_id] * 3)
+    said = (await entry(conn, queue_id))["last_error"]
+    assert said == "answered 201 without a task_id that can be used"
+
+
+@pytest.mark.requirement("Q7")
 async def test_an_agent_that_forgets_and_never_answers_executes_it_three_times_at_most(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:

@@ -33,6 +33,11 @@ async def kill_at(point: str, child: Child, agent: PushAgent, gate: Gate, queue_
         await gate.open(forget=point in ("answered", "ended"))
 
 
+async def let(conn: Conn, agent: PushAgent, status: str) -> None:
+    """Said in the database: nobody who asked the agent a moment ago can send it anything."""
+    await rows(conn, "select treadle.set_agent_status(%s, %s)", agent.name, status)
+
+
 @pytest.mark.requirement("Q9")
 @pytest.mark.parametrize(
     ("remembers", "points"),
@@ -45,12 +50,12 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
     conn: Conn, spawn: Spawn, agents: Agents, remembers: str, points: list[str]
 ) -> None:
     agent, gate = agents("a", remembers=remembers, work_s=None), Gate(conn)
-    other = agents("b", status="busy")
+    other = agents("b")
     await gate.build()
     child = spawn("dispatcher", **QUICK)
     done: list[str] = []
     for point in points:
-        other.set(status="busy")
+        await let(conn, other, "draining")
         if point in ("claimed", "answered", "ended"):
             await gate.close(point)
         agent.set(
@@ -65,7 +70,7 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
         state = (await entry(conn, queue_id))["state"]
         assert state in ("dispatching", "working"), point
         # Somebody else who is idle does not get it: only this agent is asked.
-        other.set(status=None)
+        await let(conn, other, "active")
         child = spawn("dispatcher", **QUICK)
         await child.logged("queue.taken_over", within=30, queue_id=queue_id)
         agent.set(work_s=0)
@@ -74,7 +79,6 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
         assert agent.executed() == done, point
         assert await outcomes(conn, queue_id) == ["completed"], point
         assert (await entry(conn, queue_id))["attempts"] == 1, point
-        other.set(status="busy")
     assert other.executed() == []
 
 

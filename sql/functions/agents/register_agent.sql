@@ -28,7 +28,8 @@ set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  v_name text;
+  v_constraint text;
+  v_column     text;
 begin
   insert into treadle.agents (
     id, type, capabilities, models, queues, task_types, max_concurrent_tasks,
@@ -60,10 +61,13 @@ begin
   return p_id;
 exception
   when check_violation or not_null_violation or data_exception then
-    get stacked diagnostics v_name = constraint_name;
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('agent %s cannot be registered: %s', left(quote_nullable(p_id), 60), sqlerrm),
-      jsonb_build_object('argument', coalesce(nullif(v_name, ''), 'id')),
+      format(
+        'agent %s cannot be registered: %s', left(quote_nullable(p_id), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
+      jsonb_build_object('argument', 'agent'),
       'An id has 1 to 200 bytes; intervals are above 0 and at most a day; limits are not negative.'
     );
 end;

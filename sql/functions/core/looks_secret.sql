@@ -3,7 +3,8 @@
 -- select treadle.looks_secret('{"github": {"token": "abc"}}');  -- github.token
 --
 -- By its name: a text under password, token, api_key and the like. By its looks: keys of well-known
--- services, private keys, web tokens, passwords in addresses. A reference is none:
+-- services, also as a name, private keys, web tokens, passwords in addresses and their queries, and
+-- in NAME=value. A reference is none:
 -- ${GITHUB_TOKEN}, or {"$secret": "github"}. It finds what was put there by mistake, not what
 -- somebody hides.
 --
@@ -49,10 +50,12 @@ as $$
   from (
     select
       parts.path,
-      parts.value #>> '{}' as text,
+      concat_ws(e'\n', parts.name, parts.value #>> '{}') as text,
+      parts.value #>> '{}' as value,
+      jsonb_typeof(parts.value) as kind,
       lower(regexp_replace(parts.name, '[^A-Za-z0-9]', '', 'g')) as name
     from parts
-    where jsonb_typeof(parts.value) = 'string'
+    where jsonb_typeof(parts.value) not in ('object', 'array')
   ) as found
   where
     (
@@ -61,8 +64,9 @@ as $$
         || '|(auth|access|refresh|bearer|api|session|id|github|gitlab|slack|bot|csrf)token)$'
         || '|^(token|authorization|cookie|setcookie)$'
       )
+      and found.kind = 'string'
       -- Empty, starred out, or a reference to where the value is.
-      and found.text !~ '^\s*$|^\*+$|^\$\{?\w+\}?$|^\{\{.*\}\}$|^<[^<>]*>$'
+      and found.value !~ '^\s*$|^\*+$|^\$\{?\w+\}?$|^\{\{.*\}\}$|^<[^<>]*>$'
     )
     or found.text ~ (
       '\m(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|sk-[\w-]{20,}'
@@ -70,6 +74,8 @@ as $$
       || '|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,})'
       || '|-----BEGIN [A-Z ]*PRIVATE KEY-----|[a-z]://[^\s/:@]+:[^\s/@]+@'
       || '|\m([Bb]earer|[Bb]asic) [A-Za-z0-9+/=._~-]{20,}'
+      || '|[a-z]://\S+[?&](access_token|api_?key|token|password|(client_)?secret)=[\w.~-]{8,}'
+      || '|\m[A-Z0-9_]*(PASSWORD|TOKEN|SECRET|API_?KEY|ACCESS_KEY)=["'']?[\w+/.~-]{8,}'
     )
   limit 1
 $$;

@@ -20,7 +20,7 @@ begin
     errcode = p_code,
     message = p_message,
     detail = p_detail::text,
-    hint = p_hint;
+    hint = coalesce(p_hint, '');
 end;
 $$;
 

@@ -29,6 +29,8 @@ declare
       'url has at most 2000 characters, all of them printable ASCII'
     when v_url !~ '^https?://[^/?#@]+(/[^?#]*)?$' then
       'url begins with http:// or https:// and a host; it has no user, password or query'
+    when substring(v_url from '^https?://[^/]*:(\d+)(?:/|$)')::numeric > 65535 then
+      'url has a port up to 65535'
     when p_allow_private is null then 'allow_private is true or false'
     when exists (
       select from treadle.agents

@@ -18,12 +18,14 @@ security definer
 set search_path = ''
 as $$
 declare
-  v_made   boolean;
-  v_old    treadle.gates;
-  v_new    treadle.gates;
-  v_unit   text;
-  v_amount numeric;
-  v_per_s  double precision;
+  v_made       boolean;
+  v_old        treadle.gates;
+  v_new        treadle.gates;
+  v_unit       text;
+  v_amount     numeric;
+  v_per_s      double precision;
+  v_constraint text;
+  v_column     text;
 begin
   perform treadle.check_settings(p_settings, array['limit', 'per_s', 'unit']);
   perform treadle.check_gate(p_key, null, null, null);
@@ -58,8 +60,12 @@ begin
   end if;
 exception
   when data_exception or check_violation then
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60), sqlerrm),
+      format(
+        'gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
       jsonb_build_object('argument', 'gate'), 'limit and per_s are numbers, unit is a word.'
     );
 end;

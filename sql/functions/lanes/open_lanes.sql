@@ -61,10 +61,7 @@ begin
     and (p_types is null or lane.type = any (p_types))
     and (v_shut = '{}' or lane.type <> all (v_shut))
     and (v_closed = '{}' or not lane.gates && v_closed)
-    and lane.capabilities <@ p_agent.capabilities
-    and (lane.agent_id is null or lane.agent_id = p_agent.id)
-    -- An agent of the harness has only its own tasks there.
-    and (lane.agent_id is not null or lane.queue <> 'harness' or p_agent.type <> 'harness');
+    and treadle.suits(lane, p_agent);
 
   if lanes is null then
     select given.name

@@ -16,8 +16,10 @@ security definer
 set search_path = ''
 as $$
 declare
-  v_old treadle.projects;
-  v_new treadle.projects;
+  v_old        treadle.projects;
+  v_new        treadle.projects;
+  v_constraint text;
+  v_column     text;
 begin
   perform treadle.check_settings(p_settings, array['share', 'external_ref']);
   insert into treadle.projects (name) values (p_name) on conflict (name) do nothing;
@@ -34,8 +36,12 @@ begin
   return v_old.id;
 exception
   when check_violation or not_null_violation or data_exception then
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('project %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      format(
+        'project %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
       jsonb_build_object('argument', 'project'),
       'A name has 1 to 200 bytes; a share is above 0 and at most 1,000,000.'
     );

@@ -26,9 +26,11 @@ declare
     'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
     'max_depth', 'fair', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
   ];
-  v_made boolean;
-  v_old  treadle.queues;
-  v_new  treadle.queues;
+  v_made       boolean;
+  v_old        treadle.queues;
+  v_new        treadle.queues;
+  v_constraint text;
+  v_column     text;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   insert into treadle.queues (name) values (p_name) on conflict (name) do nothing;
@@ -64,8 +66,12 @@ begin
   end if;
 exception
   when check_violation or not_null_violation or data_exception then
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('queue %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      format(
+        'queue %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
       jsonb_build_object('argument', 'queue'),
       'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
       'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '

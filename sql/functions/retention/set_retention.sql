@@ -6,10 +6,14 @@
 -- schedules and triggers did. How long tasks are kept is said of their queue: see define_queue.
 --
 -- Concurrency: one row.
--- Lock order:  retention.
+-- Lock order:  retention, then the history.
 -- Raises:      TR001 invalid argument.
 
-create or replace function treadle.set_retention(p_kind text, p_keep_s double precision)
+create or replace function treadle.set_retention(
+  p_kind    text,
+  p_keep_s  double precision,
+  p_actor   text default null
+)
 returns void
 language plpgsql
 volatile
@@ -36,13 +40,21 @@ begin
     delete from treadle.retention where retention.kind = p_kind;
   else
     insert into treadle.retention (kind, keep_s) values (p_kind, p_keep_s)
-    on conflict (kind) do update set keep_s = excluded.keep_s;
+    on conflict (kind) do update set keep_s = excluded.keep_s
+    where retention.keep_s <> excluded.keep_s;
+  end if;
+  if found then
+    insert into treadle.events (at, kind, actor, data)
+    values (
+      treadle.clock(), 'retention.set', coalesce(p_actor, session_user),
+      jsonb_build_object('kind', p_kind, 'keep_s', p_keep_s)
+    );
   end if;
 end;
 $$;
 
-comment on function treadle.set_retention(text, double precision) is
+comment on function treadle.set_retention(text, double precision, text) is
 'Keep events, agents or runs for so many seconds; null keeps them for ever.';
 
-revoke all on function treadle.set_retention(text, double precision) from public;
-grant execute on function treadle.set_retention(text, double precision) to treadle_operator;
+revoke all on function treadle.set_retention(text, double precision, text) from public;
+grant execute on function treadle.set_retention(text, double precision, text) to treadle_operator;

@@ -30,10 +30,12 @@ declare
   c_settings constant text[] := array[
     'task', 'dag', 'cron', 'timezone', 'jitter_s', 'catch_up', 'overlap', 'grace_s'
   ];
-  v_cron text;
-  v_old  treadle.schedules;
-  v_new  treadle.schedules;
-  v_made boolean;
+  v_cron       text;
+  v_old        treadle.schedules;
+  v_new        treadle.schedules;
+  v_made       boolean;
+  v_constraint text;
+  v_column     text;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   if p_settings ?& array['task', 'dag'] then
@@ -73,8 +75,12 @@ begin
   return case when v_made then 'created' else 'changed' end;
 exception
   when check_violation or not_null_violation or data_exception then
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('schedule %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      format(
+        'schedule %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
       jsonb_build_object('argument', 'schedule'),
       'It needs a cron line of five fields or a word like @daily, and a task or a DAG. A name has '
       '1 to 150 of A-Z a-z 0-9 _ . : / -; catch_up is skip, one or all; overlap is allow, skip or '

@@ -44,6 +44,7 @@ begin
   );
   update treadle.schedules
   set
+    last_at = v_now,
     last_status = v_status,
     last_error = null,
     last_task = coalesce(run_schedule.task_id, schedules.last_task),

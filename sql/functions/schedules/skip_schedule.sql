@@ -32,7 +32,7 @@ begin
   v_run.actor := coalesce(p_actor, session_user);
   perform treadle.record_run(v_run);
   update treadle.schedules
-  set last_status = v_run.status, last_error = v_run.error
+  set last_at = v_run.fired_at, last_status = v_run.status, last_error = v_run.error
   where schedules.id = v_schedule.id;
 end;
 $$;

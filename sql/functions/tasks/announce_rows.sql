@@ -1,6 +1,7 @@
 -- announce_rows: tell who waits for tasks that were let go, and record it.
 --
--- Workers of those that are ready, the promoter of those that wait for their time alone.
+-- Workers of those that are ready, the promoter of those that wait for their time alone. Without a
+-- word for what happened the caller records it.
 --
 -- Concurrency: none; the rows are those of the caller's own update.
 -- Lock order:  none.
@@ -32,7 +33,7 @@ begin
   perform treadle.wake_queues(v_queues);
   perform treadle.wake_promoter(v_due_at);
   perform treadle.request_slots(v_keys) where v_keys is not null;
-  perform treadle.audit_tasks(p_rows, p_what, null);
+  perform treadle.audit_tasks(p_rows, p_what, null) where p_what is not null;
 end;
 $$;
 

@@ -15,6 +15,7 @@ set search_path = ''
 as $$
 declare
   v_task treadle.tasks := p_task;
+  v_name text;
 begin
   if (p_options ? 'priority')::integer + (p_options ? 'urgency')::integer
     + (p_options ? 'tier')::integer > 1 then
@@ -23,6 +24,7 @@ begin
       jsonb_build_object('argument', 'priority'), 'Give one of them.'
     );
   end if;
+  v_name := 'urgency';
   if p_options ? 'urgency' then
     v_task.priority := treadle.priority_of_urgency((p_options ->> 'urgency')::integer);
   elsif p_options ? 'tier' then
@@ -31,6 +33,7 @@ begin
   if p_options ? 'project' then
     v_task.project_id := treadle.project_named(p_options ->> 'project');
   end if;
+  v_name := 'concurrency_limit';
   if p_options ? 'concurrency_limit' then
     perform treadle.limit_key(
       v_task.concurrency_key, (p_options ->> 'concurrency_limit')::integer
@@ -40,7 +43,8 @@ begin
 exception
   when data_exception then
     perform treadle.refuse(
-      sqlerrm, jsonb_build_object('argument', 'options'), 'Check the type of each option.'
+      format('%s: %s', v_name, sqlerrm), jsonb_build_object('argument', v_name),
+      'Give a whole number.'
     );
 end;
 $$;

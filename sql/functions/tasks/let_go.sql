@@ -1,10 +1,16 @@
 -- let_go: let tasks go that are held, as far as their DAG is not open.
 --
+-- With an actor each has its event, whatever is audited; a dispatch has its own log.
+--
 -- Concurrency: rows are locked in id order.
--- Lock order:  tasks.
+-- Lock order:  tasks, then the history.
 -- Raises:      nothing; what is not held is left as it is.
 
-create or replace function treadle.let_go(p_ids uuid[], p_now timestamptz)
+create or replace function treadle.let_go(
+  p_ids    uuid[],
+  p_now    timestamptz,
+  p_actor  text default null
+)
 returns void
 language plpgsql
 volatile
@@ -45,11 +51,20 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.announce_rows(v_rows, 'unheld');
+  perform treadle.announce_rows(v_rows, case when p_actor is null then 'unheld' end);
+  if p_actor is not null then
+    insert into treadle.events (at, kind, task_id, queue, actor, data)
+    select
+      p_now, 'task.unheld', tasks.id, tasks.queue, p_actor,
+      jsonb_build_object('status', tasks.status)
+    from treadle.tasks
+    where tasks.ctid = any (v_rows)
+    order by tasks.id;
+  end if;
 end;
 $$;
 
-comment on function treadle.let_go(uuid[], timestamptz) is
+comment on function treadle.let_go(uuid[], timestamptz, text) is
 'Internal: what unhold_tasks does to tasks, and a dispatch to a work item.';
 
-revoke all on function treadle.let_go(uuid[], timestamptz) from public;
+revoke all on function treadle.let_go(uuid[], timestamptz, text) from public;

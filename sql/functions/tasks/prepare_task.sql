@@ -15,56 +15,13 @@ volatile
 set search_path = ''
 as $$
 declare
-  c_options constant text[] := array[
-    'queue', 'type', 'priority', 'run_at', 'delay_s', 'hold', 'timeout_s', 'max_attempts',
-    'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
-    'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
-    'parent_id', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
-    'concurrency_key', 'concurrency_limit', 'urgency', 'tier', 'project', 'dedupe', 'define',
-    'report', 'models', 'fallback_models'
-  ];
-  v_task  treadle.tasks;
+  v_task  treadle.tasks := treadle.read_options(p_options, p_now);
   v_queue treadle.queues;
   v_type  treadle.task_types;
   v_hold  boolean;
-  v_other text[];
 begin
-  if jsonb_typeof(p_options) is distinct from 'object' then
-    perform treadle.refuse(
-      'the options must be a json object', jsonb_build_object('argument', 'options')
-    );
-  end if;
-  v_other := array(
-    select keys.name from jsonb_object_keys(p_options) as keys (name)
-    where keys.name <> all (c_options)
-  );
-  if cardinality(v_other) > 0 then
-    perform treadle.refuse(
-      format('unknown option %s', left(quote_literal(v_other[1]), 100)),
-      jsonb_build_object('argument', left(v_other[1], 200)),
-      'Options: ' || array_to_string(c_options, ', ')
-    );
-  end if;
-
-  begin
-    v_task := jsonb_populate_record(null::treadle.tasks, p_options);
-    v_hold := (p_options ->> 'hold')::boolean;
-    if p_options ? 'delay_s' then
-      if not (p_options ->> 'delay_s')::float8 between 0 and 315360000 then
-        raise data_exception using message = 'delay_s must be 0 or more seconds, up to ten years';
-      end if;
-      v_task.run_at := p_now + make_interval(secs => (p_options ->> 'delay_s')::float8);
-    end if;
-  exception
-    when data_exception then
-      perform treadle.refuse(
-        sqlerrm, jsonb_build_object('argument', 'options'),
-        'Check the type and range of each option.'
-      );
-  end;
-
   v_task.queue := coalesce(v_task.queue, 'default');
-  v_hold := v_hold or v_task.queue = 'work';
+  v_hold := v_task.queue = 'work' or coalesce(v_task.status = 'created', false);
   if p_options ? 'define' and not treadle.are_names(v_task.queue, v_task.type) then
     perform treadle.declare_types(
       jsonb_build_object(v_task.type, p_options -> 'define'), array[v_task.queue]
@@ -86,7 +43,7 @@ begin
     when v_task.run_at > p_now then 'pending'
     else treadle.entry_status(v_task.concurrency_key, null)
   end;
-  if v_hold is not true and not coalesce(v_task.run_at > p_now, false) then
+  if not v_hold and not coalesce(v_task.run_at > p_now, false) then
     v_task.slot := treadle.entry_slot(v_task.concurrency_key, null);
   end if;
   return treadle.place_task(v_task, v_type, v_queue);

@@ -5,10 +5,10 @@
 -- to let those go means to give them to an agent, and to write that down.
 --
 -- Concurrency: rows are locked in id order.
--- Lock order:  tasks.
+-- Lock order:  tasks, then the history.
 -- Raises:      TR102 illegal transition: a work item. An unknown id comes back as unknown.
 
-create or replace function treadle.unhold_tasks(p_ids uuid[])
+create or replace function treadle.unhold_tasks(p_ids uuid[], p_actor text default null)
 returns table (id uuid, verdict text)
 language plpgsql
 volatile
@@ -39,7 +39,7 @@ begin
     );
   end if;
 
-  perform treadle.let_go(p_ids, treadle.clock());
+  perform treadle.let_go(p_ids, treadle.clock(), coalesce(p_actor, session_user));
   return query
   select wanted.id, coalesce(tasks.status, 'unknown')
   from unnest(p_ids) with ordinality as wanted (id, at)
@@ -48,8 +48,8 @@ begin
 end;
 $$;
 
-comment on function treadle.unhold_tasks(uuid[]) is
+comment on function treadle.unhold_tasks(uuid[], text) is
 'Release tasks that were enqueued with hold; says of each the state it is in now.';
 
-revoke all on function treadle.unhold_tasks(uuid[]) from public;
-grant execute on function treadle.unhold_tasks(uuid[]) to treadle_producer, treadle_operator;
+revoke all on function treadle.unhold_tasks(uuid[], text) from public;
+grant execute on function treadle.unhold_tasks(uuid[], text) to treadle_producer, treadle_operator;

@@ -26,9 +26,11 @@ declare
     'breaker', 'max_cost_usd', 'max_tokens', 'on_budget', 'validation', 'report', 'models',
     'fallback_models'
   ];
-  v_made boolean;
-  v_old  treadle.task_types;
-  v_new  treadle.task_types;
+  v_made       boolean;
+  v_old        treadle.task_types;
+  v_new        treadle.task_types;
+  v_constraint text;
+  v_column     text;
 begin
   perform treadle.check_settings(p_settings, c_settings);
   perform treadle.check_breaker(p_settings -> 'breaker') where p_settings ? 'breaker';
@@ -71,8 +73,12 @@ begin
   end if;
 exception
   when check_violation or not_null_violation or data_exception then
+    get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
     perform treadle.refuse(
-      format('type %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      format(
+        'type %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
+        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+      ),
       jsonb_build_object('argument', 'type'),
       'A name has 1 to 100 of letters, digits and _ . : / - and settings stay in range: '
       'priority 0-100, max_attempts 1-1000, timeout_s above 0, money and tokens 0 or more, '

@@ -14,8 +14,8 @@ stable
 set search_path = ''
 as $$
 declare
-  c_own constant text := '^(agent|breaker|budget|dag|dead_letter|gate|harness|key|queue|schedule'
-    '|task|token|trigger|type|wait|webhook|work)\.';
+  c_own constant text := '^(agent|breaker|budget|dag|dead_letter|gate|harness|key|queue|retention'
+    '|schedule|task|token|trigger|type|wait|webhook|work)\.';
 begin
   if not coalesce(octet_length(p_event) between 1 and 200, false) then
     perform treadle.refuse(

@@ -29,9 +29,7 @@ as $$
     treadle.is_live(agents, p_now)
     and p_lane.queue = any (agents.queues)
     and (agents.task_types is null or p_lane.type = any (agents.task_types))
-    and p_lane.capabilities <@ agents.capabilities
-    and (p_lane.agent_id is null or p_lane.agent_id = agents.id)
-    and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or agents.type <> 'harness')
+    and treadle.suits(p_lane, agents)
   order by agents.id
 $$;
 

@@ -6,7 +6,7 @@ all that stand before them.
 
 from collections.abc import Sequence
 
-from starlette.routing import BaseRoute, Router
+from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
@@ -22,7 +22,7 @@ class Dispatch:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        part = self._parts.get(_first(scope["path"])) if scope["type"] == "http" else None
+        part = self._parts.get(_first(route_path(scope))) if scope["type"] == "http" else None
         if part is None:
             await self._all(scope, receive, send)
             return
@@ -33,6 +33,22 @@ class Dispatch:
 def spread(router: Router) -> None:
     """Let a router find its routes quickly; to be called when it has them all."""
     router.middleware_stack = Dispatch(router)
+
+
+def methods(routes: Sequence[BaseRoute], scope: Scope) -> set[str]:
+    """What a path can be asked for, of all its routes: Starlette says it of one."""
+    path = route_path(scope)
+    fitting = [
+        route for route in routes if isinstance(route, Route) and route.path_regex.match(path)
+    ]
+    return {method for route in fitting for method in route.methods or ()}
+
+
+def route_path(scope: Scope) -> str:
+    """The path as the routes see it: without the prefix that the application is mounted under."""
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "")
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
 
 def begin(route: BaseRoute) -> str | None:

@@ -27,6 +27,8 @@ from treadle.api.harness_models import (
     Task,
 )
 from treadle.api.problems import answers
+from treadle.api.v1.reach import check_places
+from treadle.db.pages import Place
 from treadle.db.reader import Reader
 from treadle.jsontext import clean_text
 
@@ -146,13 +148,16 @@ def _check(who: Principal) -> None:
 
 def _check_agent(who: Principal, agent_url: str) -> None:
     """A caller that belongs to another agent is refused; a slash at the end does not count."""
-    own = who.agent and who.agent.rstrip("/")
-    replace(who, agent=own).check_agent(agent_url.rstrip("/"))
+    _bare(who).check_agent(agent_url.rstrip("/"))
+
+
+def _bare(who: Principal) -> Principal:
+    return replace(who, agent=who.agent and who.agent.rstrip("/"))
 
 
 async def _check_task(task_id: UUID, who: Principal, views: Reader) -> str:
     """Whose task it is, for those who may touch it."""
     _check(who)
     agent_url = await views.harness_agent(task_id)
-    _check_agent(who, agent_url)
+    check_places(_bare(who), [Place(QUEUE, None, agent_url.rstrip("/"))])
     return agent_url

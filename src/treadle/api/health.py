@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import anyio
 from fastapi import APIRouter
 
 from treadle.api.deps import Calls
 from treadle.api.problems import answers
+from treadle.errors import Unavailable
+
+# Before those who ask lose their patience: a probe often waits no longer than this.
+ANSWER_S = 3.0
 
 router = APIRouter(tags=["health"])
 
@@ -20,5 +25,7 @@ async def alive() -> dict[str, str]:
 @router.get("/readyz", responses=answers(503))
 async def ready(calls: Calls) -> dict[str, Any]:
     """The database answers too, and has the schema that this server needs."""
-    version, _ = await calls.schema_version()
-    return {"status": "ok", "schema_version": version}
+    with anyio.move_on_after(ANSWER_S):
+        version, _ = await calls.schema_version()
+        return {"status": "ok", "schema_version": version}
+    raise Unavailable(f"the database did not answer within {ANSWER_S:g} s")

@@ -78,7 +78,7 @@ class Limits:
             return
         whole = bytes(body.data)
         if whole and not _is_json(*said):
-            detail = "a body is JSON and says so: Content-Type: application/json"
+            detail = "a body is JSON, not compressed, and says so: Content-Type: application/json"
             await problem(415, "unsupported-media-type", detail)(scope, receive, send)
             return
         if whole and (found := jsonscan.fault(whole)):

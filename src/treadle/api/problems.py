@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from treadle.api.dispatch import methods
 from treadle.errors import InvalidArgument, QueueFull, TreadleError, Unavailable
 
 log = structlog.get_logger(__name__)
@@ -111,11 +112,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        found = [
-            {"pointer": _pointer(item["loc"]), "detail": str(item["msg"])}
-            for item in error.errors()
-        ]
-        first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "not valid"
+        found = [_field(item) for item in error.errors()]
+        first = ": ".join(found[0].values()).removeprefix(": ") if found else "not valid"
         return problem(
             InvalidArgument.http_status,
             InvalidArgument.code,
@@ -127,12 +125,15 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> Response:
         phrase = http.HTTPStatus(error.status_code).phrase
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(sorted(methods(request.app.routes, request.scope)))
         return problem(
             error.status_code,
             phrase.lower().replace(" ", "-"),
             str(error.detail),
             instance=request.url.path,
-            headers=dict(error.headers or {}),
+            headers=headers,
         )
 
     @app.exception_handler(Exception)
@@ -144,6 +145,21 @@ def install(app: FastAPI) -> None:
             "This was not expected; the log says more.",
             instance=request.url.path,
         )
+
+
+def _field(item: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with one part of a request, in words that name what was sent."""
+    kind, place, text = item["type"], _pointer(item["loc"]), str(item["msg"])
+    if kind == "json_invalid":
+        # Where in the text, for those who look for it; not a place in a document.
+        at = f", at {place[1:]}" if place != "/" else ""
+        place, text = "", f"the body is not JSON: {item.get('ctx', item).get('error', text)}{at}"
+    elif kind == "missing" and item["loc"] == ("body",):
+        place, text = "", "a body is needed"
+    elif kind == "too_long" and text.startswith("Value "):
+        # What is no list by its name is a text.
+        text = text.replace("Value", "Text", 1).replace("items after validation", "characters")
+    return {"pointer": place, "detail": text}
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import explained, reference
 from treadle.api.access import HOW, KEY, LOCAL, STAY, Principal
+from treadle.api.dispatch import route_path
 from treadle.api.limits import Limits
 from treadle.api.problems import of_error, problem
 from treadle.api.rates import Rates
@@ -126,7 +127,7 @@ class Wall:
 
     async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
         """Who calls; raises what the caller has to hear."""
-        path = _path(scope)
+        path = route_path(scope)
         if self._inside > self._max_requests and path != ALIVE:
             raise Unavailable("the server is busy with other requests", retry_after_s=1)
         if not self._tokens.wanted:
@@ -232,13 +233,6 @@ def _check_browser(method: str, noticed: Noticed) -> None:
     ours = {scheme + host for scheme in (b"http://", b"https://") for host in hosts}
     if any(origin not in ours for origin in origins):
         raise Forbidden("without tokens this server does not answer pages of other sites", hint=HOW)
-
-
-def _path(scope: Scope) -> str:
-    """The path as the routes see it: without the prefix that the application is mounted under."""
-    path: str = scope["path"]
-    prefix: str = scope.get("root_path", "")
-    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
 
 def _address(scope: Scope) -> str:

@@ -127,8 +127,8 @@ async def update_work(
     changes = change.model_dump(mode="json", exclude_none=True)
     if not changes.keys() - {"unless_updated_since"}:
         raise InvalidArgument(
-            "nothing is to be changed",
-            hint="Send status, outcome, notes or assigned_agent.",
+            "nothing is to be changed that can be",
+            hint="Send status, outcome, notes or assigned_agent; the rest stays as it was made.",
             argument="body",
         )
     if change.status in DISPATCHERS:

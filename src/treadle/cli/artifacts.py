@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import ages, common, out
 from treadle.cli.out import Column
 from treadle.errors import InvalidArgument
 
@@ -131,6 +131,8 @@ def get_artifact(
 
     if output.is_dir():
         raise InvalidArgument(f"{output} is a folder", hint="Name the file: -o report.pdf")
+    if not output.parent.is_dir():
+        raise InvalidArgument(f"there is no folder {output.parent}", hint="Make it first.")
     found = common.call(work, database_url)
     if str(output) != "-":
         common.note(f"{output} has {size(found['bytes'])}, sha256 {found['sha256']}")
@@ -139,8 +141,8 @@ def get_artifact(
 @artifacts.command()
 def sweep(
     older_than: Annotated[
-        float, typer.Option(metavar="S", min=0, help="Leave what is younger, in seconds.")
-    ] = 3600.0,
+        str, typer.Option(metavar="AGE", help="Leave what is younger: 90m, 12h, 7d.")
+    ] = "1h",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
@@ -150,15 +152,19 @@ def sweep(
     \b
     Examples:
       treadle artifacts sweep --dry-run
-      treadle artifacts sweep --older-than 86400
+      treadle artifacts sweep --older-than 1d
 
     Exit code 6: the store does not answer, or kept a file.
     """
 
+    grace_s = ages.parse(older_than, "older-than")
+    if grace_s is None:
+        raise InvalidArgument("nothing is older than forever", hint="Say 90m, 12h or 7d.")
+
     async def work(app: Treadle) -> Swept:
         from treadle.services.sweeper import sweep as run
 
-        return await run(await app.gateway(), app.store, grace_s=older_than, dry_run=dry_run)
+        return await run(await app.gateway(), app.store, grace_s=grace_s, dry_run=dry_run)
 
     swept = common.call(work, database_url)
     counts = {

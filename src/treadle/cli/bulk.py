@@ -211,7 +211,7 @@ def _run(
     found = sum(each.tasks for each in counts if each.verdict == "found")
     if not dry_run and found:
         if found > FEW:
-            common.confirm(f"{verb} {found} tasks", yes=yes)
+            common.confirm(f"{verb} {found} tasks", yes=yes, dry_run=True)
         counts = common.call(lambda app: call(app, False), database_url)
     out.show([asdict(each) for each in counts], COUNTS, as_json=as_json, empty="no task matches")
     total = {

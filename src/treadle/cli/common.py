@@ -209,14 +209,15 @@ def printable(value: object) -> str:
     )
 
 
-def confirm(deed: str, *, yes: bool) -> None:
+def confirm(deed: str, *, yes: bool, dry_run: bool = False) -> None:
     """Ask before something big; without a terminal nobody can answer, so --yes is needed."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise InvalidArgument(
             f"this would {deed}, and there is no terminal to ask at",
-            hint="Add --yes to do it without asking, or --dry-run to see which.",
+            hint="Add --yes to do it without asking"
+            + (", or --dry-run to see which." if dry_run else "."),
         )
     typer.confirm(f"{deed.capitalize()}?", abort=True, err=True)
 
@@ -227,7 +228,7 @@ def json_argument(text: str, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidArgument(
             f"{name} must be a JSON object, not {type(found).__name__}",
-            hint="""Name the arguments of the handler: '{"n": 1}'""",
+            hint="""Write names and values: '{"n": 1}'""",
         )
     return found
 

@@ -156,7 +156,7 @@ def list_dead(
             typer.echo(row["task_id"])
         return
     shown = [_with_times(row) for row in rows] if as_json else rows
-    out.show(shown, COLUMNS, as_json=as_json, empty="no dead letters")
+    out.show(shown, COLUMNS, as_json=as_json, empty="no dead letter matches")
 
 
 @dead.command()

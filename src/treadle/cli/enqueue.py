@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
-from treadle.errors import InvalidArgument, TaskFailed
+from treadle.cli import ages, common, out
+from treadle.errors import InvalidArgument, TaskFailed, TreadleError
+from treadle.options import EnqueueOptions
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
 
+# Who waits for a result is told after this long why there is none, unless it is being made.
+SILENT_S = 3.0
+UNDER_WAY = {"claimed", "running", "validating", "completed", "cancelled", "dead_lettered"}
 Timeout = Annotated[
     float | None, typer.Option(metavar="S", help="Wait no longer than this; else for ever.")
 ]
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def enqueue(
@@ -52,6 +55,10 @@ def enqueue(
         int | None, typer.Option(metavar="N", help="So many of its key at once; else one.")
     ] = None,
     delay: Annotated[float | None, typer.Option(metavar="S", help="Not before so long.")] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Instead: 45m, 2h, 1d, or a moment with its zone."),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="A second task with this key is the first one.")
     ] = None,
@@ -61,6 +68,14 @@ def enqueue(
     title: Annotated[str | None, typer.Option(help="For people.")] = None,
     max_attempts: Annotated[
         int | None, typer.Option(metavar="N", help="Before it gives up.")
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Anything else: tags, assigned_agent, validation, models, retry; repeatable.",
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its result and print it.")] = False,
     timeout: Timeout = None,
@@ -74,9 +89,14 @@ def enqueue(
       treadle tasks enqueue summarise '{"url": "https://example.org"}' --wait
       treadle tasks enqueue report @report.json --delay 3600 --key report-today
       treadle tasks enqueue invoice --tier high --deadline 2h
+      treadle tasks enqueue review --set assigned_agent=coder-1 --set 'tags=["urgent"]'
     """
     arguments = common.json_argument(spec, "spec")
-    by = None if deadline is None else read_deadline(deadline)
+    moments = {
+        name: ages.moment(text, name)
+        for name, text in (("run_at", run_at), ("deadline_at", deadline))
+        if text is not None
+    }
     # What is empty is left out on the way.
     options: Any = {
         "queue": queue,
@@ -94,11 +114,16 @@ def enqueue(
         "title": title,
         "max_attempts": max_attempts,
     }
+    rest = sorted(
+        EnqueueOptions.__annotations__.keys() - {*options, "keys", "run_at", "deadline_at"}
+    )
+    options |= read_settings(also or [], rest)
 
     async def work(app: Treadle) -> None:
-        if by is not None:
-            at = by if isinstance(by, datetime) else await (await app.gateway()).now() + by
-            options["deadline_at"] = at
+        for name, moment in moments.items():
+            if isinstance(moment, timedelta):
+                moment += await (await app.gateway()).now()
+            options[name] = moment
         handle = await app.enqueue(type, arguments, **options)
         word = "enqueued" if handle.created else "was there already"
         if wait:
@@ -114,31 +139,59 @@ def enqueue(
     common.call(work, database_url)
 
 
-def read_deadline(text: str) -> datetime | timedelta:
-    """A moment with its zone, or a time from now: 90s, 45m, 2h, 1d."""
-    if found := re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smhd])", text):
-        return timedelta(**{UNITS[found[2]]: float(found[1])})
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidArgument(
-            f"{text!r} is no deadline",
-            hint="Say 45m, 2h or 1d, or a moment with its zone: 2027-01-31T17:00+01:00",
-            argument="deadline",
-        )
-    return moment
+def read_settings(pairs: list[str], known: list[str]) -> dict[str, Any]:
+    """Options of a task that have none of their own here; a value that is no JSON is a text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if name not in known or not equals:
+            raise InvalidArgument(
+                f"--set {pair} says nothing about a task",
+                hint=f"Say NAME=VALUE with one of {', '.join(known)}",
+                argument="set",
+            )
+        if name in found:
+            raise InvalidArgument(
+                f"--set {name} is there twice", hint="Say it once.", argument="set"
+            )
+        found[name] = common.json_or_text(text)
+    return found
+
+
+async def _awaited(app: Treadle, task_id: UUID, timeout: float | None) -> Any:
+    """What a task returned; while it does not run, why not is said once."""
+    import anyio
+
+    from treadle.handles import Handle
+
+    async def explain() -> None:
+        await anyio.sleep(SILENT_S)
+        # What goes wrong here is told by the waiting itself.
+        with suppress(TreadleError):
+            for each in await (await app.reader()).why(task_id):
+                if each["reason"] not in UNDER_WAY:
+                    common.note(each["sentence"])
+
+    failed: TreadleError | None = None
+    output: Any = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(explain)
+        try:
+            output = await Handle(app, task_id).result(timeout=timeout)
+        except TreadleError as error:
+            failed = error
+        group.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+    return output
 
 
 async def print_result(
     app: Treadle, task_id: UUID, *, timeout: float | None, as_json: bool
 ) -> None:
     """Wait for a task and print what it returned."""
-    from treadle.handles import Handle
-
     try:
-        output = await Handle(app, task_id).result(timeout=timeout)
+        output = await _awaited(app, task_id, timeout)
     except TaskFailed as error:
         if as_json:
             known = {name: error.detail.get(name) for name in ("status", "failure_class")}

@@ -37,10 +37,11 @@ Reason = Annotated[str | None, typer.Option(help="Why; kept among the events.")]
 
 
 class _Harness(TyperGroup):
-    """Without the name of a command, what is given is for `run`."""
+    """A MODULE:FUNCTION, or an option, without the name of a command is for `run`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and "--help" not in args[:1]:
+        first = args[0] if args else "--help"
+        if first != "--help" and (":" in first or first.startswith("-")):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 

@@ -54,7 +54,7 @@ def list_history(
     as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
-    """List archived tasks, those that ended last first.
+    """List archived tasks, the newest first.
 
     \b
     Example:

@@ -23,6 +23,11 @@ types = common.group(
 
 Name = Annotated[str, typer.Argument(metavar="TYPE", help="The type's name.")]
 
+
+def _validators(rules: list[dict[str, Any]] | None) -> str:
+    return out.line([str(rule.get("validator")) for rule in rules] if rules else None)
+
+
 COLUMNS = [
     Column("type", "type"),
     Column("state", "state", out.state),
@@ -32,6 +37,9 @@ COLUMNS = [
     Column("gates", "gates"),
     Column("max_usd", "max_cost_usd", right=True, extra=True),
     Column("max_tokens", "max_tokens", right=True, extra=True),
+    Column("validation", "validation", _validators, extra=True),
+    Column("report", "report", extra=True),
+    Column("models", "models", extra=True),
     Column("reason", "paused_reason", extra=True),
     Column("description", "description"),
 ]
@@ -120,6 +128,20 @@ def define(
     on_budget: Annotated[
         str | None, typer.Option(metavar="WORD", help="When money runs out: ask or fail.")
     ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="What checks an output, in order: JSON, @file or -."),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option(metavar="WORD", help="A decision report: required or optional.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A model to use; repeatable.")
+    ] = None,
+    fallback_model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One from the third attempt on; repeatable."),
+    ] = None,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a type, or change one; what is not named stays as it is.
@@ -128,6 +150,8 @@ def define(
     Example:
       treadle types define deploy --max-attempts 5 --gate cluster
       treadle types define deploy --breaker '{"threshold": 3}'
+      treadle types define verdict --report required \\
+        --validation '[{"validator": "regex", "pattern": "^(yes|no)$"}]'
     """
     settings: dict[str, Any] = {
         "description": description,
@@ -140,6 +164,12 @@ def define(
         "max_cost_usd": max_cost_usd,
         "max_tokens": max_tokens,
         "on_budget": on_budget,
+        "validation": common.json_value(validation, "validation")
+        if validation is not None
+        else None,
+        "report": report,
+        "models": model or None,
+        "fallback_models": fallback_model or None,
     }
     named = {name: value for name, value in settings.items() if value is not None}
 

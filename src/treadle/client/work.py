@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
+from urllib.parse import quote
 
 from treadle.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, NotFound
 from treadle.client.http import Sender
@@ -85,11 +86,11 @@ class WorkQueue:
             "assigned_agent": assigned_agent,
             "unless_updated_since": unless_updated_since,
         }
-        return self._change("PATCH", f"/work/{work_item_id}", change)
+        return self._change("PATCH", _path(work_item_id), change)
 
     def work_cancel(self, work_item_id: str) -> None:
         """Cancel an item that nobody has begun."""
-        self._sender.request("DELETE", f"/work/{work_item_id}", again=True)
+        self._sender.request("DELETE", _path(work_item_id), again=True)
 
     def work_list(
         self,
@@ -104,7 +105,7 @@ class WorkQueue:
 
     def work_get(self, work_item_id: str) -> Item:
         """One item with its dispatch_history and changes."""
-        found: Item = self._sender.request("GET", f"/work/{work_item_id}", again=True)
+        found: Item = self._sender.request("GET", _path(work_item_id), again=True)
         return found
 
     def work_stale_check(self, older_than: timedelta = STALE) -> list[Item]:
@@ -176,11 +177,9 @@ class WorkQueue:
         try:
             notes = work(item)
         except Exception as error:
-            self._end(item, "failed", f"{type(error).__name__}: {error}"[:2000])
+            self._end(item, "failed", _fitting(f"{type(error).__name__}: {error}"[:2000]))
             raise
-        # Work whose report is refused would be done again and again.
-        fitting = (notes or "").encode(errors="replace")[:NOTES_BYTES].decode(errors="ignore")
-        self._end(item, "completed", fitting or None)
+        self._end(item, "completed", None if notes is None else _fitting(str(notes)) or None)
 
     def _end(self, item: Item, status: str, notes: str | None) -> Item:
         """Report the end; an item that was taken for stuck meanwhile is picked up again first.
@@ -215,7 +214,8 @@ class WorkQueue:
             "status": status,
             "agent": agent,
             "project_id": project_id,
-            "since": since.isoformat() if isinstance(since, datetime) else since,
+            # Without a zone it is the time of this host, as everywhere in Python.
+            "since": since.astimezone(UTC).isoformat() if isinstance(since, datetime) else since,
             "limit": PAGE,
         }
         params = {name: value for name, value in asked.items() if value is not None}
@@ -241,6 +241,18 @@ class WorkQueue:
                     raise
                 time.sleep(error.retry_after or 1)
         raise Conflict(f"{method} {path} has been under way for too long")
+
+
+def _path(work_item_id: str) -> str:
+    if not work_item_id:
+        raise InvalidRequest("a work item has an id")
+    return f"/work/{quote(work_item_id, safe='')}"
+
+
+def _fitting(text: str) -> str:
+    """What the server takes: work whose report is refused would be done again and again."""
+    kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace")
+    return kept[:NOTES_BYTES].decode(errors="ignore")
 
 
 def _noted(old: str | None, note: str) -> str:

@@ -31,9 +31,9 @@ class HarnessClaim:
 
 @dataclass(frozen=True)
 class HarnessTask:
-    """A task that has come back with a decision; the callback gets it."""
+    """A task that has come back with a decision; the callback gets it, its id as agents see it."""
 
-    task_id: UUID
+    task_id: str
     agent_url: str
     payload: dict[str, Any]
     # Which try of the action this is: above 1 an earlier one failed, or an operator asked again.
@@ -47,6 +47,7 @@ class HarnessTask:
 class Action:
     """What the harness is to do now: hand a decision to the callback."""
 
+    task_id: UUID
     task: HarnessTask
     # No object where the task was completed past the protocol.
     decision: Any
@@ -167,7 +168,13 @@ class HarnessCalls(Caller):
             lease_s,
         )
         return [
-            Action(HarnessTask(*row[:3], *row[4:]), decision=row[3], token=token) for row in rows
+            Action(
+                row[0],
+                HarnessTask(str(row[0]), *row[1:3], *row[4:]),
+                decision=row[3],
+                token=token,
+            )
+            for row in rows
         ]
 
     async def renew_actions(self, held: Sequence[tuple[UUID, UUID]], lease_s: float) -> set[UUID]:
@@ -186,7 +193,7 @@ class HarnessCalls(Caller):
         """How an action ended; its status then, or lost."""
         rows = await self._call(
             "select treadle.finish_action(%b, %b, %b, %b, %b::integer)",
-            action.task.task_id,
+            action.task_id,
             action.token,
             outcome,
             error,
@@ -228,9 +235,18 @@ class HarnessCalls(Caller):
         await self._call("select treadle.note_nudge(%b, %b)", agent_url, error)
 
     async def allow_nudges(
-        self, agent_url: str, *, allow: bool = True, private: bool = False
-    ) -> None:
-        await self._call("select treadle.allow_nudges(%b, %b, %b)", agent_url, allow, private)
+        self,
+        agent_url: str,
+        *,
+        allow: bool = True,
+        private: bool = False,
+        actor: str | None = None,
+    ) -> str:
+        """The address of the agent as it is kept."""
+        rows = await self._call(
+            "select treadle.allow_nudges(%b, %b, %b, %b)", agent_url, allow, private, actor
+        )
+        return str(rows[0][0])
 
 
 class HarnessViews(ABC):
@@ -257,7 +273,7 @@ class HarnessViews(ABC):
         return found[0]
 
     async def harness_actions(
-        self, status: str | None = None, limit: int = 50
+        self, status: str | None = None, limit: int = 50, *, after: UUID | None = None
     ) -> list[dict[str, Any]]:
         """Tasks with an action, the newest first."""
         return await self.rows(
@@ -266,11 +282,14 @@ class HarnessViews(ABC):
               task_id, agent_url, status, action, action_tries, action_started_at,
               action_ended_at, action_next_try_at, action_error
             from treadle.harness_tasks
-            where action is not null and (%(status)s::text is null or action = %(status)s)
-            order by action_started_at desc, task_id desc
+            where
+              action_started_at is not null
+              and (%(status)s::text is null or action = %(status)s)
+              and (%(after)s::uuid is null or task_id < %(after)s)
+            order by task_id desc
             limit %(limit)s
             """,
-            {"status": status, "limit": limit},
+            {"status": status, "limit": limit, "after": after},
         )
 
     async def harness_nudging(self) -> list[dict[str, Any]]:

@@ -52,8 +52,10 @@ class NativeCalls(Caller):
         rows = await self._call("select treadle.cancel_task(%b, %b, %b)", task_id, reason, actor)
         return str(rows[0][0])
 
-    async def unhold_tasks(self, ids: Sequence[UUID]) -> dict[UUID, str]:
-        rows = await self._call("select id, verdict from treadle.unhold_tasks(%b)", list(ids))
+    async def unhold_tasks(self, ids: Sequence[UUID], actor: str | None = None) -> dict[UUID, str]:
+        rows = await self._call(
+            "select id, verdict from treadle.unhold_tasks(%b, %b)", list(ids), actor
+        )
         return dict(rows)
 
     async def claims_of(self, claims: Sequence[tuple[UUID, UUID]]) -> list[Place]:
@@ -86,7 +88,9 @@ class NativeViews(ABC):
         )
         if not found:
             raise TaskNotFound(
-                f"there is no task {task_id}", hint="List them: GET /v1/tasks", task_id=str(task_id)
+                f"there is no task {task_id}",
+                hint="List them: GET /v1/tasks; older ones: GET /v1/history",
+                task_id=str(task_id),
             )
         return Place(**found[0])
 

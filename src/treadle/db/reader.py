@@ -101,7 +101,8 @@ class Reader(
         if not found:
             raise TaskNotFound(
                 f"there is no task {task_id}",
-                hint="List them: treadle tasks list",
+                hint="Tasks: treadle tasks list, GET /v1/tasks; older ones: treadle history list,"
+                " GET /v1/history",
                 task_id=str(task_id),
             )
         return found[0]

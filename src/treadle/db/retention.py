@@ -1,7 +1,7 @@
 """The calls of the pruner, and the views of what is kept and of what has gone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -63,8 +63,10 @@ class RetentionCalls(Caller):
         rows = await self._call("select kind, pruned from treadle.prune_rest(%b::integer)", limit)
         return dict(rows)
 
-    async def set_retention(self, kind: str, keep_s: float | None) -> None:
-        await self._call("select treadle.set_retention(%b, %b::float8)", kind, keep_s)
+    async def set_retention(
+        self, kind: str, keep_s: float | None, actor: str | None = None
+    ) -> None:
+        await self._call("select treadle.set_retention(%b, %b::float8, %b)", kind, keep_s, actor)
 
 
 class RetentionViews(ABC):
@@ -99,22 +101,30 @@ class RetentionViews(ABC):
         )
 
     async def archive(
-        self, *, queue: str | None = None, type: str | None = None, limit: int = 50
+        self,
+        *,
+        queue: str | None = None,
+        type: str | None = None,
+        within: Sequence[str] | None = None,
+        after: UUID | None = None,
+        limit: int = 50,
     ) -> list[Record]:
-        """Archived tasks, those that ended last first."""
+        """Archived tasks, the newest first; `within` some queues, `after` one of them."""
         return await self.rows(
             """
             select
-              id, queue, type, title, status, attempt, completed_by, failure_reason, created_at,
-              completed_at, archived_at, cost_usd
+              id, queue, type, title, status, dag_id, parent_id, created_at, completed_at,
+              archived_at, attempt, completed_by, failure_class, failure_reason, cost_usd
             from treadle.archived_tasks
             where
               (%(queue)s::text is null or queue = %(queue)s)
               and (%(type)s::text is null or type = %(type)s)
-            order by completed_at desc, id desc
+              and (%(within)s::text[] is null or queue = any (%(within)s))
+              and (%(after)s::uuid is null or id < %(after)s)
+            order by id desc
             limit %(limit)s
             """,
-            {"queue": queue, "type": type, "limit": limit},
+            {"queue": queue, "type": type, "within": within, "after": after, "limit": limit},
         )
 
     async def archived(self, text: str) -> Record:
@@ -132,12 +142,3 @@ class RetentionViews(ABC):
                 f"no archived task {text}", hint="List them: treadle history list", task_id=text
             )
         return found[0]
-
-    async def is_archived(self, task_id: UUID) -> datetime | None:
-        """When a task was archived, if it was."""
-        found = await self.rows(
-            "select max(archived_at) as at from treadle.archived_tasks where id = %(id)s",
-            {"id": task_id},
-        )
-        moment: datetime | None = found[0]["at"]
-        return moment

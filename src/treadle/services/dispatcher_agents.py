@@ -55,7 +55,13 @@ class Reply:
     def has_it(self) -> bool:
         """Whether the task is there: by a word that everybody knows, or by the agent's own id."""
         known = self.state in GOING_ON or self.state in ENDED
-        return known or (self.state is not None and self.text("task_id") is not None)
+        return known or (self.state is not None and self.task_id is not None)
+
+    @property
+    def task_id(self) -> str | None:
+        """The agent's own id of the task, where it can be asked for by it."""
+        found = self.text("task_id")
+        return None if found in (".", "..") else found
 
     def text(self, name: str) -> str | None:
         """A name or id in the answer, as text that can be stored."""

@@ -58,6 +58,8 @@ class Follower:
         # Not a byte of it was sent.
         self._fresh = fresh
         self._task_id = dispatch.agent_task_id
+        # What is wrong with an answer that took it and did not say under which id.
+        self._nameless: str | None = None
         self._verdict = dispatch.verdict
         self._wake = anyio.Event()
         self._over = False
@@ -116,11 +118,12 @@ class Follower:
             else:
                 await self._unsure(reply.error, at_once=first)
         elif 200 <= reply.status < 300:
-            task_id = reply.text("task_id")
-            if task_id is None:
-                await self._unsure(f"{reply.error} without a task_id", at_once=first)
+            if reply.task_id is None:
+                # To send it again would only have it executed again.
+                self._nameless = f"{reply.error} without a task_id that can be used"
+                await self._unsure(self._nameless, at_once=first)
             else:
-                await self._accept(task_id, reply)
+                await self._accept(reply.task_id, reply)
         elif not first:
             # It may be this very prompt that keeps it from taking it.
             await self._unsure(reply.error)
@@ -133,9 +136,11 @@ class Follower:
         """Ask the agent whether it has a submission that may have reached it."""
         reply = await self._line.look(self._dispatch.queue_id)
         if reply.has_it:
-            await self._accept(reply.text("task_id") or self._dispatch.queue_id, reply)
+            await self._accept(reply.task_id or self._dispatch.queue_id, reply)
             if self._verdict == "ok" and not self._over:
                 await self._judge(reply)
+        elif reply.status is not None and 400 <= reply.status < 500 and self._nameless:
+            await self._end("error", self._nameless)
         elif reply.status is not None and 400 <= reply.status < 500:
             # It does not know our id. One that remembers keys does not execute it twice.
             await self._submit()
@@ -212,7 +217,7 @@ class Follower:
         task_id = self._task_id
         if task_id is None and not self._fresh:
             found = await self._line.look(self._dispatch.queue_id)
-            task_id = found.text("task_id") or self._dispatch.queue_id
+            task_id = found.task_id or self._dispatch.queue_id
         if task_id is not None:
             reply = await self._line.cancel(task_id)
             log.info(
@@ -221,7 +226,7 @@ class Follower:
                 task_id=task_id,
                 answer=reply.error,
             )
-        await self._end("superseded", "the claim was taken away")
+        await self._end("superseded")
 
     async def _end(
         self, outcome: str, error: str | None = None, *, output: bytes | None = None

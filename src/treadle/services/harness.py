@@ -105,13 +105,13 @@ class Harness(Service):
         actions = await self._gateway.take_actions(self._token, free, LEASE_S)
         self._token = uuid4()
         for action in actions:
-            self._held[action.task.task_id] = action.token
+            self._held[action.task_id] = action.token
             self._group.start_soon(self._act, action)
         return len(actions)
 
     async def _act(self, action: Action) -> None:
         """Hand one decision to the callback and record what came of it; nothing gets out."""
-        task_id = action.task.task_id
+        task_id = action.task_id
         error: str | None = None
         outcome = "interrupted"
         try:
@@ -148,7 +148,7 @@ class Harness(Service):
 
     async def _finish(self, action: Action, outcome: str, error: str | None) -> None:
         """Write down how it ended, and do not give up on it while this process lives."""
-        task_id, delay = str(action.task.task_id), 0.1
+        task_id, delay = str(action.task_id), 0.1
         while True:
             try:
                 status = await self._gateway.finish_action(

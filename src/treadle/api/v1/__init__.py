@@ -15,6 +15,8 @@ from treadle.api.v1 import (
     dead_letters,
     events,
     gates,
+    harness,
+    history,
     queues,
     results,
     running,
@@ -48,5 +50,7 @@ def routers() -> list[APIRouter]:
         gates.router,
         triggers.router,
         webhooks.router,
+        harness.router,
+        history.router,
         events.router,
     ]

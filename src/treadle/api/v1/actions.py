@@ -107,7 +107,7 @@ async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response
     await check_touched(who, views, task_id)
 
     async def effect(calls: Gateway) -> Response:
-        status = (await calls.unhold_tasks([task_id]))[task_id]
+        status = (await calls.unhold_tasks([task_id], who.name))[task_id]
         if status == "unknown":
             raise TaskNotFound(f"there is no task {task_id}", task_id=str(task_id))
         if status == "created":

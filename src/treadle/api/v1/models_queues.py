@@ -153,3 +153,7 @@ class Type(BaseModel):
     max_cost_usd: float | None
     max_tokens: int | None
     on_budget: str | None
+    validation: list[dict[str, Any]] | None
+    report: str | None
+    models: list[str] | None
+    fallback_models: list[str] | None

@@ -1,0 +1,79 @@
+-- read_options: the options of a new task as a row, before anything is filled in.
+--
+-- One that is to be held has the status created.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      TR001 invalid argument, with the name of the option.
+
+create or replace function treadle.read_options(p_options jsonb, p_now timestamptz)
+returns treadle.tasks
+language plpgsql
+stable
+set search_path = ''
+as $$
+declare
+  c_options constant text[] := array[
+    'queue', 'type', 'priority', 'run_at', 'delay_s', 'hold', 'timeout_s', 'max_attempts',
+    'ageing_rate', 'deadline_at', 'capabilities', 'assigned_agent', 'retry', 'validation',
+    'consumer', 'title', 'tags', 'created_by', 'source', 'source_job', 'external_ref', 'notes',
+    'parent_id', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
+    'concurrency_key', 'concurrency_limit', 'urgency', 'tier', 'project', 'dedupe', 'define',
+    'report', 'models', 'fallback_models'
+  ];
+  v_task  treadle.tasks;
+  v_name  text;
+  v_other text[];
+begin
+  if jsonb_typeof(p_options) is distinct from 'object' then
+    perform treadle.refuse(
+      'the options must be a json object', jsonb_build_object('argument', 'options')
+    );
+  end if;
+  v_other := array(
+    select keys.name from jsonb_object_keys(p_options) as keys (name)
+    where keys.name <> all (c_options)
+  );
+  if cardinality(v_other) > 0 then
+    perform treadle.refuse(
+      format('unknown option %s', left(quote_literal(v_other[1]), 100)),
+      jsonb_build_object('argument', left(v_other[1], 200)),
+      'Options: ' || array_to_string(c_options, ', ')
+    );
+  end if;
+
+  v_task := jsonb_populate_record(null::treadle.tasks, p_options);
+  v_name := 'hold';
+  if (p_options ->> 'hold')::boolean then
+    v_task.status := 'created';
+  end if;
+  v_name := 'delay_s';
+  if p_options ? 'delay_s' then
+    if v_task.run_at is not null then
+      perform treadle.refuse(
+        'run_at and delay_s say the same thing',
+        jsonb_build_object('argument', 'delay_s'), 'Give one of them.'
+      );
+    elsif not (p_options ->> 'delay_s')::float8 between 0 and 315360000 then
+      perform treadle.refuse(
+        'delay_s must be 0 or more seconds, up to ten years',
+        jsonb_build_object('argument', 'delay_s')
+      );
+    end if;
+    v_task.run_at := p_now + make_interval(secs => (p_options ->> 'delay_s')::float8);
+  end if;
+  return v_task;
+exception
+  when data_exception then
+    v_name := coalesce(v_name, treadle.misfit_of(null::treadle.tasks, p_options));
+    perform treadle.refuse(
+      format('%s: %s', v_name, sqlerrm), jsonb_build_object('argument', v_name),
+      'Check its type and range.'
+    );
+end;
+$$;
+
+comment on function treadle.read_options(jsonb, timestamptz) is
+'Internal: reads the options of a new task, and says which one is wrong.';
+
+revoke all on function treadle.read_options(jsonb, timestamptz) from public;
