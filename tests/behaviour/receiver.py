@@ -38,6 +38,7 @@ class Receiver:
         self.got: dict[str, list[Message]] = defaultdict(list)
         self.asked: list[str] = []
         self.victims: list[int] = []
+        self.let_go = threading.Event()
         self.closing = threading.Event()
         self._server = _Server(("127.0.0.1", port), _handler(self))
         if tls is not None:
@@ -102,8 +103,9 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def _slow(self, message: Message) -> None:
-            receiver.closing.wait(0.3)
+        def _held(self, message: Message) -> None:
+            """Accepted when it is let go."""
+            receiver.let_go.wait(30)
             receiver.got[self.path].append(message)
             self._answer(200)
 

@@ -25,6 +25,7 @@ SLACK = 0.5
 RANDOM = settings(
     max_examples=15,
     deadline=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -10,6 +10,7 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused
 from tests.behaviour.races import flat, together, while_held
 from tests.behaviour.reacting import define, emit, fire
+from tests.behaviour.test_waking import Ear
 
 
 def read(driver: Driver, after: str | None, *kinds: str, limit: int = 500) -> tuple[list[int], str]:
@@ -195,11 +196,10 @@ def test_after_a_restore_readers_go_on_where_they_were(driver: Driver) -> None:
 
 @pytest.mark.requirement("F23")
 def test_listeners_are_told_once_and_only_while_they_listen(driver: Driver) -> None:
-    listener = driver.another()
-    listener.rows("listen treadle_events")
+    ear = Ear(driver, "treadle_events")
 
     def heard() -> int:
-        return len(list(listener.conn.notifies(timeout=0.2, stop_after=5)))
+        return len(ear.heard())
 
     emit(driver, "a")
     assert heard() == 0

@@ -48,7 +48,7 @@ async def test_an_order_and_its_task_are_one_transaction(
             conn.rollback()
 
         assert await harness.drain() == {"completed": 1}
-        assert await handle.result(timeout=1) == f"label-{kept}"
+        assert await handle.result(timeout=30) == f"label-{kept}"
         with pytest.raises(TaskNotFound):
             await harness.state_of(forgotten)
 

@@ -96,6 +96,7 @@ def test_an_ending_that_is_sent_again_changes_nothing(driver: Driver) -> None:
 def test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most(
     driver: Driver,
 ) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     task_id = decided(driver)
     pauses = []
     for tries in (1, 2):

@@ -2,7 +2,6 @@
 
 import json
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -16,6 +15,7 @@ from tests.behaviour.gating import (
     limited,
     pass_time,
 )
+from tests.behaviour.test_waking import Ear
 from treadle.models import Claim
 
 pytestmark = pytest.mark.requirement("R6")
@@ -189,14 +189,11 @@ def test_rate_limits_are_bounded_whatever_gate_they_close(driver: Driver) -> Non
 
 def test_every_worker_is_told_and_none_is_woken(driver: Driver) -> None:
     claim = behind(driver, "llm")
-    with psycopg.connect(driver.url, autocommit=True) as ear:
-        for channel in ("slowdown", '"task_ready.default"', "task_due"):
-            ear.execute(f"listen {channel}".encode())
-        driver.claim("b", idle=True, types=["review"])
-        limited(driver, claim, retry_after=30)
-        heard = list(ear.notifies(timeout=0.5))
+    ear = Ear(driver, "slowdown", "task_ready.default", "task_due")
+    driver.claim("b", idle=True, types=["review"])
+    limited(driver, claim, retry_after=30)
 
-    [told] = heard
+    [told] = ear.notes()
     assert told.channel == "slowdown"
     payload = json.loads(told.payload)
     assert payload["key"] == "llm"
@@ -212,10 +209,9 @@ def test_when_its_time_has_passed_the_promoter_says_so_and_wakes_who_waits(
     assert due == gate(driver, "llm")["closed_until"]
 
     pass_time(driver, "llm")
-    with psycopg.connect(driver.url, autocommit=True) as ear:
-        ear.execute(b'listen "task_ready.default"')
-        driver.claim("b", idle=True, types=["review"])
-        assert driver.value("select treadle.reopen_gates()") == 1
-        assert [each.channel for each in ear.notifies(timeout=0.5)] == ["task_ready.default"]
+    ear = Ear(driver, "task_ready.default")
+    driver.claim("b", idle=True, types=["review"])
+    assert driver.value("select treadle.reopen_gates()") == 1
+    assert ear.heard() == ["task_ready.default"]
     assert [each["data"]["key"] for each in events(driver, "gate.opened")] == ["llm"]
     assert gate(driver, "llm")["closed_until"] is None

@@ -141,7 +141,7 @@ def test_noting_a_use_waits_for_nobody(driver: Driver) -> None:
     other = driver.another()
     other.rows("begin")
     other.rows("select treadle.revoke_token('ci')")
-    driver.rows("set statement_timeout = '1s'")
+    driver.rows("set lock_timeout = '1s'")
 
     assert driver.value("select treadle.note_token_use(%s)", token_id) is False
 

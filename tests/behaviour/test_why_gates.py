@@ -1,5 +1,7 @@
 """`why` says what is shut before a task: pauses, breakers, gates, budgets."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.behaviour import gating
@@ -185,6 +187,7 @@ def test_a_budget_that_has_room_again_lets_its_tasks_go(driver: Driver) -> None:
 
 
 def test_a_budget_that_ran_out_asks_and_is_a_question(driver: Driver) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     set_budget(driver, "all", None, 1)
     task = driver.enqueue(max_cost_usd=2)
     assert driver.claim("a") == []

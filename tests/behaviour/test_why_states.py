@@ -31,6 +31,7 @@ def test_asking_changes_nothing_and_needs_no_right_to_write(driver: Driver) -> N
 
 
 def test_a_running_task_says_where_it_runs(driver: Driver) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     task = driver.enqueue()
     driver.claim_one("a")
     driver.rows("update treadle.tasks set heartbeat_at = heartbeat_at - interval '3 s'")

@@ -1,5 +1,7 @@
 """`why` says what a task waits for before any agent could have it."""
 
+from datetime import timedelta
+
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -95,6 +97,7 @@ def test_a_task_before_its_time_says_when_that_is(driver: Driver) -> None:
 
 
 def test_the_next_attempt_is_told_with_what_went_wrong(driver: Driver) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     task = driver.enqueue(retry={"initial_delay_s": 40, "jitter": False})
     driver.fail(driver.claim_one("a"), "TimeoutError: too slow\n\nTraceback")
 
@@ -141,6 +144,7 @@ def test_a_question_is_told_with_how_to_answer_it(driver: Driver) -> None:
 
 
 def test_an_approval_by_several_people_counts_their_answers(driver: Driver) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     claim, wait = waiting.blocked(driver, {"question": "Deploy?", "approvers": 2})
     waiting.answer(driver, wait, "approve")
 
@@ -151,6 +155,7 @@ def test_an_approval_by_several_people_counts_their_answers(driver: Driver) -> N
 
 
 def test_an_event_that_a_task_waits_for_is_named(driver: Driver) -> None:
+    driver.set_clock(timedelta(0), stopped=True)
     claim, _ = waiting.blocked(driver, {"event": "invoice.paid", "key": "4711"})
 
     row = only(driver, claim.id)

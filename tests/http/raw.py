@@ -43,7 +43,8 @@ def answer(line: socket.socket) -> Answer:
     }
     while len(body) < int(headers.get("content-length", 0)):
         body += line.recv(65536)
-    return Answer(int(first.split()[1]), headers, body, is_closed(line, 0.3))
+    within = 10 if headers.get("connection") == "close" else 0.3
+    return Answer(int(first.split()[1]), headers, body, is_closed(line, within))
 
 
 def is_closed(line: socket.socket, within: float) -> bool:

@@ -18,7 +18,10 @@ def test_at_capacity_the_answer_says_so_and_nothing_is_stored(
     monkeypatch.setenv("AG_QUEUE_MAX_SIZE", "2")
     monkeypatch.setenv("AG_QUEUE_MAX_ATTEMPTS", "5")
     server = serve()
-    with httpx2.Client(base_url=server.url) as http, psycopg.connect(server.database_url) as conn:
+    with (
+        httpx2.Client(base_url=server.url, timeout=30) as http,
+        psycopg.connect(server.database_url) as conn,
+    ):
         for _ in range(2):
             submit(http)
 
@@ -28,7 +31,8 @@ def test_at_capacity_the_answer_says_so_and_nothing_is_stored(
             assert answer.status_code == 503
             assert int(answer.headers["retry-after"]) > 0
             body = answer.json()
-            assert body["code"] == "queue-full"
+            assert (body["code"], body["reason"]) == ("queue-full", "queue_full")
+            assert "TREADLE_QUEUE_MAX_SIZE" in body["hint"]
             assert "Queue is full. Please try again later." in body["detail"]
             assert (body["depth"], body["max_size"]) == (2, 2)
         assert listing(http)["depth"] == 2
@@ -44,7 +48,7 @@ def test_at_capacity_the_answer_says_so_and_nothing_is_stored(
 def test_the_queue_is_the_same_after_its_server_was_killed(serve: Serve) -> None:
     first = serve()
     with (
-        httpx2.Client(base_url=first.url) as http,
+        httpx2.Client(base_url=first.url, timeout=30) as http,
         psycopg.connect(first.database_url, autocommit=True) as conn,
     ):
         for word in ("working", "one", "two"):
@@ -57,7 +61,7 @@ def test_the_queue_is_the_same_after_its_server_was_killed(serve: Serve) -> None
 
     second = serve(database_url=first.database_url)
 
-    with httpx2.Client(base_url=second.url) as http:
+    with httpx2.Client(base_url=second.url, timeout=30) as http:
         assert listing(http) == before
         assert [task["prompt"] for task in before["tasks"]] == ["working", "one", "two"]
         assert entry(http, gone)["state"] == "cancelled"

@@ -31,13 +31,15 @@ def is_idle(sql: Conn) -> bool:
     return sql.execute("select from treadle.idle_queues").fetchone() is not None
 
 
-def listens(sql: Conn) -> bool:
+def listens(sql: Conn, besides: int = 0) -> int | None:
+    """The process of the listener, once it listens: its first look, or an echo later on."""
     query = """
-        select from pg_stat_activity
+        select pid from pg_stat_activity
         where datname = current_database() and application_name = 'treadle-listener'
-          and state = 'idle' and query like 'select pg_backend_pid%%'
+          and state = 'idle' and query similar to 'select pg_(backend_pid|notify)%%' and pid <> %s
     """
-    return sql.execute(query).fetchone() is not None
+    found = sql.execute(query, (besides,)).fetchone()
+    return None if found is None else int(found[0])
 
 
 def timed_take(http: httpx2.Client, wait_s: float) -> tuple[float, list[Any]]:
@@ -57,7 +59,8 @@ def test_a_waiting_claim_is_woken_when_a_task_comes(http: httpx2.Client, sql: Co
         ended, claims = waiting.result()
 
     assert [claim["id"] for claim in claims] == [task_id]
-    assert ended - began < 0.5
+    # By polling alone it would be three seconds.
+    assert ended - began < 2
 
 
 def test_all_who_wait_share_one_connection(http: httpx2.Client, sql: Conn) -> None:
@@ -86,7 +89,7 @@ def test_waiting_ends_when_the_time_is_up(http: httpx2.Client) -> None:
     register(http)
     began = time.monotonic()
     assert take(http, wait_seconds=0.4) == []
-    assert 0.4 <= time.monotonic() - began < 3
+    assert 0.4 <= time.monotonic() - began < 10
 
 
 def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
@@ -102,7 +105,7 @@ def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
         task_id = enqueue(http)
         began = time.monotonic()
         assert [claim["id"] for claim in waiting.result()] == [task_id]
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 10
 
 
 def test_a_listener_that_was_cut_off_comes_back(http: httpx2.Client, sql: Conn) -> None:
@@ -110,16 +113,14 @@ def test_a_listener_that_was_cut_off_comes_back(http: httpx2.Client, sql: Conn) 
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(take, http, wait_seconds=20)
         until(lambda: listens(sql))
-        sql.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and application_name = 'treadle-listener'"
-        )
-        until(lambda: listens(sql))
+        former = listens(sql) or 0
+        sql.execute("select pg_terminate_backend(%s)", (former,))
+        until(lambda: listens(sql, besides=former))
         time.sleep(1.3)
         task_id = enqueue(http)
         began = time.monotonic()
         assert [claim["id"] for claim in waiting.result()] == [task_id]
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 2
 
 
 def open_request(server: Served, body: bytes) -> socket.socket:
@@ -183,7 +184,7 @@ def test_a_server_that_stops_lets_those_go_who_wait(serve: Serve) -> None:
         server.child.send(signal.SIGTERM)
         assert waiting.result() == []
         until(lambda: not server.child.running)
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 10
 
 
 def test_the_result_of_a_task_is_waited_for(http: httpx2.Client) -> None:

@@ -67,7 +67,7 @@ def pooler(url: str) -> Iterator[str]:
 
 
 def _wait(url: str, process: "subprocess.Popen[bytes]") -> None:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while True:
         try:
             psycopg.connect(url).close()

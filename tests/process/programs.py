@@ -22,7 +22,7 @@ import treadle
 from treadle.db import embedded_files
 from treadle.db.embedded import EmbeddedServer
 
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "treadle")
 

@@ -28,8 +28,9 @@ class Agent:
         self.lock = threading.RLock()
         self.tasks: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
+        self.polls = 0
         self.modes: dict[str, Any] = {
-            "status": None,  # a code, "busy" or "hang" instead of the truth
+            "status": None,  # a code, "busy", "hang" or a body instead of the truth
             "answers": [],  # how the next submissions are answered: codes and words
             "looks": None,  # a code or "hang" for questions about tasks
             "remembers": "all",  # ids and keys: all, keys or nothing
@@ -73,7 +74,7 @@ def handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             if self.path == "/control":
                 with agent.lock:
-                    self.answer(200, {"requests": agent.requests, "tasks": agent.tasks})
+                    self.answer(200, {"requests": agent.requests, "polls": agent.polls})
             elif self.path == "/status":
                 self.status()
             else:
@@ -91,11 +92,14 @@ def handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
                 self.cancel(self.path.split("/")[2])
 
         def status(self) -> None:
+            agent.polls += 1
             mode = agent.modes["status"]
             if mode == "hang":
                 time.sleep(HANG_S)
             elif isinstance(mode, int):
                 self.answer(mode, {"state": "idle"})
+            elif isinstance(mode, dict):
+                self.answer(200, mode)
             else:
                 with agent.lock:
                     busy = mode == "busy" or agent.is_busy()
@@ -154,6 +158,11 @@ def handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
             elif mode == "kill":
                 os.kill(agent.modes["victim"], signal.SIGKILL)
                 time.sleep(0.1)
+            elif mode == "take_then_502":
+                self.answer(502, {"error": "as told"})
+            elif mode.startswith("half"):
+                self.answer(201, {"task_id": task["task_id"]}, missing=100)
+                time.sleep(HANG_S if mode == "half_then_hang" else 0)
             elif mode == "nameless":
                 self.answer(201, {"ok": True})
             else:
@@ -168,13 +177,13 @@ def handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
                     task["state"] = "cancelled"
             self.answer(200 if task else 404, {})
 
-        def answer(self, status: int, body: dict[str, Any]) -> None:
+        def answer(self, status: int, body: dict[str, Any], missing: int = 0) -> None:
             raw = json.dumps(body).encode()
             with contextlib.suppress(OSError):
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("location", "/elsewhere")
-                self.send_header("content-length", str(len(raw)))
+                self.send_header("content-length", str(len(raw) + missing))
                 self.end_headers()
                 self.wfile.write(raw)
 

@@ -23,6 +23,13 @@ QUICK = {
     "queue_dispatch_timeout_s": 1,
     "dispatch_unsure_s": 2,
 }
+# For what wants neither a timeout nor a takeover, however slow the machine is.
+PATIENT = {
+    **QUICK,
+    "dispatch_lease_s": 60,
+    "queue_dispatch_timeout_s": 5,
+    "dispatch_unsure_s": 15,
+}
 Agents = Callable[..., "PushAgent"]
 
 
@@ -60,6 +67,11 @@ class PushAgent:
         """What it was asked: POST key, GET id, CANCEL id."""
         found: list[str] = self._control(None)["requests"]
         return found
+
+    @property
+    def polls(self) -> int:
+        """How often it was asked for its status."""
+        return int(self._control(None)["polls"])
 
     def executed(self) -> list[str]:
         """The queue ids that it has executed, in order."""

@@ -66,7 +66,7 @@ class Child:
             if line["event"] == name and fields.items() <= line.items()
         ]
 
-    async def logged(self, name: str, *, within: float = 10, **fields: object) -> Line:
+    async def logged(self, name: str, *, within: float = 40, **fields: object) -> Line:
         """Wait until it logs this event."""
         try:
             await until(lambda: self.events(name, **fields), within=within)
@@ -77,7 +77,7 @@ class Child:
     def kill(self) -> None:
         """SIGKILL: it gets no chance to clean up."""
         self.send(signal.SIGKILL)
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=40)
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
@@ -87,7 +87,7 @@ class Child:
         self.send(signal.SIGSTOP)
         await until(lambda: os.WIFSTOPPED(os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)[1]))
 
-    async def exit_code(self, within: float = 10) -> int:
+    async def exit_code(self, within: float = 40) -> int:
         """Wait until it ends by itself."""
         try:
             await until(lambda: not self.running, within=within)
@@ -102,7 +102,7 @@ class Child:
 
 
 async def until(
-    condition: Callable[[], Awaitable[object]] | Callable[[], object], *, within: float = 10
+    condition: Callable[[], Awaitable[object]] | Callable[[], object], *, within: float = 40
 ) -> None:
     """Wait until a condition holds."""
     with anyio.fail_after(within):
@@ -133,7 +133,7 @@ async def statuses(conn: Conn) -> dict[str, int]:
     return dict(found)
 
 
-async def all_completed(conn: Conn, count: int, *, within: float = 15) -> None:
+async def all_completed(conn: Conn, count: int, *, within: float = 60) -> None:
     """Wait until so many tasks are completed and none is left."""
     began = time.monotonic()
     found: dict[str, int] = {}

@@ -145,7 +145,7 @@ async def test_the_dispatcher_does_its_work_with_its_login(
     agents("a")
     queue_ids = await pushing.submit(conn, 2)
 
-    child = start("dispatcher", **pushing.QUICK)
+    child = start("dispatcher", **pushing.PATIENT)
 
     await until(lambda: pushing.ended(conn, *queue_ids))
     assert troubles(child) == []

@@ -117,8 +117,9 @@ def test_the_server_answers_at_the_address_that_is_said_also_when_its_port_is_ta
         env = programs.environment(folder, TREADLE_PORT=str(taken), TREADLE_HOST="0.0.0.0")
         with programs.Program("dev", APP, env=env) as dev:
             url = address_from(dev)
-            server = httpx2.get(f"{url}/health")
-            made = httpx2.post(f"{url}/v1/tasks", json={"type": "hello", "spec": {"name": "Ada"}})
+            server = httpx2.get(f"{url}/health", timeout=30)
+            task = {"type": "hello", "spec": {"name": "Ada"}}
+            made = httpx2.post(f"{url}/v1/tasks", json=task, timeout=30)
 
             assert url.startswith("http://127.0.0.1:")
             assert not url.endswith(f":{taken}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.process.pushing import QUICK, Agents, ended, entry, outcomes, submit, until
+from tests.process.pushing import PATIENT, QUICK, Agents, ended, entry, outcomes, submit, until
 from tests.process.support import Conn, Spawn, rows
 
 
@@ -70,7 +70,7 @@ async def test_the_first_agent_that_is_idle_and_healthy_gets_the_next_prompt(
     hangs.set(status="hang")
     busy.set(status="busy")
     broken.set(status=503)
-    child = spawn("dispatcher", **QUICK)
+    child = spawn("dispatcher", **PATIENT)
     await child.logged("agent.unreachable", agent="a", within=30)
 
     [one] = await submit(conn)
@@ -85,6 +85,40 @@ async def test_the_first_agent_that_is_idle_and_healthy_gets_the_next_prompt(
     broken.set(status=None)
     [four] = await submit(conn)
     await until(lambda: broken.executed() == [four])
+
+
+@pytest.mark.requirement("Q5")
+async def test_an_agent_that_stays_busy_with_nothing_of_ours_is_named_once_with_its_word(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    agent = agents("a", status={"status": "ok"})
+    child = spawn("dispatcher", **QUICK)
+    [queue_id] = await submit(conn)
+
+    said = await child.logged("agent.not_idle", within=30)
+
+    assert (said["agent"], said["said"]) == ("a", "ok")
+    polls = agent.polls
+    await until(lambda: agent.polls > polls + 20)
+    assert len(child.events("agent.not_idle")) == 1
+    agent.set(status={"status": "ok", "idle": True})
+    await until(lambda: ended(conn, queue_id))
+
+
+@pytest.mark.requirement("Q5")
+async def test_an_agent_that_is_busy_while_nothing_waits_is_not_named(
+    conn: Conn, spawn: Spawn, agents: Agents
+) -> None:
+    busy, free = agents("a", status="busy"), agents("b")
+    child = spawn("dispatcher", **QUICK)
+    await child.logged("dispatcher.started", within=30)
+
+    for _ in range(6):
+        [queue_id] = await submit(conn)
+        await until(lambda queue_id=queue_id: ended(conn, queue_id))
+
+    assert (busy.polls > 5, len(free.executed())) == (True, 6)
+    assert not child.events("agent.not_idle")
 
 
 @pytest.mark.requirement("Q5")

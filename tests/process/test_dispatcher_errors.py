@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.process.pushing import (
+    PATIENT,
     QUICK,
     Agents,
     Gate,
@@ -38,7 +39,7 @@ TABLE: dict[str, tuple[list[Any], str, int, list[str], int]] = {
 @pytest.mark.requirement("Q14")
 async def test_every_answer_has_its_consequence(conn: Conn, spawn: Spawn, agents: Agents) -> None:
     agent = agents("a")
-    child = spawn("dispatcher", **QUICK)
+    child = spawn("dispatcher", **PATIENT)
     for what, (answers, state, attempts, ends, executions) in TABLE.items():
         agent.set(answers=answers)
 
@@ -82,7 +83,7 @@ async def test_a_busy_agent_sends_a_prompt_to_the_back_of_the_queue(
     agent = agents("a", answers=[409])
     first, second, third = await submit(conn, 3)
 
-    spawn("dispatcher", **QUICK)
+    spawn("dispatcher", **PATIENT)
 
     await until(lambda: ended(conn, first, second, third))
     assert agent.executed() == [second, third, first]
@@ -149,7 +150,7 @@ async def test_behind_a_partition_a_prompt_waits_for_its_agent_for_a_while_and_t
     first, gate = agents("a"), Gate(conn)
     await gate.build()
     await gate.close("claimed")
-    child = spawn("dispatcher", **QUICK)
+    child = spawn("dispatcher", **{**QUICK, "dispatch_lease_s": 60, "dispatch_unsure_s": 10})
     [queue_id] = await submit(conn)
     await gate.reached()
     first.send(signal.SIGSTOP)
@@ -189,7 +190,7 @@ async def test_an_agent_that_works_may_be_out_of_reach_for_a_while_but_not_for_e
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", work_s=None)
-    child = spawn("dispatcher", **QUICK, dispatch_silent_s=2)
+    child = spawn("dispatcher", **QUICK, dispatch_silent_s=8)
     [queue_id] = await submit(conn)
     await until(lambda: child.events("queue.dispatch_success"))
     agent.set(looks=503)

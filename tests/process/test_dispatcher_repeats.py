@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.process.pushing import QUICK, Agents, ended, entry, outcomes, submit, until
+from tests.process.pushing import PATIENT, QUICK, Agents, ended, entry, outcomes, submit, until
 from tests.process.support import Conn, Spawn, rows
 
 # Between the end of a submission and the next one to the same agent.
@@ -37,7 +37,7 @@ async def test_an_agent_that_takes_it_and_never_says_its_id_is_sent_each_attempt
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", remembers="nothing", answers=["nameless"] * 100)
-    spawn("dispatcher", **QUICK)
+    spawn("dispatcher", **PATIENT)
 
     [queue_id] = await submit(conn)
 
@@ -45,6 +45,32 @@ async def test_an_agent_that_takes_it_and_never_says_its_id_is_sent_each_attempt
     assert (await outcomes(conn, queue_id), agent.executed()) == (["error"] * 3, [queue_id] * 3)
     said = (await entry(conn, queue_id))["last_error"]
     assert said == "answered 201 without a task_id that can be used"
+
+
+@pytest.mark.requirement("Q7")
+@pytest.mark.parametrize(
+    ("answer", "ends"),
+    [
+        ("half", ["completed"]),
+        ("half_then_hang", ["completed"]),
+        ("nameless", ["error", "completed"]),
+        ("take_then_502", ["error", "completed"]),
+    ],
+)
+async def test_an_agent_that_remembers_keys_executes_once_whatever_becomes_of_its_answer(
+    conn: Conn, spawn: Spawn, agents: Agents, answer: str, ends: list[str]
+) -> None:
+    agent = agents("a", remembers="keys", answers=[answer])
+    spawn("dispatcher", **QUICK)
+
+    [queue_id] = await submit(conn)
+
+    await until(lambda: ended(conn, queue_id))
+    assert (await outcomes(conn, queue_id), agent.executed()) == (ends, [queue_id])
+    sent = [each for each in agent.requests if each.startswith("POST")]
+    assert sent == [f"POST {queue_id}.1"] * 2
+    # What the agent has opened.
+    assert (await entry(conn, queue_id))["session_id"] == "s-1"
 
 
 @pytest.mark.requirement("Q7")
@@ -112,10 +138,11 @@ async def test_an_agent_that_says_something_in_its_own_words_is_not_silent(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", work_s=None, word="Thinking_Hard")
-    spawn("dispatcher", **QUICK, dispatch_silent_s=1)
+    spawn("dispatcher", **QUICK, dispatch_silent_s=5)
     [queue_id] = await submit(conn)
 
-    await until(lambda: len(agent.requests) > 30)
+    # Ten in a second at most: for longer than it might be silent.
+    await until(lambda: len(agent.requests) > 80, within=60)
 
     assert (await outcomes(conn, queue_id), agent.executed()) == ([None], [queue_id])
     agent.set(work_s=0)

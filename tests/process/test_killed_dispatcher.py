@@ -88,7 +88,7 @@ async def test_what_the_database_has_not_heard_is_told_again(
 ) -> None:
     agent, gate = agents("a"), Gate(conn)
     await gate.build()
-    child = spawn("dispatcher", **QUICK)
+    child = spawn("dispatcher", **{**QUICK, "dispatch_lease_s": 60})
     for number, point in enumerate(("claimed", "answered", "ended"), start=1):
         await gate.close(point)
         [queue_id] = await submit(conn)
@@ -143,7 +143,7 @@ async def test_a_dispatcher_that_was_stopped_for_long_changes_nothing_any_more(
     [queue_id] = await submit(conn)
     await until(lambda: first.events("queue.dispatch_success"))
     await first.pause()
-    second = spawn("dispatcher", **QUICK)
+    second = spawn("dispatcher", **{**QUICK, "dispatch_lease_s": 60})
     await second.logged("queue.taken_over", within=30)
 
     agent.kill()

@@ -30,8 +30,8 @@ async def test_the_slots_of_a_killed_worker_go_to_others_and_never_too_many(
     first.kill()
     # Six have not begun: for them the long nap would be the first.
     await conn.execute("update treadle.tasks set spec = '{\"naps\": [0.05]}' where attempt = 0")
-    spawn("worker", agent_id="second", **QUICK)
-    spawn("worker", agent_id="third", **QUICK)
+    spawn("worker", agent_id="second", slots=3)
+    spawn("worker", agent_id="third", slots=3)
     most = 0
 
     async def all_done() -> bool:

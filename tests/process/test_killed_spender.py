@@ -27,7 +27,7 @@ async def test_the_spend_of_a_killed_worker_counts_and_the_rest_is_given_back(
     spawn("reaper", service_s=0.5)
     await until(lambda: _are(conn, MONEY, [(1, 0)]))
     spawn("promoter")
-    spawn("worker", agent_id="second", **QUICK)
+    spawn("worker", agent_id="second", slots=3)
 
     await until(lambda: _are(conn, "select status from treadle.tasks", [("completed",)]))
     # Two first calls, of which one was in vain, and one last.

@@ -44,7 +44,7 @@ async def test_a_scheduler_is_told_of_an_event_and_does_not_wait_for_its_turn(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     await app.trigger("next", on="paid", task={"type": "review"})
-    scheduler = spawn("scheduler", service_s=30)
+    scheduler = spawn("scheduler", service_s=600)
     await scheduler.logged("scheduler.started", within=30)
 
     async def listening() -> bool:
@@ -57,4 +57,4 @@ async def test_a_scheduler_is_told_of_an_event_and_does_not_wait_for_its_turn(
     async def one_fired() -> bool:
         return await fired(conn) == 1
 
-    await until(one_fired, within=10)
+    await until(one_fired)

@@ -7,7 +7,7 @@ from treadle import Treadle
 
 pytestmark = pytest.mark.requirement("F20")
 
-QUICK = {"heartbeat_s": 0.4, "claim_ttl_s": 1, "slots": 3}
+QUICK = {"heartbeat_s": 1, "claim_ttl_s": 3, "slots": 3}
 STATUS = "select status from treadle.tasks where id = %s"
 EFFECTS = "select what, agent, attempt from effects where task_id = %s order by id"
 ATTEMPTS = "select attempt, agent_id, class, reason from treadle.attempts where task_id = %s"
@@ -28,7 +28,7 @@ async def test_a_task_survives_the_worker_that_was_checking_its_output(
     await until(lambda: _beats(conn, handle.id, beat), within=30)
 
     first.kill()
-    spawn("worker", agent_id="second", **QUICK)
+    spawn("worker", agent_id="second", slots=3)
 
     assert await handle.result(timeout=40) == {"by": "second", "nap": 0}
     assert await rows(conn, EFFECTS, handle.id) == [
@@ -48,7 +48,7 @@ async def test_a_validator_that_takes_the_worker_down_does_not_lose_the_task(
     handle = await app.enqueue("draft", {"naps": [0]}, validation=[{"validator": "suicide"}])
     await until(lambda: not first.running, within=30)
 
-    spawn("worker", agent_id="second", **QUICK)
+    spawn("worker", agent_id="second", slots=3)
 
     assert await handle.result(timeout=40) == {"by": "second", "nap": 0}
 
@@ -58,5 +58,5 @@ async def _is(conn: Conn, task_id: object, wanted: str) -> bool:
 
 
 async def _beats(conn: Conn, task_id: object, before: object) -> bool:
-    query = "select heartbeat_at > %s + interval '1 second' from treadle.tasks where id = %s"
+    query = "select heartbeat_at > %s + interval '3 seconds' from treadle.tasks where id = %s"
     return bool(await value(conn, query, before, task_id))

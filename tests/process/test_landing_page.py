@@ -16,7 +16,6 @@ from examples.landing_page import PRICES
 from tests.process.support import ROOT, Child, Conn, Spawn, rows, until, value
 
 APP = "examples.landing_page:app"
-QUICK = {"heartbeat_s": 0.4, "claim_ttl_s": 1, "slots": 3}
 # Nine calls: what one run costs when nothing goes wrong.
 ONE_RUN_USD = Decimal("0.33")
 AT_ONCE = """
@@ -66,7 +65,7 @@ def start(
 
     def worker(agent: str) -> Child:
         log = tmp_path / f"{agent}.log"
-        settings = {"database_url": database_url, "agent_id": agent, **QUICK}
+        settings = {"database_url": database_url, "agent_id": agent, "slots": 3}
         children.append(Child(["worker", APP], log=log, **settings))
         return children[-1]
 
@@ -115,6 +114,9 @@ async def test_a_worker_killed_between_two_steps_costs_no_call_of_the_model_twic
     await until(lambda: _is_at_the_build(conn), within=30)
     killed = await value(conn, "select agent_id from treadle.tasks where name = 'implement'")
     workers[killed].kill()
+    await conn.execute(
+        "update treadle.tasks set lease_until = clock_timestamp() where name = 'implement'"
+    )
     let_build()
     start("third")
     printed, _ = await anyio.to_thread.run_sync(program.communicate, None, 60)

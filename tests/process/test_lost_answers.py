@@ -11,6 +11,7 @@ from tests.process.support import Conn, rows, until, value
 from treadle import Context, Treadle, Unavailable
 from treadle.errors import TreadleError
 from treadle.settings import load_settings
+from treadle.worker import lease
 
 pytestmark = pytest.mark.parametrize("when", ["before", "after"])
 AUDIT = """select treadle.define_queue('default', '{"audit": "full"}')"""
@@ -117,7 +118,11 @@ async def test_a_failure_counts_once(far: Treadle, proxy: Proxy, conn: Conn, whe
     assert await value(conn, "select count(*) from treadle.attempts") == 1
 
 
-async def test_a_release_counts_once(far: Treadle, proxy: Proxy, conn: Conn, when: When) -> None:
+async def test_a_release_counts_once(
+    far: Treadle, proxy: Proxy, conn: Conn, when: When, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "START_AFTER_S", 60)
+
     @far.task()
     async def work() -> None:
         await anyio.sleep(30)

@@ -44,23 +44,23 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     worker = spawn("worker", poll_s=5)
     await worker.logged("worker.started")
     await until(lambda: rows(conn, LISTENERS))
-    await (await app.enqueue("nap", {"naps": [0]})).result(timeout=5)
+    await (await app.enqueue("nap", {"naps": [0]})).result(timeout=20)
     (listener,) = await rows(conn, LISTENERS)
 
     await conn.execute("select pg_terminate_backend(%s)", listener)
     deaf = await app.enqueue("nap", {"naps": [0]})
 
-    await deaf.result(timeout=5)
+    await deaf.result(timeout=20)
     await worker.logged("listener.lost")
     await until(lambda: _listens(conn, but_not=listener[0]))
     delays = []
     for _ in range(2):
-        # Past the quick looks: without a notification it would start seconds later, by the poll.
+        # Past the quick looks: without a notification the poll would find it after 3.65 s or later.
         await anyio.sleep(1.6)
         handle = await app.enqueue("nap", {"naps": [0]})
-        await handle.result(timeout=5)
+        await handle.result(timeout=20)
         delays.append(await value(conn, DELAY, handle.id))
-    assert max(delays) < 1
+    assert max(delays) < 3
 
 
 @pytest.mark.requirement("B8")
@@ -86,7 +86,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_nothing_and_wakes_nobody
         rolled_back = [each.channel async for each in ears.notifies(timeout=0.5)]
         async with conn.transaction():
             await enqueue(conn)
-        committed = [each.channel async for each in ears.notifies(timeout=5, stop_after=1)]
+        committed = [each.channel async for each in ears.notifies(timeout=20, stop_after=1)]
 
     assert rolled_back == []
     assert committed == ["task_ready.default"]

@@ -2,6 +2,7 @@
 
 import signal
 
+import anyio
 import pytest
 
 from tests.process.support import Child, Conn, Spawn, rows, until, value
@@ -10,13 +11,22 @@ from treadle.handles import Handle
 
 # A lease of 2.1 seconds.
 LEASED = {"heartbeat_s": 0.7, "claim_ttl_s": 2, "slots": 1}
+OTHER = {"slots": 1}
+NAP_S = 4.0
 STATE = "select status from treadle.tasks where id = %s"
 
 
-async def start_and_pause(conn: Conn, worker: Child, handle: Handle) -> None:
-    """Pause the worker once it has begun, for longer than its handler needs."""
+async def start_and_pause(conn: Conn, worker: Child, handle: Handle) -> float:
+    """Pause the worker once it has begun; returns the moment at which its nap is over."""
     await until(lambda: _is(conn, handle, "running"))
     await worker.pause()
+    return anyio.current_time() + NAP_S
+
+
+async def go_on(worker: Child, rested: float) -> None:
+    """Let it go on after its nap is over: it answers before it looks at its claim."""
+    await anyio.sleep_until(rested)
+    worker.send(signal.SIGCONT)
 
 
 async def take_back(conn: Conn, handle: Handle) -> None:
@@ -37,17 +47,17 @@ async def test_a_late_completion_is_refused_while_another_works(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("rest", {"naps": [1, 1.5]})
-    await start_and_pause(conn, paused, handle)
+    handle = await app.enqueue("rest", {"naps": [NAP_S, 5]})
+    rested = await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)
-    spawn("worker", agent_id="other", **LEASED)
+    spawn("worker", agent_id="other", **OTHER)
     await until(lambda: _is(conn, handle, "running"))
 
-    paused.send(signal.SIGCONT)
+    await go_on(paused, rested)
 
     await paused.logged("task.stale_answer", task_id=str(handle.id))
     assert await _is(conn, handle, "running")
-    assert await handle.result(timeout=10) == "other"
+    assert await handle.result(timeout=40) == "other"
     assert await _ended(conn, handle) == ("completed", "other", 2)
 
 
@@ -58,13 +68,13 @@ async def test_a_late_completion_is_refused_after_another_has_finished(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("doze", {"naps": [1, 0]})
-    await start_and_pause(conn, paused, handle)
-    spawn("worker", agent_id="other", **LEASED)
-    assert await handle.result(timeout=10) == "other"
+    handle = await app.enqueue("doze", {"naps": [NAP_S, 0]})
+    rested = await start_and_pause(conn, paused, handle)
+    spawn("worker", agent_id="other", **OTHER)
+    assert await handle.result(timeout=40) == "other"
     before = await _ended(conn, handle)
 
-    paused.send(signal.SIGCONT)
+    await go_on(paused, rested)
 
     await paused.logged("task.stale_answer", task_id=str(handle.id))
     assert await _ended(conn, handle) == before == ("completed", "other", 2)
@@ -77,12 +87,12 @@ async def test_a_late_transaction_is_rolled_back_after_another_has_finished(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("pay", {"naps": [1, 0]})
-    await start_and_pause(conn, paused, handle)
-    spawn("worker", agent_id="other", **LEASED)
-    assert await handle.result(timeout=10) == "other"
+    handle = await app.enqueue("pay", {"naps": [NAP_S, 0]})
+    rested = await start_and_pause(conn, paused, handle)
+    spawn("worker", agent_id="other", **OTHER)
+    assert await handle.result(timeout=40) == "other"
 
-    paused.send(signal.SIGCONT)
+    await go_on(paused, rested)
 
     await paused.logged("pay.refused", task_id=str(handle.id))
     assert await rows(conn, "select agent, attempt from effects") == [("other", 2)]
@@ -96,15 +106,15 @@ async def test_a_late_completion_is_accepted_when_nobody_took_over(
     spawn("reaper", service_s=0.5)
     paused = spawn("worker", agent_id="paused", **LEASED)
     handle = await app.enqueue(
-        "rest", {"naps": [1]}, retry={"strategy": "fixed", "initial_delay_s": 60}
+        "rest", {"naps": [NAP_S]}, retry={"strategy": "fixed", "initial_delay_s": 60}
     )
-    await start_and_pause(conn, paused, handle)
+    rested = await start_and_pause(conn, paused, handle)
     await take_back(conn, handle)
     assert await value(conn, STATE, handle.id) == "retrying"
 
-    paused.send(signal.SIGCONT)
+    await go_on(paused, rested)
 
-    assert await handle.result(timeout=10) == "paused"
+    assert await handle.result(timeout=40) == "paused"
     assert await _ended(conn, handle) == ("completed", "paused", 1)
     assert paused.events("task.stale_answer") == []
 

@@ -61,6 +61,7 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
     pooled: Treadle, conn: Conn, spawn: Spawn, database_url: str, pooled_url: str
 ) -> None:
     settings = {**POOLED, "database_url": pooled_url, "listen_url": database_url, "slots": 4}
+    settings["poll_s"] = 20
     children = [spawn("worker", **settings), spawn("worker", **settings)]
     children += [spawn("promoter", **settings), spawn("reaper", **settings)]
     for child in children[:2]:
@@ -70,14 +71,14 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
     paid = await rows(conn, "select task_id from effects where what = 'paid'")
     delays = []
     for _ in range(2):
-        # Past the quick looks: without a notification it would start seconds later, by the poll.
+        # Past the quick looks: without a notification a poll, each 16 s or later, has to find it.
         await anyio.sleep(1.6)
         handle = await pooled.enqueue("nap", {"naps": [0]})
-        await handle.result(timeout=5)
+        await handle.result(timeout=20)
         delays.append(await value(conn, DELAY, handle.id))
 
     assert len(paid) == len(set(paid)) == 10
-    assert max(delays) < 1
+    assert max(delays) < 3
     assert [line for child in children for line in child.lines() if line["event"] in TROUBLE] == []
 
 
@@ -93,7 +94,7 @@ async def test_without_a_direct_listener_the_worker_finds_itself_deaf_and_polls(
 
     line = await worker.logged("listener.deaf")
     assert "TREADLE_LISTEN_URL" in line["hint"]
-    await (await pooled.enqueue("nap", {"naps": [0]})).result(timeout=5)
+    await (await pooled.enqueue("nap", {"naps": [0]})).result(timeout=20)
 
 
 async def test_a_direct_listener_is_not_taken_for_deaf(
@@ -102,6 +103,6 @@ async def test_a_direct_listener_is_not_taken_for_deaf(
     worker = spawn("worker", database_url=database_url)
     await worker.logged("worker.started")
 
-    await (await app.enqueue("nap", {"naps": [0]})).result(timeout=5)
+    await (await app.enqueue("nap", {"naps": [0]})).result(timeout=20)
 
     assert worker.events("listener.deaf") == []

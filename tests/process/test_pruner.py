@@ -40,13 +40,13 @@ async def test_pruners_side_by_side_archive_each_task_once_and_one_may_be_killed
     fast = {"prune_every_s": 0.2, "prune_batch": 20, "service_s": 0.1}
 
     pruners = [spawn("pruner", **fast) for _ in range(2)]
-    await until(lambda: _some(conn), within=20)
+    await until(lambda: _some(conn))
     pruners[0].kill()
 
-    await until(lambda: _archived(conn, first), within=20)
+    await until(lambda: _archived(conn, first))
     # The other goes on with what ends later.
     second = await finish(app, conn, 5)
-    await until(lambda: _archived(conn, first | second), within=20)
+    await until(lambda: _archived(conn, first | second))
     assert await value(conn, "select count(*) from treadle.tasks") == 0
     assert pruners[1].running
 
@@ -66,12 +66,12 @@ async def test_sigterm_ends_it_also_while_it_rests(app: Treadle, conn: Conn, spa
     await conn.execute(KEEP)
     # After each step it rests a thousand times as long.
     pruner = spawn("pruner", prune_share=0.001, prune_batch=1)
-    await until(lambda: _some(conn), within=20)
+    await until(lambda: _some(conn))
 
     pruner.send(signal.SIGTERM)
 
-    await pruner.logged("pruner.stopped", within=5)
-    await until(lambda: not pruner.running, within=5)
+    await pruner.logged("pruner.stopped", within=20)
+    await until(lambda: not pruner.running, within=20)
     assert 0 < len(await history(conn)) < 50
 
 
@@ -112,13 +112,13 @@ async def test_nothing_goes_until_an_age_is_set_and_then_at_the_next_round(
 ) -> None:
     made = await finish(app, conn, 3)
     pruner = spawn("pruner", "--once")
-    await until(lambda: not pruner.running, within=20)
+    await until(lambda: not pruner.running)
     assert await history(conn) == []
     pruner = spawn("pruner", prune_every_s=0.1, service_s=0.05)
     await pruner.logged("pruner.started")
 
     await conn.execute(KEEP)
 
-    await until(lambda: _archived(conn, made), within=20)
+    await until(lambda: _archived(conn, made))
     line = await pruner.logged("round.pruned")
     assert (line["tasks"], line["kept"]) == (3, 0)

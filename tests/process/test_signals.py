@@ -33,7 +33,7 @@ async def start(
 async def test_the_first_signal_lets_handlers_finish_and_gives_back_the_rest(
     app: Treadle, conn: Conn, spawn: Spawn, number: signal.Signals
 ) -> None:
-    worker = await start(app, conn, spawn, "nap", 1.2)
+    worker = await start(app, conn, spawn, "nap", 5)
 
     worker.send(number)
 
@@ -54,7 +54,7 @@ async def test_the_second_signal_stops_handlers_and_gives_their_tasks_back(
     await worker.logged("worker.draining")
     worker.send(signal.SIGTERM)
 
-    assert await worker.exit_code(within=5) == 0
+    assert await worker.exit_code(within=20) == 0
     assert await rows(conn, TASKS) == [("ready", 0, 6)]
     assert await value(conn, "select count(*) from treadle.attempts") == 0
     assert await rows(conn, "select from effects where what = 'end'") == []
@@ -66,11 +66,11 @@ async def test_after_the_grace_handlers_are_given_up(
     app: Treadle, conn: Conn, spawn: Spawn, kind: str
 ) -> None:
     """A plain function cannot be stopped: the process ends without it."""
-    worker = await start(app, conn, spawn, kind, 12, drain_s=0.3)
+    worker = await start(app, conn, spawn, kind, 60, drain_s=0.3)
 
     worker.send(signal.SIGTERM)
 
-    assert await worker.exit_code(within=5) == 0
+    assert await worker.exit_code(within=20) == 0
     assert await rows(conn, TASKS) == [("ready", 0, 6)]
     assert await value(conn, AGENT) == "offline"
 

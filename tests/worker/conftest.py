@@ -25,6 +25,13 @@ async def polling_app(database_url: str) -> AsyncIterator[Treadle]:
         yield made
 
 
+@pytest.fixture
+async def woken_app(database_url: str) -> AsyncIterator[Treadle]:
+    """The same with a poll that is far away: only a notification wakes its workers in time."""
+    async with Treadle(settings=load_settings(database_url=database_url, poll_s=60)) as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3]:
     """An S3-compatible server."""

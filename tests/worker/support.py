@@ -24,7 +24,7 @@ async def working(app: Treadle, **options: Unpack[WorkerSettings]) -> AsyncItera
         worker.drain()
 
 
-async def run_all(app: Treadle, within: float = 10, **options: Unpack[WorkerSettings]) -> None:
+async def run_all(app: Treadle, within: float = 30, **options: Unpack[WorkerSettings]) -> None:
     """Work until there is nothing left to claim."""
     with anyio.fail_after(within):
         options["until_empty"] = True
@@ -32,7 +32,7 @@ async def run_all(app: Treadle, within: float = 10, **options: Unpack[WorkerSett
 
 
 async def until(
-    condition: Callable[[], Awaitable[object]] | Callable[[], object], *, within: float = 5
+    condition: Callable[[], Awaitable[object]] | Callable[[], object], *, within: float = 20
 ) -> None:
     """Wait until a condition holds."""
     with anyio.fail_after(within):

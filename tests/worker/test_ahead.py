@@ -107,12 +107,12 @@ async def test_a_claim_taken_ahead_is_given_back_before_its_ttl_is_over(
     @app.task()
     async def linger(ctx: Context) -> None:
         attempts.append(ctx.attempt)
-        await anyio.sleep(1.1)
+        await anyio.sleep(3.3)
 
     await linger.enqueue_many([{}] * 3)
 
-    async with working(app, slots=1, claim_ttl_s=2, heartbeat_s=5):
-        await until(lambda: _all_done_with_a_reaper(conn, 3), within=15)
+    async with working(app, slots=1, claim_ttl_s=6, heartbeat_s=15):
+        await until(lambda: _all_done_with_a_reaper(conn, 3), within=40)
 
     assert attempts == [1] * 3
     assert await rows(conn, "select task_id from treadle.attempts") == []
@@ -121,17 +121,17 @@ async def test_a_claim_taken_ahead_is_given_back_before_its_ttl_is_over(
 async def test_a_claim_that_waited_for_its_slot_is_marked_started_within_its_ttl(
     app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "START_AFTER_S", 30)
+    monkeypatch.setattr(lease, "START_AFTER_S", 90)
 
     @app.task()
     async def linger(seconds: float) -> None:
         await anyio.sleep(seconds)
 
-    await linger.enqueue(seconds=0.9)
-    await linger.enqueue(seconds=1.6)
+    await linger.enqueue(seconds=2.7)
+    await linger.enqueue(seconds=4.8)
 
-    async with working(app, slots=1, claim_ttl_s=2.4, heartbeat_s=30):
-        await until(lambda: _all_done_with_a_reaper(conn, 2), within=15)
+    async with working(app, slots=1, claim_ttl_s=7.2, heartbeat_s=90):
+        await until(lambda: _all_done_with_a_reaper(conn, 2), within=40)
 
     assert await rows(conn, "select task_id from treadle.attempts") == []
 

@@ -1,5 +1,6 @@
 """A brief says what an agent is to do, and the next attempt is told what the last one tried."""
 
+import re
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ async def test_a_brief_reaches_the_handler_as_it_was_given(app: Treadle) -> None
     handle = await implement.enqueue(brief=WORK)
     await run_all(app)
 
-    assert await handle.result(1) == [
+    assert await handle.result(10) == [
         "implement",
         "src/auth.py",
         {"algorithm": "HS256"},
@@ -54,8 +55,9 @@ async def test_the_next_attempt_is_told_what_was_tried_and_what_is_done(app: Tre
     handle = await implement.enqueue(brief=WORK)
     await run_all(app, agent="ada")
 
-    first, second = (await handle.result(1)).splitlines()
-    assert first.startswith("Attempt 1 (ada, 0 s) failed: error: ValueError: the tests of session")
+    first, second = (await handle.result(10)).splitlines()
+    failed = r"Attempt 1 \(ada, \d+ s\) failed: error: ValueError: the tests of session"
+    assert re.match(failed, first), first
     assert second == "Done and kept: outline"
 
 
@@ -68,4 +70,4 @@ async def test_the_first_attempt_is_told_nothing(app: Treadle) -> None:
     handle = await implement.enqueue(brief=WORK)
     await run_all(app)
 
-    assert await handle.result(1) == ""
+    assert await handle.result(10) == ""

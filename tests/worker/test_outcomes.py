@@ -112,7 +112,7 @@ async def test_a_handler_that_runs_too_long_is_stopped(app: Treadle, conn: Conn)
 
     handle = await linger.enqueue()
 
-    await run_all(app, within=5)
+    await run_all(app, within=20)
 
     assert stopped == [True, True]
     assert await row(conn, ENDED, handle.id) == (

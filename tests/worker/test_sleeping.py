@@ -43,7 +43,7 @@ async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(harness
     await harness.clock.advance(DAY)
     assert await harness.drain(promote=True) == {"completed": 1}
 
-    assert await handle.result(timeout=1) == 1
+    assert await handle.result(timeout=10) == 1
     assert calls == ["before"]
     steps = await (await harness.app.reader()).rows("select name, kind from treadle.task_steps", {})
     assert {(step["name"], step["kind"]) for step in steps} == {
@@ -68,7 +68,7 @@ async def test_a_task_woken_too_early_sleeps_on(harness: Harness) -> None:
     assert await harness.drain() == {"pending": 1}
     await harness.clock.advance(DAY)
     assert await harness.drain(promote=True) == {"completed": 1}
-    assert await handle.result(timeout=1) == "slept"
+    assert await handle.result(timeout=10) == "slept"
 
 
 async def test_a_time_that_has_come_does_not_suspend(harness: Harness) -> None:
@@ -80,7 +80,7 @@ async def test_a_time_that_has_come_does_not_suspend(harness: Harness) -> None:
     handle = await start(harness, nap)
 
     assert await harness.drain() == {"completed": 1}
-    assert await handle.result(timeout=1) == "at once"
+    assert await handle.result(timeout=10) == "at once"
 
 
 async def test_the_shortest_of_sleeps_side_by_side_wakes_the_task(harness: Harness) -> None:

@@ -65,7 +65,7 @@ async def test_a_claim_that_is_gone_stops_the_validator(app: Treadle, conn: Conn
             await handle.cancel()
         else:
             await expire(conn, handle.id)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await stopped.wait()
 
     ended = {"cancelled": "cancelled", "lost": "dead_lettered"}[why]

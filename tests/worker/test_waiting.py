@@ -17,19 +17,19 @@ pytestmark = pytest.mark.requirement("B2")
 async def test_waiting_is_not_running(app: Treadle, conn: Conn) -> None:
     """Neither the timeout nor the heartbeat of a task goes on while it waits."""
 
-    @app.task(timeout_s=0.5, max_attempts=1)
+    @app.task(timeout_s=2, max_attempts=1)
     async def publish(ctx: Context) -> Any:
         return (await ctx.ask("Publish?")).value
 
     async with working(app, heartbeat_s=0.1):
         handle = await publish.enqueue()
         await until(lambda: rows(conn, "select id from treadle.waits where awaited"))
-        await anyio.sleep(0.8)
+        await anyio.sleep(2.5)
         assert await rows(conn, "select id from treadle.reap_claims()") == []
         query = "select status, lease_until, heartbeat_at from treadle.tasks where id = %s"
         assert await row(conn, query, handle.id) == ("blocked", None, None)
         await answer_all(app, conn)
-        assert await handle.result(timeout=5) == "yes"
+        assert await handle.result(timeout=20) == "yes"
 
 
 async def test_a_handler_that_cleans_up_after_the_suspension_is_left_alone(
