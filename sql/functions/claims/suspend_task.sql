@@ -8,8 +8,8 @@
 -- Concurrency: fenced by the claim; its row and those of the children are locked in id order, so
 --              that nothing it waits for ends unseen.
 -- Lock order:  tasks, locks, waits, then the history.
--- Raises:      TR101 claim lost, TR102 illegal transition, TR103 cycle, TR201 task not found,
---              TR206 unknown wait.
+-- Raises:      TR001 invalid argument, TR101 claim lost, TR102 illegal transition, TR103 cycle,
+--              TR201 task not found, TR206 unknown wait.
 
 create or replace function treadle.suspend_task(
   p_id        uuid,
@@ -32,6 +32,12 @@ declare
   v_status text;
 begin
   perform treadle.keep_durable();
+  if not treadle.is_moment(p_run_at) or p_run_at > v_now + interval '10 years' then
+    perform treadle.refuse(
+      'run_at must be a moment within ten years', jsonb_build_object('argument', 'run_at'),
+      'Leave it out to wait for subtasks or answers alone.'
+    );
+  end if;
   if exists (
     select from treadle.attempts
     where

@@ -24,7 +24,7 @@ begin
     v_at := p_now + make_interval(secs => (p_given -> 'expires_s')::float8);
   else
     v_at := (p_given ->> 'expires_at')::timestamptz;
-    if not isfinite(v_at) or v_at > p_now + interval '10 years' then
+    if not treadle.is_moment(v_at) or v_at > p_now + interval '10 years' then
       raise data_exception using message = 'expires_at must be a moment within ten years';
     end if;
   end if;
