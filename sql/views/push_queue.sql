@@ -34,7 +34,7 @@ select
     when tasks.spec @? 'strict $.timeout_seconds ? (@ >= 1 && @ <= 31536000)'
       then (tasks.spec -> 'timeout_seconds')::integer
   end as timeout_seconds,
-  tasks.spec ->> 'session_id' as session_id,
+  coalesce(tasks.spec ->> 'session_id', dispatches.session_id) as session_id,
   case when tasks.spec @? 'strict $.project.keyvalue()' then tasks.spec -> 'project' end
     as project,
   case

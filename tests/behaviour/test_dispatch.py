@@ -55,6 +55,7 @@ def test_two_dispatchers_do_not_send_to_one_agent_at_the_same_moment(driver: Dri
     with refused("57014"):
         dispatch(driver)
     other.rows("commit")
+    driver.rows("reset statement_timeout")
 
     assert first is not None
     assert dispatch(driver) is None
@@ -230,11 +231,12 @@ def test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key(driver: D
     numbers = []
 
     for name, outcome in (
-        ("a1", "unsure"), ("a1", "silent"), ("a2", "busy"), ("a1", "busy"), ("a1", "busy")
+        ("a1", "unsure"), ("a1", "silent"), ("a2", "error"), ("a1", "error"), ("a1", "unreachable"),
+        ("a2", "busy"), ("a1", "busy"), ("a1", "lost"), ("a1", "busy"),
     ):  # fmt: skip
         sent = dispatched(driver, name)
         numbers.append(sent.number)
         driver.rows("update treadle.tasks set attempt = 1")
         end(driver, sent, outcome)
 
-    assert numbers == [1, 1, 2, 1, 3]
+    assert numbers == [1, 1, 2, 1, 1, 2, 1, 3, 4]

@@ -9,6 +9,7 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
 WRONG = (*FAILED, ValueError)
+KEPT = "last.outcome in ('unsure', 'silent', 'error', 'unreachable')"
 
 MUTANTS = {
     "two tasks at one agent": Mutant(
@@ -128,6 +129,11 @@ MUTANTS = {
         {"and earlier.number = (p_dispatch).number": "and false"},
         rest.test_a_submission_says_whether_its_agent_may_have_it_already,
     ),
+    "an agent that has said no is taken for silent": Mutant(
+        "dispatch/dispatch_target_of",
+        {"and earlier.outcome in ('unsure', 'silent')": ""},
+        rest.test_a_submission_says_whether_its_agent_may_have_it_already,
+    ),
     "a refusal that is tried again": Mutant(
         "dispatch/settle_dispatch",
         {"when p_outcome in ('failed', 'refused') then 'fail'": "when false then ''"},
@@ -136,12 +142,22 @@ MUTANTS = {
     ),
     "a key of its own for what may have arrived": Mutant(
         "dispatch/dispatch_number",
-        {"last.outcome in ('unsure', 'silent')": "false"},
+        {KEPT: "false"},
+        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+    ),
+    "a key of its own after an error": Mutant(
+        "dispatch/dispatch_number",
+        {"'error', ": ""},
+        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+    ),
+    "a key of its own for who was out of reach": Mutant(
+        "dispatch/dispatch_number",
+        {", 'unreachable'": ""},
         sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
     ),
     "one key for all": Mutant(
         "dispatch/dispatch_number",
-        {"last.outcome in ('unsure', 'silent')": "true"},
+        {KEPT: "true"},
         sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
     ),
     "a silent agent that is never asked": Mutant(

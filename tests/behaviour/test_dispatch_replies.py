@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle.services.dispatcher_agents import LONGEST_ID, Reply, _object
+from treadle.services.dispatcher_agents import LONGEST_ID, Health, Reply, _object
 
 
 def reply(body: object, status: int = 200) -> Reply:
@@ -49,6 +49,28 @@ def test_a_server_that_says_ok_to_everything_does_not_have_the_task(
     body: object, has_it: bool
 ) -> None:
     assert reply(body).has_it is has_it
+
+
+@pytest.mark.requirement("Q5")
+@pytest.mark.parametrize(
+    ("body", "idle", "said"),
+    [
+        ({"state": "idle"}, True, "idle"),
+        ({"status": "Idle"}, True, "Idle"),
+        ({"state": "working", "status": "idle"}, False, "working"),
+        ({"state": "working", "idle": True}, False, "working"),
+        ({"status": "ok", "idle": True}, True, "ok"),
+        ({"status": "ok"}, False, "ok"),
+        ({"status": "ok", "idle": "yes"}, False, "ok"),
+        ({"state": None, "status": "idle"}, True, "idle"),
+        ({"idle": True}, True, None),
+        ({}, False, None),
+    ],
+)
+def test_an_agent_is_idle_by_its_state_or_says_so_without_one(
+    body: object, idle: bool, said: str | None
+) -> None:
+    assert Health.of(reply(body)) == Health(idle=idle, said=said)
 
 
 @pytest.mark.parametrize(

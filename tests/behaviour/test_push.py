@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.behaviour.driver import Driver, Record
@@ -82,8 +83,13 @@ def test_at_capacity_nothing_is_stored(driver: Driver) -> None:
     for _ in range(2):
         submit(driver, size=2)
 
-    with unchanged(driver), refused("TR105", "Queue is full. Please try again later."):
+    words = "Queue is full. Please try again later."
+    with unchanged(driver), pytest.raises(psycopg.Error, match=words) as raised:
         submit(driver, size=2)
+
+    assert raised.value.sqlstate == "TR105"
+    assert '"reason": "queue_full"' in (raised.value.diag.message_detail or "")
+    assert "TREADLE_QUEUE_MAX_SIZE" in (raised.value.diag.message_hint or "")
 
 
 @pytest.mark.requirement("Q2")

@@ -41,6 +41,16 @@ MUTANTS = {
         {"when sqlstate 'TR105' then": "when sqlstate 'TR999' then"},
         pushes.test_at_capacity_nothing_is_stored,
     ),
+    "a full queue without its reason": Mutant(
+        "push/submit_push",
+        {"'reason', 'queue_full', ": ""},
+        pushes.test_at_capacity_nothing_is_stored,
+    ),
+    "a limit that the server sets back": Mutant(
+        "queues/check_depth",
+        {"when p_queue = 'push' then": "when false then"},
+        schedules.test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting,
+    ),
     "any size": Mutant(
         "push/open_push",
         {"'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50)": "'max_depth', 1000000"},

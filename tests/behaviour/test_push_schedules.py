@@ -1,5 +1,6 @@
 """Schedules submit to queue `push` as everybody does, and say what became of it."""
 
+import psycopg
 import pytest
 
 from tests.behaviour.driver import Driver, Record
@@ -71,6 +72,18 @@ def test_an_extra_run_that_found_the_queue_full_is_kept_and_is_no_nominal_time(
         (None, "skipped_queue_full", "me")
     ]
     assert fire(driver, [START], START + HOUR) == ["skipped_queue_full"]
+
+
+@pytest.mark.requirement("Q2")
+def test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting(driver: Driver) -> None:
+    submit(driver, size=1)
+    define(driver, task=TASK)
+
+    with pytest.raises(psycopg.Error) as raised:
+        driver.rows("select treadle.run_schedule('hourly')")
+
+    assert raised.value.sqlstate == "TR105"
+    assert "TREADLE_QUEUE_MAX_SIZE" in (raised.value.diag.message_hint or "")
 
 
 @pytest.mark.requirement("Q14")

@@ -106,6 +106,21 @@ def test_what_an_agent_has_is_shown_with_it_and_has_no_position(
     assert queue["depth"] == 1
 
 
+@pytest.mark.requirement("Q3")
+@pytest.mark.parametrize(("asked", "shown"), [("session-1", "session-1"), (None, "session-2")])
+def test_the_session_is_the_one_that_was_asked_for_or_else_that_of_the_agent(
+    http: httpx2.Client, sql: Conn, asked: str | None, shown: str
+) -> None:
+    made = submit(http, session_id=asked)["queue_id"]
+    task_id, token = dispatch(sql)
+
+    sql.execute("update treadle.dispatches set session_id = 'session-2'")
+
+    assert entry(http, made)["session_id"] == shown
+    sql.execute("select treadle.complete_task(%s, %s)", (task_id, token))
+    assert entry(http, made)["session_id"] == shown
+
+
 @pytest.mark.requirement("Q4")
 def test_what_has_ended_leaves_the_listing_and_can_be_read(http: httpx2.Client, sql: Conn) -> None:
     done, failed = submit(http)["queue_id"], submit(http)["queue_id"]

@@ -1,7 +1,8 @@
 -- dispatch_number: which submission of a task the next one is, as its agent sees it.
 --
 -- One that may have reached this agent is repeated under its number, so that an agent that
--- remembers keys does not execute it again. Any other has a number of its own.
+-- remembers keys does not execute it again: who answers 5xx for it may have passed it on. Not to
+-- be reached takes nothing back. Any other has a number of its own.
 --
 -- Concurrency: the caller has claimed the task.
 -- Lock order:  none.
@@ -17,7 +18,9 @@ as $$
     coalesce(
       (
         select
-          case when last.outcome in ('unsure', 'silent') then last.number end
+          case
+            when last.outcome in ('unsure', 'silent', 'error', 'unreachable') then last.number
+          end
         from (
           select dispatches.outcome, dispatches.number
           from treadle.dispatches

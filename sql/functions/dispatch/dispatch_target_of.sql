@@ -1,5 +1,7 @@
 -- dispatch_target_of: what it takes to follow a submission.
 --
+-- After an error it is sent like any other, though under the same number: the agent has said no.
+--
 -- Concurrency: reads.
 -- Lock order:  none.
 -- Raises:      nothing.
@@ -34,6 +36,7 @@ as $$
         and earlier.agent_id = (p_dispatch).agent_id
         and earlier.number = (p_dispatch).number
         and earlier.claim_token <> (p_dispatch).claim_token
+        and earlier.outcome in ('unsure', 'silent')
     )
   )::treadle.dispatch_target
   from (select (p_dispatch).task_id as id) as given
@@ -42,6 +45,6 @@ $$;
 
 comment on function treadle.dispatch_target_of(treadle.dispatches) is
 'Internal: a submission with the request of its task, whether its claim holds, and whether '
-'the agent was sent it before.';
+'the agent was sent it before without an answer.';
 
 revoke all on function treadle.dispatch_target_of(treadle.dispatches) from public;

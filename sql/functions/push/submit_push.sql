@@ -59,8 +59,8 @@ begin
           'Queue is full. Please try again later. %s of at most %s tasks wait.',
           v_full ->> 'depth', v_full ->> 'limit'
         ),
-        v_full || jsonb_build_object('max_size', v_full -> 'limit'),
-        'Try again later, or raise queue_max_size.',
+        v_full || jsonb_build_object('reason', 'queue_full', 'max_size', v_full -> 'limit'),
+        'Try again later, or start the server with a larger TREADLE_QUEUE_MAX_SIZE.',
         'TR105'
       );
   end;

@@ -37,11 +37,17 @@ begin
         p_queue, p_added, v_depth - p_added, v_max
       ),
       jsonb_build_object('queue', p_queue, 'depth', v_depth - p_added, 'limit', v_max),
-      format(
-        'Try again later, or raise the limit: '
-        'select treadle.define_queue(%L, ''{"max_depth": %s}'')',
-        p_queue, v_max * 2::bigint
-      ),
+      case
+        -- The servers set its limit with every submission.
+        when p_queue = 'push' then
+          'Try again later, or start the server with a larger TREADLE_QUEUE_MAX_SIZE.'
+        else
+          format(
+            'Try again later, or raise the limit: '
+            'select treadle.define_queue(%L, ''{"max_depth": %s}'')',
+            p_queue, v_max * 2::bigint
+          )
+      end,
       'TR105'
     );
   end if;

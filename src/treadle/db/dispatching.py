@@ -30,7 +30,7 @@ class Dispatch:
     """A submission of a task to an agent, as far as it is known."""
 
     task_id: UUID
-    claim_token: UUID
+    claim_token: UUID = field(repr=False)
     number: int
     attempt: int
     max_attempts: int

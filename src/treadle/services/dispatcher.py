@@ -5,6 +5,7 @@ before it is sent and is followed under a lease: when this process is gone, anot
 on with it, and asks the agent before anything else is done.
 """
 
+import math
 import time
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from treadle.db.dispatching import Dispatch, PushAgent
 from treadle.errors import TreadleError
-from treadle.services.dispatcher_agents import AgentLine
+from treadle.services.dispatcher_agents import AgentLine, Health
 from treadle.services.dispatcher_follow import Follower, Times
 from treadle.services.notifier_addresses import Rules
 from treadle.services.outbound import transport
@@ -23,6 +24,8 @@ from treadle.settings import Settings
 
 # While nothing waits, agents are asked this often whether they live.
 ASK_EVERY_S = 10.0
+# So many looks in a row at an agent that is not idle, and has nothing of ours, are worth a word.
+BUSY_LOOKS = 10
 # Grace for requests under way when it is told to end.
 DRAIN_S = 5.0
 CONNECTIONS = 1000
@@ -42,6 +45,8 @@ class Dispatcher(Service):
         self._followed: dict[UUID, Follower | None] = {}
         self._down: set[str] = set()
         self._apart: set[str] = set()
+        # Since when which agents are not idle while prompts wait; infinite once that was said.
+        self._busy: dict[str, float] = {}
         self._asked_at = -ASK_EVERY_S
         self._ticked_at = 0.0
         self._renew_now = anyio.Event()
@@ -85,8 +90,10 @@ class Dispatcher(Service):
             self._follow(each, fresh=False, lease_until=began + self._lease_s)
         agents = await self._gateway.dispatch_targets(rest_s=self._every_s)
         waiting = any(agent.waiting for agent in agents)
-        if not waiting and began - self._asked_at < ASK_EVERY_S:
-            return 0
+        if not waiting:
+            self._busy.clear()
+            if began - self._asked_at < ASK_EVERY_S:
+                return 0
         self._asked_at = began
         idle = await self._idle(agents)
         # Who looks in vain is told when something comes.
@@ -100,10 +107,10 @@ class Dispatcher(Service):
 
     async def _idle(self, agents: list[PushAgent]) -> list[PushAgent]:
         """The agents that could take a task now; one that did not answer holds up nobody twice."""
-        found: dict[str, bool | str] = {}
+        found: dict[str, Health] = {}
 
         async def ask(agent: PushAgent) -> None:
-            found[agent.id] = await self._is_idle(agent)
+            found[agent.id] = await self._health(agent)
 
         async with anyio.create_task_group() as asking:
             for agent in agents:
@@ -114,17 +121,27 @@ class Dispatcher(Service):
                     self._group.start_soon(self._ask_apart, agent)
                 else:
                     asking.start_soon(ask, agent)
-        alive = [name for name, idle in found.items() if isinstance(idle, bool)]
-        for name in found.keys() - set(alive):
-            log.warning("agent.unreachable", agent=name, error=found[name])
+        alive = {name: health for name, health in found.items() if health.wrong is None}
+        for name in found.keys() - alive.keys():
+            log.warning("agent.unreachable", agent=name, error=found[name].wrong)
             self._down.add(name)
         if alive:
             await self._gateway.seen_agents(alive)
-        return [agent for agent in agents if found.get(agent.id) is True]
+        self._note_busy({name: health.said for name, health in alive.items() if not health.idle})
+        return [agent for agent in agents if agent.id in alive and alive[agent.id].idle]
+
+    def _note_busy(self, words: dict[str, str | None]) -> None:
+        """Say once of an agent why it gets nothing, when it has not been idle for a while."""
+        now = time.monotonic()
+        self._busy = {name: self._busy.get(name, now) for name in words}
+        for name, since in self._busy.items():
+            if now - since >= BUSY_LOOKS * self._every_s:
+                log.info("agent.not_idle", agent=name, said=words[name])
+                self._busy[name] = math.inf
 
     async def _ask_apart(self, agent: PushAgent) -> None:
         try:
-            if isinstance(await self._is_idle(agent), bool):
+            if (await self._health(agent)).wrong is None:
                 log.info("agent.reachable", agent=agent.id)
                 self._down.discard(agent.id)
                 self._asked_at = -ASK_EVERY_S
@@ -132,13 +149,13 @@ class Dispatcher(Service):
         finally:
             self._apart.discard(agent.id)
 
-    async def _is_idle(self, agent: PushAgent) -> bool | str:
-        """Whether it could take a task; the reason when it is out of reach or answers nonsense."""
+    async def _health(self, agent: PushAgent) -> Health:
+        """Whether it could take a task; wrong when it is out of reach or answers nonsense."""
         try:
-            return await self._line(agent.url, agent.allow_private).idle()
+            return await self._line(agent.url, agent.allow_private).health()
         except Exception as error:
             log.exception("agent.broken", agent=agent.id)
-            return repr(error)
+            return Health(wrong=repr(error))
 
     async def _dispatch(self, agent: PushAgent) -> bool:
         """Claim the next task for an agent and have it sent."""

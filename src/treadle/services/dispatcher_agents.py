@@ -79,6 +79,23 @@ class Reply:
         return clean_text(str(found), limit=1500) if found else None
 
 
+@dataclass(frozen=True)
+class Health:
+    """Whether an agent could take a task, by which word of its own; or what is wrong with it."""
+
+    idle: bool = False
+    said: str | None = None
+    wrong: str | None = None
+
+    @classmethod
+    def of(cls, reply: Reply) -> "Health":
+        """By the state; without one `idle: true` will do, whatever the status is called."""
+        state = reply.text("state")
+        said = state or reply.text("status")
+        idle = state is None and reply.body is not None and reply.body.get("idle") is True
+        return cls(idle=idle or (said or "").lower() == "idle", said=said)
+
+
 class AgentLine:
     """Requests to one agent, each to an address that is judged anew."""
 
@@ -88,17 +105,14 @@ class AgentLine:
         self._url = url.rstrip("/")
         self._allowed = allow_private
 
-    async def idle(self) -> bool | str:
-        """Whether it could take a task; what is wrong when it is not healthy."""
+    async def health(self) -> Health:
+        """Whether it could take a task now."""
         reply = await self._ask("GET", "/status", within_s=STATUS_S)
         if reply.status != 200:
-            return reply.error
+            return Health(wrong=reply.error)
         if reply.body is None:
-            return f"{reply.error} without a JSON object"
-        said = reply.body.get("state", reply.body.get("status"))
-        if isinstance(said, str):
-            return said.lower() == "idle"
-        return reply.body.get("idle") is True
+            return Health(wrong=f"{reply.error} without a JSON object")
+        return Health.of(reply)
 
     async def submit(self, dispatch: Dispatch) -> Reply:
         """Hand it a task, under the same key each time."""
@@ -160,7 +174,8 @@ class AgentLine:
         ) as problem:
             return Reply(None, _said(problem, timeout_s), sent=False)
         except (httpx2.HTTPError, OSError, ValueError) as problem:
-            if status is None:
+            # Of a refusal the status is enough; what was taken would have come with its id.
+            if status is None or 200 <= status < 300:
                 return Reply(None, _said(problem, timeout_s))
         reply = Reply(status, f"answered {status}", body=_object(raw), too_large=len(raw) >= most)
         complaint = reply.complaint() if not 200 <= status < 300 else None

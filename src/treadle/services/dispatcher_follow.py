@@ -119,7 +119,7 @@ class Follower:
                 await self._unsure(reply.error, at_once=first)
         elif 200 <= reply.status < 300:
             if reply.task_id is None:
-                # To send it again would only have it executed again.
+                # One that remembers no keys would only execute it again.
                 self._nameless = f"{reply.error} without a task_id that can be used"
                 await self._unsure(self._nameless, at_once=first)
             else:
