@@ -6,6 +6,7 @@ import pytest
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import unchanged
+from tests.behaviour.mutant import Mutant
 
 pytestmark = pytest.mark.requirement("F8")
 
@@ -50,6 +51,27 @@ def test_another_agent_cannot_ask_for_a_claim_with_its_token(driver: Driver) -> 
     [theirs] = driver.claim("b", token=token)
 
     assert theirs.id != mine.id
+
+
+def test_a_repeat_for_another_queue_does_not_return_the_tasks(driver: Driver) -> None:
+    driver.rows("select treadle.define_queue('mail')")
+    mine, other = driver.enqueue(), driver.enqueue(queue="mail")
+    token = uuid4()
+    assert driver.claim_one("a", token=token).id == mine
+
+    assert driver.claim_one("a", queues=["mail"], token=token).id == other
+    assert driver.claim_one("a", token=token).id == mine
+    both = driver.claim("a", queues=["mail", "default"], token=token)
+    assert {claim.id for claim in both} == {mine, other}
+
+
+def test_a_queue_that_was_paused_meanwhile_repeats_its_answer(driver: Driver) -> None:
+    driver.enqueue()
+    token = uuid4()
+    first = driver.claim("a", token=token)
+    driver.rows("select treadle.pause_queue('default')")
+
+    assert driver.claim("a", token=token) == first
 
 
 def test_a_claim_without_a_token_gets_a_fresh_one_each_time(driver: Driver) -> None:
@@ -119,3 +141,35 @@ def test_a_claim_starts_the_task_at_once_or_leaves_that_to_the_agent(
     assert (task["agent_id"], task["claim_token"]) == ("a", claim.token)
     assert driver.start(claim) == "ok"
     assert driver.state_of(claim.id) == "running"
+
+
+MUTANTS = {
+    "a repeat for any queue": Mutant(
+        "claims/claim_tasks",
+        {" and tasks.queue = any (p_queues)": ""},
+        test_a_repeat_for_another_queue_does_not_return_the_tasks,
+    ),
+    "a repeat of any agent": Mutant(
+        "claims/claim_tasks",
+        {"tasks.agent_id = p_agent and tasks.claim_token": "tasks.claim_token"},
+        test_another_agent_cannot_ask_for_a_claim_with_its_token,
+    ),
+    "a repeat of open queues only": Mutant(
+        "claims/claim_tasks",
+        {
+            "tasks.queue = any (p_queues)": "tasks.queue in ("
+            "select queues.name from treadle.queues where queues.paused_at is null)"
+        },
+        test_a_queue_that_was_paused_meanwhile_repeats_its_answer,
+    ),
+}
+
+
+@pytest.mark.mutant
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
+    fresh.conn.execute(mutant.text().encode())
+
+    with pytest.raises(mutant.noticed):
+        mutant.killer(fresh)

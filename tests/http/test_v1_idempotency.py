@@ -1,7 +1,9 @@
 """A POST with an Idempotency-Key does its work once, whoever sends it again and when."""
 
+import ast
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from uuid import uuid4
 
 import httpx2
@@ -10,8 +12,23 @@ import pytest
 
 from tests.http.native import NOBODY, act, code_of, enqueue, register, status_of, take_one
 from tests.http.support import Conn, Served
+from treadle import api
 
 TASK = {"type": "code", "spec": {"n": 1}}
+# The first two DAGs meet a deadlock.
+DEADLOCKS = """
+    create sequence public.meetings;
+    create function public.meet() returns trigger language plpgsql security definer as $$
+    begin
+      if nextval('public.meetings') < 3 then
+        raise sqlstate '40P01';
+      end if;
+      return new;
+    end $$;
+    create trigger dags_000_meet before insert on treadle.dags
+    for each row execute function public.meet();
+"""
+NO_DEADLOCKS = "drop function public.meet() cascade; drop sequence public.meetings"
 
 
 def post(
@@ -138,3 +155,31 @@ def test_a_key_does_not_hide_what_is_not_there(http: httpx2.Client) -> None:
     for _ in range(2):
         answer = post(http, "k", {}, f"/v1/tasks/{NOBODY}/cancel")
         assert code_of(answer) == (404, "task-not-found")
+
+
+def test_a_dag_that_meets_a_deadlock_is_made_in_a_new_transaction(
+    http: httpx2.Client, sql: Conn
+) -> None:
+    plan = {"name": "d", "tasks": [{"type": "code"}]}
+    sql.execute(DEADLOCKS.encode())
+    try:
+        first, again = (post(http, "k", plan, "/v1/dags") for _ in range(2))
+    finally:
+        sql.execute(NO_DEADLOCKS.encode())
+
+    assert (first.status_code, again.content) == (201, first.content)
+    assert count(sql) == 1
+
+
+def test_an_effect_reads_through_its_own_connection_only() -> None:
+    """Who holds a connection of the pool and asks for another may wait for itself."""
+    effects = [
+        (path.name, node)
+        for path in Path(api.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == "effect"
+    ]
+    assert len(effects) > 20
+    for name, effect in effects:
+        used = {each.id for each in ast.walk(effect) if isinstance(each, ast.Name)}
+        assert "views" not in used, f"{name}: say Reader(calls)"

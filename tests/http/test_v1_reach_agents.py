@@ -100,7 +100,7 @@ def test_a_dag_with_tasks_of_other_agents_is_not_touched(callers: Callers) -> No
         ).json()["id"]
         for agents in (("a", "b"), ("b",), (None,))
     )
-    assert ids(callers.agent, "/v1/dags") == {mixed, free}
+    assert ids(callers.agent, "/v1/dags") == {free}
     for dag in (mixed, theirs):
         assert code_of(callers.agent.get(f"/v1/dags/{dag}")) == FORBIDDEN
         assert code_of(callers.agent.post(f"/v1/dags/{dag}/cancel")) == FORBIDDEN
@@ -115,6 +115,26 @@ def test_whole_queues_are_not_for_the_token_of_an_agent(callers: Callers) -> Non
     assert code_of(callers.agent.post("/v1/tasks/bulk", json=asked)) == FORBIDDEN
     assert code_of(callers.agent.get("/v1/dead-letters/groups")) == FORBIDDEN
     assert status_of(callers.admin, task) == "ready"
+
+
+@pytest.mark.parametrize("kind", ["agent", "project"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/v1/queues/default", {"max_depth": 1}),
+        ("POST", "/v1/queues/default/pause", None),
+        ("POST", "/v1/queues/default/resume", None),
+        ("PUT", "/v1/retention/events", {"keep_s": 1}),
+    ],
+)
+def test_what_all_tasks_of_a_queue_share_is_not_theirs_to_change(
+    callers: Callers, kind: str, method: str, path: str, body: object
+) -> None:
+    paths = ("/v1/queues/default", "/v1/retention")
+    before = [callers.admin.get(each).json() for each in paths]
+
+    assert code_of(getattr(callers, kind).request(method, path, json=body)) == FORBIDDEN
+    assert [callers.admin.get(each).json() for each in paths] == before
 
 
 @pytest.mark.parametrize("kind", ["mail", "project"])

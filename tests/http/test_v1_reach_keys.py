@@ -1,6 +1,8 @@
 """A key that something elsewhere has is taken; a bound token does not learn by what."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -68,15 +70,36 @@ def test_an_agent_repeats_itself_whoever_has_the_task(callers: Callers) -> None:
     assert again.json() == {"id": first, "created": False}
 
 
+@pytest.mark.parametrize("headers", HEADERS, ids=["alone", "kept"])
 @pytest.mark.parametrize("name", ["code", "other"])
-def test_the_key_of_a_dag_elsewhere_does_not_tell_its_id(callers: Callers, name: str) -> None:
+def test_the_key_of_a_dag_elsewhere_does_not_tell_its_id(
+    callers: Callers, name: str, headers: dict[str, str]
+) -> None:
     plan = {"name": "d", "key": "k", "tasks": [{"type": "code", "name": "code"}]}
     other = callers.admin.post("/v1/dags", json=plan).json()["id"]
     mine = {**plan, "tasks": [{"type": "code", "name": name, "queue": "mail"}]}
-    check_taken(callers.mail.post("/v1/dags", json=mine), other)
+    check_taken(callers.mail.post("/v1/dags", json=mine, headers=headers), other)
 
 
 def test_a_repeat_gets_the_dag_that_is_in_reach(callers: Callers) -> None:
     plan = {"name": "d", "key": "k", "tasks": [{"type": "code", "queue": "mail"}]}
     first, again = (http.post("/v1/dags", json=plan) for http in (callers.admin, callers.mail))
     assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+
+
+@pytest.mark.parametrize(("name", "status"), [("code", 200), ("other", 422)])
+def test_many_repeats_at_once_are_all_answered(callers: Callers, name: str, status: int) -> None:
+    """More than the server has connections: one that holds a connection must not need another."""
+    plan = {"name": "d", "key": "k", "tasks": [{"type": "code", "name": "code", "queue": "mail"}]}
+    first = callers.mail.post("/v1/dags", json=plan).json()["id"]
+    again = {**plan, "tasks": [{"type": "code", "name": name, "queue": "mail"}]}
+
+    def repeat(_: int) -> httpx2.Response:
+        headers = {"Idempotency-Key": str(uuid4())}
+        return callers.mail.post("/v1/dags", json=again, headers=headers)
+
+    with ThreadPoolExecutor(32) as threads:
+        answers = list(threads.map(repeat, range(32)))
+
+    assert {answer.status_code for answer in answers} == {status}
+    assert all(first in answer.text for answer in answers)

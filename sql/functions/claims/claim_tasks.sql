@@ -47,7 +47,7 @@ declare
     select tasks.ctid
     from treadle.tasks
     where
-      tasks.agent_id = p_agent and tasks.claim_token = p_token
+      tasks.agent_id = p_agent and tasks.claim_token = p_token and tasks.queue = any (p_queues)
       and tasks.status in ('claimed', 'running', 'validating')
   );
 begin

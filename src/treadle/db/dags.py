@@ -34,7 +34,9 @@ class DagCalls(Caller):
 
     async def create_dag(self, document: bytes) -> CreatedDag:
         """Make a whole DAG; with a key in it, a connection lost on the way is tried again."""
-        for pause in (*PAUSES_S, None):
+        # A transaction around it begins anew as a whole.
+        pauses = PAUSES_S if self.tries > 1 else ()
+        for pause in (*pauses, None):
             try:
                 rows = await self._call(CREATE, RawJson(document))
                 return CreatedDag(*rows[0])

@@ -76,6 +76,14 @@ class Pages(ABC):
         """Where tasks belong, those that exist."""
         return await self._places("select unnest(%(of)s::uuid[])", list(ids))
 
+    async def places_by_id(self, ids: Sequence[UUID]) -> dict[UUID, Place]:
+        """Where each task belongs, those that exist."""
+        found = await self.rows(
+            "select id, queue, project, agent from treadle.task_places where id = any (%(ids)s)",
+            {"ids": list(ids)},
+        )
+        return {row["id"]: Place(row["queue"], row["project"], row["agent"]) for row in found}
+
     async def referred_places(
         self, ids: Sequence[UUID], names: Sequence[str], by: UUID | None
     ) -> list[Place]:

@@ -14,7 +14,8 @@ from treadle.api.problems import answers
 from treadle.api.v1 import models_dags as models
 from treadle.api.v1.fields import Note, Reason
 from treadle.api.v1.plans import check_key, check_options, check_references, with_defaults
-from treadle.api.v1.reach import check_places, is_bound, queues_of
+from treadle.api.v1.reach import check_places, is_bound, whole_dags
+from treadle.api.v1.rows import hide_names
 from treadle.api.wire import answer, record
 from treadle.dags import dag_json
 from treadle.db.gateway import Gateway
@@ -23,27 +24,6 @@ from treadle.errors import Forbidden, InvalidArgument
 from treadle.jsontext import encode
 
 router = APIRouter(prefix="/v1/dags", tags=["dags"])
-
-# A DAG with a task in one of these queues, of this project, or that no other agent has.
-_QUEUED = """
-exists (
-  select from treadle.dag_tasks where dag_tasks.dag_id = dag_overview.id and queue = any({})
-)
-"""
-_OWNED = """
-exists (
-  select from treadle.dag_tasks
-  inner join treadle.task_places on dag_tasks.id = task_places.id
-  where dag_tasks.dag_id = dag_overview.id and task_places.project = {}
-)
-"""
-_FREE = """
-exists (
-  select from treadle.dag_tasks
-  inner join treadle.task_places on dag_tasks.id = task_places.id
-  where dag_tasks.dag_id = dag_overview.id and coalesce(task_places.agent = {}, true)
-)
-"""
 
 
 @router.post(
@@ -64,19 +44,19 @@ async def create(plan: models.Plan, views: Views, who: Who, once: Once) -> Respo
     document = encode(whole, name="dag")
 
     async def effect(calls: Gateway) -> Response:
-        try:
-            dag_id, created, ids = await calls.create_dag(document)
-        except InvalidArgument as error:
-            # Another DAG has the key.
-            if "dag_id" in error.detail:
-                await _check_key(views, error.detail["dag_id"], who)
-            raise
+        dag_id, created, ids = await calls.create_dag(document)
         if not created:
-            await _check_key(views, dag_id, who)
+            await _check_key(Reader(calls), dag_id, who)
         made = {"id": dag_id, "created": created, "tasks": ids}
         return answer(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
 
-    return await once(effect)
+    try:
+        return await once(effect)
+    except InvalidArgument as error:
+        # Another DAG has the key. The transaction is over, and its connection given back.
+        if "dag_id" in error.detail:
+            await _check_key(views, error.detail["dag_id"], who)
+        raise
 
 
 @router.get("", response_model=Listed[models.Dag], dependencies=[need("read")])
@@ -90,12 +70,7 @@ async def list_dags(
         after=page.after(UUID),
         limit=page.more,
         newest=True,
-        where={
-            "status = {}": status,
-            _QUEUED: queues_of(who),
-            _OWNED: who.project,
-            _FREE: who.agent,
-        },
+        where={"status = {}": status, **whole_dags(who, "dag_overview.id")},
     )
     return page.answer(rows, "id")
 
@@ -126,6 +101,7 @@ async def tasks(dag_id: UUID, views: Views, page: Page, who: Who) -> Response:
         limit=page.more,
         where={"dag_id = {}": dag_id},
     )
+    await hide_names(who, views, rows)
     return page.answer(rows, "id")
 
 

@@ -14,7 +14,7 @@ from treadle.api.deps import Views
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
 from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import check_whole_queues, within
+from treadle.api.v1.reach import check_whole_queues, whole_dags, within
 from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
@@ -51,6 +51,11 @@ async def list_events(
     key: Name | None = None,
 ) -> Response:
     """Events, the newest first. Who must miss none reads the stream."""
+    # One that is about no task is its DAG's.
+    dags = {
+        f"(task_id is not null or {condition})": value
+        for condition, value in whole_dags(who, "event_log.dag_id").items()
+    }
     rows = await views.page(
         "event_log",
         key="id",
@@ -63,6 +68,7 @@ async def list_events(
             "dag_id = {}": dag_id,
             "key = {}": key,
             **within(who),
+            **dags,
         },
     )
     return page.answer(rows, "id")

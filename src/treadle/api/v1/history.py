@@ -116,6 +116,7 @@ async def ages(views: Views, who: Who) -> Response:
 async def keep(kind: Kind, asked: Keep, calls: Calls, views: Views, who: Who) -> Response:
     """Keep events, agents that are gone or the record of runs for so long."""
     check_everywhere(who)
+    check_whole_queues(who)
     await calls.set_retention(kind, asked.keep_s, who.name)
     return answer({"items": records(_seen(who, await views.ages()))})
 

@@ -69,7 +69,7 @@ async def define(
 ) -> Response:
     """Make a queue, or change one; what is not named stays as it is."""
     who.check_queue(queue)
-    who.check_project(None)
+    check_whole_queues(who)
     await calls.define_queue(queue, settings.named(), who.name)
     return await _shown(views, queue)
 
@@ -85,7 +85,7 @@ async def pause(
 ) -> Response:
     """Let nothing more be claimed from a queue; what runs, runs on."""
     who.check_queue(queue)
-    who.check_project(None)
+    check_whole_queues(who)
     await calls.pause_queue(queue, why.reason if why else None, who.name)
     return await _shown(views, queue)
 
@@ -99,7 +99,7 @@ async def pause(
 async def resume(queue: Name, calls: Calls, views: Views, who: Who) -> Response:
     """Let a paused queue go on."""
     who.check_queue(queue)
-    who.check_project(None)
+    check_whole_queues(who)
     await calls.resume_queue(queue, who.name)
     return await _shown(views, queue)
 

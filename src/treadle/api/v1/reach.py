@@ -31,6 +31,20 @@ def within(who: Principal) -> dict[str, object]:
     }
 
 
+def whole_dags(who: Principal, dag_id: str) -> dict[str, object]:
+    """What lists are narrowed to that have a DAG in a column: those with no task elsewhere."""
+    elsewhere = f"""
+        select from treadle.dag_tasks as nodes
+        inner join treadle.task_places as places on nodes.id = places.id
+        where nodes.dag_id = {dag_id}
+    """
+    return {
+        f"not exists ({elsewhere} and places.queue <> all({{}}))": queues_of(who),
+        f"not exists ({elsewhere} and places.project is distinct from {{}})": who.project,
+        f"not exists ({elsewhere} and places.agent <> {{}})": who.agent,
+    }
+
+
 def is_bound(who: Principal) -> bool:
     """Whether a token is for some queues, for an agent, or for a project."""
     return who.agent is not None or _is_partial(who)

@@ -17,7 +17,7 @@ from treadle.api.v1.crowd import New, Place, crowd_of, enqueue_all
 from treadle.api.v1.fields import Name
 from treadle.api.v1.plans import check_found, check_options, check_references
 from treadle.api.v1.reach import is_bound, queues_of
-from treadle.api.v1.rows import check_seen
+from treadle.api.v1.rows import check_seen, reasons_seen
 from treadle.api.wire import answer, records
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
@@ -136,7 +136,8 @@ async def list_tasks(
 async def why(task_id: UUID, views: Views, who: Who) -> Response:
     """Why a task is not running now; there is always a reason."""
     await check_seen(who, views, task_id)
-    return answer({"items": records(await views.why(task_id))})
+    reasons = await views.why(task_id)
+    return answer({"items": records(await reasons_seen(who, views, reasons))})
 
 
 @router.get(
