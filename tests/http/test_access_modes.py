@@ -69,6 +69,9 @@ def test_a_name_that_is_made_to_lead_here_is_refused(
         ("GET", ["Via: 1.1 proxy"], 401),
         ("GET", ["X-Forwarded-Proto: https"], 401),
         ("GET", ["X-Forwarded-Port: 443"], 401),
+        ("GET", ["X-Forwarded-Server: proxy"], 401),
+        ("GET", ["X-Forwarded-Prefix: /treadle"], 401),
+        ("GET", ["X-Real-IP: 10.0.0.1"], 401),
     ],
 )
 def test_pages_of_other_sites_and_proxies_get_nothing_from_an_open_server(

@@ -3,7 +3,6 @@
 import ast
 import html
 from collections.abc import Iterator
-from http import HTTPStatus
 
 import httpx2
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.http.support import Served
 from tests.repo import tree
 from tests.repo.test_docs import error_classes
+from treadle.api.problems import code_of, phrase
 from treadle.errors import QueueFull
 
 OURS = [cls for cls in error_classes() if cls.__module__.startswith("treadle.errors.")]
@@ -44,7 +44,7 @@ def test_every_error_has_its_page(http: httpx2.Client) -> None:
         assert page.status_code == 200, cls
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         assert html.escape(" ".join(str(cls.__doc__).split())) in page.text
-        assert f"{cls.http_status} {HTTPStatus(cls.http_status).phrase}" in page.text
+        assert f"{cls.http_status} {phrase(cls.http_status)}" in page.text
         assert f"treadle.errors.{cls.__name__}<" in page.text
 
 
@@ -59,6 +59,20 @@ def test_every_code_that_the_server_names_itself_has_its_page(http: httpx2.Clien
     assert {code: http.get(f"/problems/{code}").status_code for code in named} == dict.fromkeys(
         named, 200
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (413, "content-too-large"),
+        (414, "uri-too-long"),
+        (416, "range-not-satisfiable"),
+        (422, "unprocessable-content"),
+    ],
+)
+def test_a_status_has_one_name_in_every_python(http: httpx2.Client, status: int, code: str) -> None:
+    assert code_of(status) == code
+    assert http.get(f"/problems/{code}").status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("DELETE", "/healthz")])

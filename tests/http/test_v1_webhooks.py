@@ -112,6 +112,14 @@ def test_a_webhook_that_cannot_be_is_refused(
     assert http.get("/v1/webhooks").json()["items"] == []
 
 
+def test_a_webhook_is_not_called_as_the_way_in(http: httpx2.Client) -> None:
+    answer = http.put("/v1/webhooks/in", json=OPS)
+
+    assert code_of(answer) == (422, "invalid-argument")
+    assert "cannot be called in" in answer.json()["detail"]
+    assert http.get("/v1/webhooks").json()["items"] == []
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", ""), ("GET", "/deliveries"), ("POST", "/pause"), ("POST", "/resume"),

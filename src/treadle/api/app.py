@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse
@@ -57,7 +58,10 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        # It would lead to http:// whatever a proxy in front of the server speaks.
+        redirect_slashes=False,
     )
+    app.state.stopping = anyio.Event()
     app.state.treadle = treadle
     app.state.crowd = Crowd(treadle.gateway)
     app.state.feed = Feed(treadle, treadle.settings.sse_max)

@@ -17,7 +17,10 @@ class Dispatch:
         self._router = router
         self._all: ASGIApp = router.middleware_stack
         self._parts = {
-            key: Router([route for route in router.routes if begin(route) in (key, None)])
+            key: Router(
+                [route for route in router.routes if begin(route) in (key, None)],
+                redirect_slashes=router.redirect_slashes,
+            )
             for key in {begin(route) for route in router.routes} - {None}
         }
 

@@ -14,6 +14,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 
+from treadle.api.problems import code_of, phrase
 from treadle.api.reference import HEADERS
 from treadle.errors import ClaimLost, InvalidArgument, QueueFull, TreadleError, Unavailable
 
@@ -48,7 +49,7 @@ class Explained(NamedTuple):
 def explained() -> dict[str, Explained]:
     """Every problem that this server can answer with, by its code."""
     found = {
-        (code := of_status(status)): Explained(code, status, status.description or status.phrase)
+        (code := code_of(status)): Explained(code, status, status.description or phrase(status))
         for status in HTTPStatus
         if status >= 400
     }
@@ -59,11 +60,6 @@ def explained() -> dict[str, Explained]:
             cls.code, cls.http_status, meaning, cls.__name__, cls.sqlstate, ADVICE.get(cls)
         )
     return found
-
-
-def of_status(status: HTTPStatus) -> str:
-    """The code of a problem that is nothing but an HTTP status."""
-    return status.phrase.lower().replace(" ", "-")
 
 
 def _classes(cls: type[TreadleError] = TreadleError) -> Iterator[type[TreadleError]]:
@@ -92,9 +88,8 @@ async def problem(code: str) -> HTMLResponse:
     found = explained().get(code)
     if found is None:
         raise HTTPException(404)
-    phrase = HTTPStatus(found.status).phrase
     facts = {
-        "HTTP status": f"{found.status} {phrase}",
+        "HTTP status": f"{found.status} {phrase(found.status)}",
         "code": found.code,
         "Python": found.name and f"treadle.errors.{found.name}",
         "SQLSTATE": found.sqlstate,

@@ -18,10 +18,12 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from treadle.api.wire import answer, records
+from treadle.api.wire import MEDIA_TYPE, record
 from treadle.errors import InvalidArgument
 
 PAGE, LONGEST = 50, 200
+# A page ends before the item that would make it larger; one item is always there.
+MOST_BYTES = 4 * 1024 * 1024
 _CURSOR_BYTES = 2000
 _INT64 = 2**63
 Item = TypeVar("Item")
@@ -70,15 +72,29 @@ class Paging:
 
     def answer(self, rows: Sequence[Mapping[str, Any]], *key: str) -> Response:
         """The page of these rows, which are up to `more`; `key` are the columns of the order."""
-        shown = rows[: self.limit]
+        items = _fitting(rows[: self.limit])
         following = None
         headers = {}
-        if len(rows) > self.limit:
-            last = to_json([shown[-1][name] for name in key])
+        if len(rows) > len(items):
+            last = to_json([rows[len(items) - 1][name] for name in key])
             following = base64.urlsafe_b64encode(last).decode().rstrip("=")
             url = self._request.url.include_query_params(limit=self.limit, cursor=following)
             headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
-        return answer({"items": records(shown), "next_cursor": following}, headers=headers)
+        body = b'{"items":[%b],"next_cursor":%b}' % (b",".join(items), to_json(following))
+        return Response(body, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    """The first rows as JSON, as many as fit on a page; what does not fit is not written."""
+    items: list[bytes] = []
+    size = 0
+    for row in rows:
+        item = to_json(record(row))
+        size += len(item)
+        if items and size > MOST_BYTES:
+            break
+        items.append(item)
+    return items
 
 
 def _text(value: object) -> str:

@@ -1,21 +1,34 @@
 """HTTP connections that cannot be held for nothing.
 
-uvicorn waits for the headers of a request as long as the client likes, and for the rest of a body
-that nobody reads. Here a connection without a request is closed after a while, at once when others
-need its place, and what uvicorn itself refuses is a problem document too.
+uvicorn waits for the headers of a request as long as the client likes, for the rest of a body that
+nobody reads, and for a client to read its answer. Here a connection without a request is closed
+after a while, at once when others need its place; so is one whose client does not read. What
+uvicorn itself refuses is a problem document too.
 """
 
 import asyncio
-import json
+import math
 import sys
 from typing import Any
 
 import h11
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from treadle.api.problems import code_of, of_error, problem
+from treadle.errors import Unavailable
+
+log = structlog.get_logger(__name__)
 
 # Time, and what it may send, for a client to read an answer that came before the end of its body.
 LINGER_S = 2.0
 LINGER_BYTES = 4 * 1024 * 1024
+# So much of what waits for a client is read in this time, or the client is given up. Streams and
+# files give it up a little earlier, and say which it was.
+READ_S = 25.0
+READ_BYTES = 64 * 1024
 
 
 class Crowd:
@@ -45,6 +58,7 @@ class Connection(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._patience: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
         self._dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -58,6 +72,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -77,6 +92,7 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
+            self._watch()
             return
         if self._is_answered():
             # The rest of the body is read and dropped for a moment: closing at once would take
@@ -90,39 +106,71 @@ class Connection(H11Protocol):
         """Whether the body goes on behind its answer."""
         return self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete
 
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        if self._reading is None:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop_watching()
+
+    def shutdown(self) -> None:
+        """A body that is still coming is not waited for: nobody has done anything with it."""
+        if self.conn.their_state is h11.SEND_BODY and not self.cycle.response_complete:
+            self._end(of_error(Request({**self.scope}), Unavailable("the server stops")))
+        else:
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         """What cannot be understood is answered, if there is still a way, and the line closed."""
         error = sys.exception()
         status = getattr(error, "error_status_hint", 400)
-        if self.conn.our_state is h11.SEND_RESPONSE or self.conn.our_state is h11.SEND_BODY:
+        self._end(problem(status, code_of(status), str(error) if error else msg))
+
+    def _end(self, answer: Response) -> None:
+        """Answer in place of the application, if there is still a way, and close the line."""
+        state = self.conn.our_state
+        if state is h11.SEND_RESPONSE or state is h11.SEND_BODY:
             # The application is at work for the request that broke off.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.conn.our_state is h11.IDLE or self.conn.our_state is h11.SEND_RESPONSE:
-            self._send_problem(status, str(error) if error else msg)
+        if state is h11.IDLE or state is h11.SEND_RESPONSE:
+            is_head = state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+            body = b"" if is_head else bytes(answer.body)
+            answer.headers["connection"] = "close"
+            head = h11.Response(
+                status_code=answer.status_code, headers=answer.raw_headers, reason=b""
+            )
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event))
         self.transport.close()
+        self._watch()
 
-    def _send_problem(self, status: int, detail: str) -> None:
-        code = {431: "request-header-fields-too-large", 501: "not-implemented"}.get(
-            status, "bad-request"
-        )
-        body = json.dumps(
-            {
-                "type": f"/problems/{code}",
-                "title": code.replace("-", " ").capitalize(),
-                "status": status,
-                "detail": detail,
-                "code": code,
-            }
-        ).encode()
-        headers = [
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        answer = h11.Response(status_code=status, headers=headers, reason=b"")
-        for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event))
+    def _watch(self, before: float = math.inf) -> None:
+        """Give the client up when it reads too little of what waits for it.
+
+        For times when nobody writes: what is left then gets less only by reading.
+        """
+        self._stop_watching()
+        left = self.transport.get_write_buffer_size()
+        if left == 0:
+            return
+        if left > before - READ_BYTES:
+            log.warning("http.stuck", after_s=READ_S, bytes=left)
+            self.transport.abort()
+        else:
+            self._reading = self.loop.call_later(READ_S, self._watch, left)
+
+    def _stop_watching(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def _wait(self) -> None:
         self.crowd.waiting[self] = None

@@ -38,6 +38,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Those who wait for something to happen would be waited for.
+        self._app.state.stopping.set()
         self._app.state.feed.end()
         self._app.state.bell.close()
         await super().shutdown(sockets)

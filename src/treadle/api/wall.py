@@ -47,13 +47,12 @@ MAX_HEAD = 32 * 1024
 _READS = frozenset({"GET", "HEAD"})
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,255})(?::[0-9]{1,5})?")
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORWARDED = frozenset(
-    {
-        *(b"forwarded", b"via", b"x-real-ip", b"x-forwarded-for", b"x-forwarded-host"),
-        *(b"x-forwarded-proto", b"x-forwarded-port"),
-    }
-)
-_NOTICED = _FORWARDED | {b"authorization", b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode"}
+_FORWARDED = frozenset({b"forwarded", b"via", b"x-real-ip"})
+_ALSO_FORWARDED = b"x-forwarded-"
+# Two ways to say where a body ends: a proxy may believe the one, and the server the other.
+_ENDS = frozenset({b"content-length", b"transfer-encoding"})
+_BROWSER = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode"})
+_NOTICED = _FORWARDED | _ENDS | _BROWSER | {b"authorization", b"host"}
 
 Noticed = dict[bytes, list[bytes]]
 
@@ -108,10 +107,10 @@ class Wall:
         size = 0
         for name, value in scope["headers"]:
             size += len(name) + len(value)
-            if name in _NOTICED:
+            if name in _NOTICED or name.startswith(_ALSO_FORWARDED):
                 noticed.setdefault(name, []).append(value)
         if fault := _fault(scope, noticed, size):
-            await problem(*fault)(scope, receive, send)
+            await problem(*fault, headers={"connection": "close"})(scope, receive, send)
             return
         try:
             who = await self._admit(scope, noticed)
@@ -210,6 +209,8 @@ def _fault(scope: Scope, noticed: Noticed, size: int) -> tuple[int, str, str] | 
     """What is wrong with a request whoever sends it: the status, the code and the words."""
     if any(_HOST.fullmatch(host) is None for host in noticed.get(b"host", ())):
         return 400, "bad-request", "the Host header is not a host"
+    if noticed.keys() >= _ENDS:
+        return 400, "bad-request", "there are both Content-Length and Transfer-Encoding"
     if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET:
         return 414, "uri-too-long", f"path and query have more than {MAX_TARGET} bytes"
     if size > MAX_HEAD:
@@ -220,7 +221,7 @@ def _fault(scope: Scope, noticed: Noticed, size: int) -> tuple[int, str, str] | 
 
 def _check_browser(method: str, noticed: Noticed) -> None:
     """Refuse what a page of another site makes a browser send, and what a proxy sends on."""
-    if not _FORWARDED.isdisjoint(noticed):
+    if any(name in _FORWARDED or name.startswith(_ALSO_FORWARDED) for name in noticed):
         raise Unauthenticated("requests through a proxy need a token", hint=HOW)
     sites = noticed.get(b"sec-fetch-site", ())
     origins = noticed.get(b"origin", ())

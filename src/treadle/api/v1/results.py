@@ -1,6 +1,9 @@
 """`/v1/tasks/{id}`: one task as it is now, and its result as soon as there is one."""
 
+import asyncio
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -73,14 +76,30 @@ async def result(
     who: Who,
     wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_S, allow_inf_nan=False)] = 0,
 ) -> Response:
-    """How a task ended; waits for the end so many seconds."""
+    """How a task ended; waits for the end so many seconds, or until the server stops."""
     await check_seen(who, views, task_id)
     if wait_seconds > 0:
         results = await app.results()
+        stopping = request.app.state.stopping
         async with while_there(request):
-            with anyio.move_on_after(wait_seconds):
+            with anyio.move_on_after(wait_seconds) as waiting, _until(stopping, waiting):
                 await results.wait(task_id)
         await check_stay(request)
     task = await views.task(task_id)
     shown = {name: task[name] for name in models.Result.model_fields}
     return answer(shown, 202 if task["completed_at"] is None else 200)
+
+
+@contextmanager
+def _until(event: anyio.Event, scope: anyio.CancelScope) -> Iterator[None]:
+    """End a scope when the event comes."""
+
+    async def watch() -> None:
+        await event.wait()
+        scope.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()

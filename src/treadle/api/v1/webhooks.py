@@ -16,13 +16,15 @@ from treadle.api.v1.fields import Reason
 from treadle.api.v1.reach import check_everywhere
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
-from treadle.errors import MissingExtra
+from treadle.errors import InvalidArgument, MissingExtra
 from treadle.jsontext import encode
 from treadle.services.notifier import message_id, sender_for
 from treadle.services.notifier_addresses import Rules
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 Name = Annotated[str, Path(min_length=1, max_length=100)]
+# What stands there in the path of `receive`.
+TAKEN = "in"
 Source = Annotated[str, Path(min_length=1, max_length=200)]
 # What of a call is kept besides its body: nothing that lets somebody in.
 _KEPT = ("content-type", "user-agent", "webhook-id", "webhook-timestamp")
@@ -86,6 +88,12 @@ async def define(
 ) -> Response:
     """Add a webhook, or change one; its secret is in the answer once, when it is made."""
     check_everywhere(who)
+    if name == TAKEN:
+        raise InvalidArgument(
+            f"a webhook cannot be called {TAKEN}: /v1/webhooks/{TAKEN}/… is for calls from outside",
+            hint="Give it another name.",
+            argument="name",
+        )
     given = settings.model_dump(exclude_none=True)
     secret = await calls.define_webhook(name, given, who.name)
     shown = None if settings.secret is not None else secret
