@@ -67,6 +67,7 @@ class Decisions:
 
         `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who
         is asked when it is escalated. What cannot be done says so and does not stop the others.
+        The keys of the answer are UUIDs, also of ids that were given as text.
         """
         ids = [each.id if isinstance(each, Handle) else _id(each) for each in tasks]
         gateway = await _gateway(self)

@@ -16,11 +16,11 @@ TERMINAL = frozenset({"completed", "dead_lettered", "cancelled"})
 class Claim:
     """A task that was handed to this worker: the token, and the columns of `claim_tasks`."""
 
-    token: UUID
+    token: UUID = field(repr=False)
     id: UUID
     queue: str
     type: str
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(repr=False)
     attempt: int
     max_attempts: int
     timeout_s: float | None
@@ -34,9 +34,9 @@ class Claim:
     dag_id: UUID | None
     project_id: UUID | None
     idempotency_key: str | None
-    previous: list[dict[str, Any]] | None
+    previous: list[dict[str, Any]] | None = field(repr=False)
     name: str | None
-    steps: list[dict[str, Any]] | None
+    steps: list[dict[str, Any]] | None = field(repr=False)
     problem: str | None
     max_cost_usd: Decimal | None
     cost_usd: Decimal
@@ -179,7 +179,7 @@ class TakenResult:
     id: UUID
     queue: str
     type: str
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(repr=False)
     output: Any
     decision_report: Any
     completed_by: str | None

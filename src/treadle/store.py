@@ -112,12 +112,12 @@ class Store:
         return Written(size, digest.hexdigest())
 
     async def read(self, key: str, size: int, sha256: str) -> AsyncIterator[bytes]:
-        """A file in parts; an error at the end when it is not what was stored."""
+        """A file in parts; an error, perhaps at the end, when it is not what was stored."""
         store = self._store()
         digest, at = hashlib.sha256(), 0
         with _telling(f"read from {self.url}", missing=True):
-            if size == 0:
-                await store.head_async(key)
+            if (await store.head_async(key))["size"] != size:
+                raise _damaged(key, "size")
             while at < size:
                 part = bytes(await store.get_range_async(key, start=at, end=min(at + PART, size)))
                 digest.update(part)
@@ -126,11 +126,7 @@ class Store:
                 if not part:
                     break
         if digest.hexdigest() != sha256:
-            raise StoreError(
-                f"the file {key} is damaged: its sha256 is not the one that was stored",
-                hint="It was changed in the store. Let the task that made it run again.",
-                key=key,
-            )
+            raise _damaged(key, "sha256")
 
     async def delete(self, key: str) -> None:
         """Delete a file; one that is not there is deleted too."""
@@ -233,6 +229,14 @@ def _is_stores(error: Exception) -> bool:
     from obstore.exceptions import BaseError
 
     return isinstance(error, BaseError)
+
+
+def _damaged(key: str, what: str) -> StoreError:
+    return StoreError(
+        f"the file {key} is damaged: its {what} is not the one that was stored",
+        hint="It was changed in the store. Let the task that made it run again.",
+        key=key,
+    )
 
 
 def _too_large(max_bytes: int) -> TooLarge:

@@ -67,6 +67,8 @@ def test_files_are_listed_shown_and_fetched(
     assert (done.code, done.err) == (0, f"{folder}/got.txt has 5 B, sha256 {drawn['sha256']}\n")
     assert (folder / "got.txt").read_text() == "a cat"
     assert cli("artifacts", "get", drawn["id"], "-o", "-").out == "a cat"
+    told = cli("artifacts", "get", drawn["id"], "-o", "again.txt", "--json").json
+    assert told == {**shown, "output": "again.txt"}
 
 
 def test_a_sweep_says_what_it_would_take_and_then_takes_it(
@@ -110,15 +112,33 @@ def test_a_doctor_tries_the_store(cli: Cli, files: Path, monkeypatch: pytest.Mon
     assert found()["status"] == "fail"
 
 
+def test_a_doctor_tries_the_folder_of_the_user_where_no_store_is_named(
+    cli: Cli, sync_conn: Conn, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+
+    def found() -> list[str]:
+        items = cli("doctor", "--json").json["items"]
+        return [each["status"] for each in items if each["check"] == "artifacts"]
+
+    # Nobody keeps files there: it is not made.
+    assert found() == []
+    assert not (folder / "data").exists()
+    (folder / "data/treadle/artifacts").mkdir(parents=True)
+    assert found() == ["ok"]
+    assert on_disk(folder / "data") == []
+
+
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
         (["artifacts", "show", "123456"], 3, "treadle artifacts list"),
         (["artifacts", "show", "01890000-0000-7000-8000-00000000dead"], 3, "artifacts list"),
-        (["artifacts", "show", "abc"], 2, "is not a artifact id"),
+        (["artifacts", "show", "abc"], 2, "is no artifact id"),
         (["artifacts", "get", "123456"], 2, "--output"),
         (["artifacts", "get", "123456", "-o", "."], 2, "is a folder"),
         (["artifacts", "get", "123456", "-o", "nowhere/x.pdf"], 2, "there is no folder nowhere"),
+        (["artifacts", "get", "123456", "-o", "-", "--json"], 2, "stdout is for the file"),
         (["artifacts", "list", "--task", "123456"], 3, "treadle tasks list"),
         (["artifacts", "sweep", "--older-than", "-1"], 2, "older-than"),
         (["artifacts", "sweep", "--older-than", "forever"], 2, "Say 90m"),

@@ -61,6 +61,9 @@ def test_a_dispatch_timeout_that_is_no_duration_is_refused(bare: Cli, given: str
 
     assert wrong.code == 2
     assert "wrong settings: AG_QUEUE_DISPATCH_TIMEOUT: " in wrong.err
+    assert ("AG_QUEUE_DISPATCH_TIMEOUT: seconds, or 500ms, 30s, 1m30s" in wrong.err) == (
+        given not in ("-1", "nan")
+    )
 
 
 @pytest.mark.requirement("W14")

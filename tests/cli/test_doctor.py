@@ -2,6 +2,7 @@
 
 import os
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -23,7 +24,10 @@ def examine(cli: Cli, *arguments: str) -> dict[str, dict[str, str]]:
     return {each["check"]: each for each in cli("doctor", "--json", *arguments).json["items"]}
 
 
-def test_a_sound_server_passes(bare: Cli, own_server: OwnServer) -> None:
+def test_a_sound_server_passes(
+    bare: Cli, own_server: OwnServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
     url = own_server().url()
     migrate(url)
 

@@ -36,7 +36,8 @@ def test_an_interrupted_action_is_listed_and_executed_again(cli: Cli, sync_conn:
     [shown] = cli("harness", "actions", "--status", "interrupted", "--json").json["items"]
     assert (shown["task_id"], shown["agent_url"]) == (task, AGENT)
     assert "interrupted" in cli("harness", "actions").out
-    assert cli("harness", "again", task[-8:], "--reason", "nothing posted").code == 0
+    again = cli("harness", "again", task[-8:], "--reason", "nothing posted", "--json")
+    assert again.json == {"task_id": task, "status": "waiting"}
 
     [shown] = cli("harness", "actions", "--json").json["items"]
     assert shown["action"] == "waiting"
@@ -47,7 +48,8 @@ def test_an_interrupted_action_is_left_as_it_is(cli: Cli, sync_conn: Conn) -> No
     task = decided(sync_conn)
     gone(sync_conn)
 
-    assert cli("harness", "skip", task, "--reason", "it was posted").code == 0
+    skipped = cli("harness", "skip", task, "--reason", "it was posted", "--json")
+    assert skipped.json == {"task_id": task, "status": "skipped"}
 
     [shown] = cli("harness", "actions", "--json").json["items"]
     assert (shown["status"], shown["action"]) == ("done", "skipped")
@@ -83,6 +85,18 @@ def test_agents_are_nudged_when_an_operator_says_so(cli: Cli) -> None:
     assert cli("harness", "forbid", AGENT).code == 0
     assert cli("harness", "agents", "--json").json["items"] == []
     assert cli("harness", "allow", "no address").code == 2
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:19100", "localhost:9000", "[::1]:9000", "10.0.0.7"])
+def test_a_private_address_is_refused_at_once_unless_it_is_allowed(cli: Cli, host: str) -> None:
+    wrong = cli("harness", "allow", f"http://{host}")
+
+    assert wrong.code == 2
+    assert "is a private address" in wrong.err
+    assert "Allow that: --allow-private" in wrong.err
+    assert cli("harness", "agents", "--json").json["items"] == []
+    assert cli("harness", "allow", f"http://{host}", "--allow-private").code == 0
+    assert cli("harness", "allow", "https://agent-1.example.org").code == 0
 
 
 def test_what_is_no_command_is_a_callback(bare: Cli) -> None:

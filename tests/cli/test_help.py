@@ -2,26 +2,16 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.tools import NAMES, commands
 from treadle import __version__
-from treadle.cli import SECTIONS, load
+from treadle.cli import load
 
-NAMES = {name: text for section in SECTIONS.values() for name, text in section.items()}
 HEAVY = ("psycopg", "pydantic", "structlog", "rich", "anyio")
-
-
-def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command with its words, nouns and verbs alike."""
-    for name in NAMES:
-        command = load(name)
-        yield (name,), command
-        for verb, inner in getattr(command, "commands", {}).items():
-            yield (name, verb), inner
 
 
 ALL = list(commands())

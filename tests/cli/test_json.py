@@ -1,4 +1,4 @@
-"""Every read gives one JSON document with the names of the views, times in UTC and whole ids."""
+"""Every command that answers gives one JSON document: names of the views, UTC, whole ids."""
 
 import re
 from typing import Any
@@ -11,6 +11,11 @@ from tests.cli.conftest import Cli
 from tests.cli.tools import Conn
 
 SPEC = {"text": "naïve 日本 \u009b", "number": 2**70}
+# A show, what runs until it is stopped, and SQL.
+WITHOUT = {
+    "demo", "dev", "worker", "reaper", "promoter", "scheduler", "notifier", "dispatcher",
+    "harness run", "server", "db sql",
+}  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -125,3 +130,61 @@ def test_characters_of_any_language_and_large_numbers_survive(
     still: Cli, filled: dict[str, str]
 ) -> None:
     assert still("tasks", "show", filled["ready"], "--json").json["spec"] == SPEC
+
+
+def test_every_command_that_answers_has_json() -> None:
+    without = {
+        " ".join(words)
+        for words, command in tools.commands()
+        if not hasattr(command, "commands")
+        and not any("--json" in option.opts for option in command.params)
+    }
+
+    assert without == WITHOUT
+
+
+CHANGES = {
+    "schedules define a @daily --type code": ("a", None),
+    "schedules pause a": ("a", "paused"),
+    "schedules resume a": ("a", "active"),
+    "schedules remove a --yes": ("a", "removed"),
+    "triggers pause b": ("b", "paused"),
+    "triggers resume b": ("b", "active"),
+    "triggers remove b --yes": ("b", "removed"),
+    "webhooks pause c": ("c", "paused"),
+    "webhooks resume c": ("c", "active"),
+    "webhooks remove c --yes": ("c", "removed"),
+    "types define t": ("t", "defined"),
+    "types pause t": ("t", "paused"),
+    "types resume t": ("t", "open"),
+    "queues define q": ("q", "defined"),
+    "queues pause q": ("q", "paused"),
+    "queues resume q": ("q", "open"),
+    "breakers trip t": ("t", "open"),
+    "breakers reset t": ("t", "closed"),
+    "gates define g --limit 1 --per 1": ("g", "defined"),
+    "gates close g": ("g", "closed"),
+    "gates open g": ("g", "open"),
+    "keys set k 3": ("k", "set"),
+    "budget set all 5": ("all", "set"),
+    "budget remove all": ("all", "removed"),
+    "agents drain w": ("w", "draining"),
+    "agents activate w": ("w", "active"),
+    "agents offline w": ("w", "offline"),
+    "agents add p --url https://example.org": ("p", "added"),
+    "agents remove p --yes": ("p", "removed"),
+    "harness allow https://example.org": ("https://example.org", "allowed"),
+    "harness forbid https://example.org": ("https://example.org", "forbidden"),
+}
+
+
+def test_a_change_is_told_as_json_too(cli: Cli, sync_conn: Conn) -> None:
+    sync_conn.execute("select treadle.register_agent('w')")
+    cli("triggers", "set", "b", "--on", "paid", "--task", '{"type": "code"}')
+    cli("webhooks", "add", "c", "https://example.org/hook")
+
+    found = {words: cli(*words.split(), "--json") for words in CHANGES}
+
+    assert {words: each.err for words, each in found.items() if each.err} == {}
+    told = {words: (each.json["name"], each.json.get("status")) for words, each in found.items()}
+    assert told == CHANGES

@@ -1,5 +1,6 @@
 """`treadle pruner`, `treadle history`, and ages of queues."""
 
+from itertools import product
 from uuid import UUID
 
 import psycopg
@@ -41,12 +42,13 @@ def test_a_task_that_is_archived_is_not_just_missing(cli: Cli, conn: Conn) -> No
     cli("queues", "define", "default", "--keep", "0")
     cli("pruner", "--once")
 
-    for words in (task, task[-8:]):
-        gone = cli("tasks", "show", words)
+    for verb, words in product(("show", "retry"), (task, task[-8:])):
+        gone = cli("tasks", verb, words)
         assert gone.code == 3
         assert "was archived" in gone.err
         assert f"treadle history show {task}" in gone.err
-    assert "archived" not in cli("tasks", "show", NO_TASK).err
+    for verb in ("show", "retry"):
+        assert "archived" not in cli("tasks", verb, NO_TASK).err
     missing = cli("history", "show", NO_TASK)
     assert missing.code == 3
     assert "treadle history list" in missing.err

@@ -130,6 +130,8 @@ def test_doctor_tells_of_schedules_that_are_late_or_stopped(cli: Cli, sync_conn:
         (["remove", "nigthly", "--yes"], 3, "Known: none"),
         (["puase", "nightly"], 2, "pause"),
         (["preview", "* * * *"], 2, "five fields"),
+        (["preview", "@daily", "--tz", ""], 2, "there is no time zone ''"),
+        (["define", "x", "@daily", "--tz", "", "--type", "code"], 2, "there is no time zone ''"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

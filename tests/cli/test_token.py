@@ -47,10 +47,10 @@ def test_a_token_for_programs_comes_with_what_it_is_for(cli: Cli) -> None:
 def test_a_token_is_revoked_by_what_one_has_of_it(cli: Cli, by: str) -> None:
     made = cli("token", "create", "ci", "--scope", "read", "--json").json
 
-    revoked = cli("token", "revoke", made[by])
+    revoked = cli("token", "revoke", made[by], "--json")
 
     assert revoked.code == 0
-    assert made["id"] in revoked.err
+    assert revoked.json == {"id": made["id"], "status": "revoked"}
     assert made["token"][17:] not in revoked.out + revoked.err
     assert cli("token", "list", "--json").json["items"] == []
     [found] = cli("token", "list", "--revoked", "--json").json["items"]

@@ -98,7 +98,7 @@ def test_events_are_listed_and_followed(cli: Cli, sync_conn: Conn) -> None:
         (["triggers", "fire", "nobody", "1"], 3, "there is no trigger"),
         (["triggers", "puase", "x"], 2, "pause"),
         (["events", "tail", "--after", "x"], 2, "there is no place"),
-        (["events", "list", "--task", "zzz"], 2, "is not a task id"),
+        (["events", "list", "--task", "zzz"], 2, "is no task id"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )

@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from uuid import UUID
 
 import psycopg
 
+from treadle.cli import SECTIONS, load
+
 Conn = psycopg.Connection[tuple[Any, ...]]
 
 _SCRIPT = Path(sys.executable).with_name("treadle")
 COMMAND = [str(_SCRIPT)] if _SCRIPT.is_file() else [sys.executable, "-m", "treadle"]
+NAMES = {name: text for section in SECTIONS.values() for name, text in section.items()}
 NO_SERVER = "postgresql://me:hunter2@127.0.0.1:1/tasks"
 NO_TASK = "01890000-0000-7000-8000-00000000dead"
 
@@ -59,6 +62,15 @@ class Result:
     def rows(self) -> list[list[str]]:
         """The tab-separated lines on stdout."""
         return [line.split("\t") for line in self.out.splitlines()]
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its words, nouns and verbs alike."""
+    for name in NAMES:
+        command = load(name)
+        yield (name,), command
+        for verb, inner in getattr(command, "commands", {}).items():
+            yield (name, verb), inner
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from tests.worker.support import Conn, row, run_all
-from treadle import TaskFailed, Treadle
+from treadle import Context, TaskFailed, Treadle
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +123,31 @@ async def test_an_output_that_is_too_large_is_refused_with_its_size(
         conn, "select status, failure_class, attempt from treadle.tasks where id = %s", handle.id
     )
     assert found == ("dead_lettered", "invalid_output", 1)
+
+
+async def test_the_log_of_a_refused_output_names_the_task_and_shows_no_token_and_no_payload(
+    app: Treadle, conn: Conn
+) -> None:
+    seen: list[str] = []
+    await conn.execute(
+        "alter table treadle.tasks add constraint odd_check check (output <> '\"odd\"')"
+    )
+
+    @app.task("leak")
+    async def answer(ctx: Context, password: str) -> str:
+        seen.extend([str(ctx.task.token), password, repr(ctx.task)])
+        return "odd"
+
+    handle = await answer.enqueue(password="hunter2")
+    with capture_logs() as logs:
+        await run_all(app)
+
+    [refused] = [each for each in logs if each["event"] == "completer.refused"]
+    assert (refused["task_id"], refused["type"]) == (str(handle.id), "leak")
+    token, password, shown = seen
+    for text in (str(logs), shown):
+        assert token not in text
+        assert password not in text
 
 
 async def test_one_bad_answer_does_not_hold_up_the_others(app: Treadle) -> None:

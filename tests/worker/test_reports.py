@@ -24,15 +24,23 @@ REPORT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("how", ["fields", "model"])
+class Own(DecisionReport):
+    """A report with a field of its own."""
+
+    owner: str = "ops"
+
+
+@pytest.mark.parametrize("how", ["fields", "mapping", "model", "own model"])
 async def test_a_report_is_stored_with_the_output(app: Treadle, conn: Conn, how: str) -> None:
     @app.task(report="required")
     async def decide(ctx: Context) -> str:
         ctx.report(summary="a first thought", confidence=0)
         if how == "fields":
             ctx.report(**REPORT)
+        elif how == "mapping":
+            ctx.report(REPORT)
         else:
-            ctx.report(DecisionReport(**REPORT))
+            ctx.report((DecisionReport if how == "model" else Own)(**REPORT))
         return "B"
 
     handle = await decide.enqueue()
@@ -42,6 +50,7 @@ async def test_a_report_is_stored_with_the_output(app: Treadle, conn: Conn, how:
     ended, report = await row(conn, STORED, handle.id)
     assert ended == "completed"
     assert {name: report[name] for name in REPORT} == REPORT
+    assert report.get("owner") == ("ops" if how == "own model" else None)
 
 
 async def test_without_the_report_the_attempt_fails_and_the_next_one_is_told(

@@ -70,7 +70,7 @@ MESSAGES = {
     "regex": ['regex: output: "I made a PR" does not match "^PR-[0-9]+$"'],
     "test_pass": [
         "test_pass unit: unit ended with exit code 3",
-        "test_pass unit: …looked at bad",
+        "test_pass unit: looked at bad",
     ],
     "llm_judge": ["llm_judge: it is not good"],
     "plain": ["plain: refused by plain"],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -67,36 +67,42 @@ def list_agents(
 
 
 @agents.command()
-def drain(agent: AgentId, database_url: common.DatabaseUrl = None) -> None:
+def drain(
+    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let an agent finish what it has, claim nothing more, and stop.
 
     \b
     Example:
       treadle agents drain host-3
     """
-    _set(agent, "draining", database_url)
+    _set(agent, "draining", database_url, as_json=as_json)
 
 
 @agents.command()
-def activate(agent: AgentId, database_url: common.DatabaseUrl = None) -> None:
+def activate(
+    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let an agent claim again.
 
     \b
     Example:
       treadle agents activate host-3
     """
-    _set(agent, "active", database_url)
+    _set(agent, "active", database_url, as_json=as_json)
 
 
 @agents.command()
-def offline(agent: AgentId, database_url: common.DatabaseUrl = None) -> None:
+def offline(
+    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Say that an agent is gone; its claims end with their leases.
 
     \b
     Example:
       treadle agents offline host-3
     """
-    _set(agent, "offline", database_url)
+    _set(agent, "offline", database_url, as_json=as_json)
 
 
 @agents.command()
@@ -109,6 +115,7 @@ def add(
         bool,
         typer.Option("--allow-private", help="Its address may be one of a network of your own."),
     ] = False,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Add an agent that the dispatcher sends tasks to, or change where it is.
@@ -121,20 +128,24 @@ def add(
     It gets one task at a time, from queue push. Addresses of a network of your own are connected
     to with --allow-private only; those of cloud metadata never.
     """
+    from treadle.services.notifier_addresses import must_be_public
+
     if not allow_private:
-        _must_be_public(url)
-
-    async def work(app: Treadle) -> None:
-        gateway = await app.gateway()
-        await gateway.define_push_agent(agent, url, allow_private=allow_private)
-
-    common.call(work, database_url)
-    common.note(f"agent {agent} is added; tasks are sent to it by: treadle dispatcher")
+        must_be_public(url)
+    acting.change(
+        lambda calls: calls.define_push_agent(agent, url, allow_private=allow_private),
+        database_url,
+    )
+    text = f"agent {agent} is added; tasks are sent to it by: treadle dispatcher"
+    acting.done(text, as_json, name=agent, status="added")
 
 
 @agents.command()
 def remove(
-    agent: AgentId, yes: common.Yes = False, database_url: common.DatabaseUrl = None
+    agent: AgentId,
+    yes: common.Yes = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
 ) -> None:
     """Send nothing more to an agent; what it has is followed to its end.
 
@@ -143,12 +154,8 @@ def remove(
       treadle agents remove coder-2 --yes
     """
     common.confirm(f"remove agent {agent}", yes=yes)
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).remove_push_agent(agent)
-
-    common.call(work, database_url)
-    common.note(f"agent {agent} is removed")
+    acting.change(lambda calls: calls.remove_push_agent(agent), database_url)
+    acting.done(f"agent {agent} is removed", as_json, name=agent, status="removed")
 
 
 @agents.command()
@@ -171,27 +178,6 @@ async def _read(app: Treadle) -> list[dict[str, object]]:
     return await (await app.reader()).agents()
 
 
-def _set(agent: str, status: str, database_url: str | None) -> None:
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).set_agent_status(agent, status)
-
-    common.call(work, database_url)
-    common.note(f"agent {agent} is {status}")
-
-
-def _must_be_public(url: str) -> None:
-    """Say at once what the dispatcher would refuse later, where that shows without a lookup."""
-    from urllib.parse import urlsplit
-
-    from treadle.errors import InvalidArgument
-    from treadle.services.notifier_addresses import is_private
-
-    try:
-        host = urlsplit(url).hostname or ""
-        private = host == "localhost" or is_private(host)
-    except ValueError:
-        return
-    if private:
-        raise InvalidArgument(
-            f"{host} is a private address", hint="Allow that: --allow-private", argument="url"
-        )
+def _set(agent: str, status: str, database_url: str | None, *, as_json: bool) -> None:
+    acting.change(lambda calls: calls.set_agent_status(agent, status), database_url)
+    acting.done(f"agent {agent} is {status}", as_json, name=agent, status=status)

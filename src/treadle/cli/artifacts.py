@@ -109,6 +109,7 @@ def get_artifact(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Save it here; - is stdout.")
     ],
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Fetch the file of an artifact and check its hash.
@@ -129,12 +130,16 @@ def get_artifact(
             await file.save(output)
         return found
 
+    if as_json and str(output) == "-":
+        raise InvalidArgument("stdout is for the file or for JSON", hint="Save it: -o report.pdf")
     if output.is_dir():
         raise InvalidArgument(f"{output} is a folder", hint="Name the file: -o report.pdf")
     if not output.parent.is_dir():
         raise InvalidArgument(f"there is no folder {output.parent}", hint="Make it first.")
     found = common.call(work, database_url)
-    if str(output) != "-":
+    if as_json:
+        out.document({**found, "output": output})
+    elif str(output) != "-":
         common.note(f"{output} has {size(found['bytes'])}, sha256 {found['sha256']}")
 
 

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rich.text import Text
 
     from treadle.app import Treadle
@@ -85,6 +83,7 @@ def trip(
         typer.Option("--for", metavar="S", help="Until one task is tried; as set for the type."),
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let no task of a type start; after a while one is tried.
@@ -93,25 +92,21 @@ def trip(
     Example:
       treadle breakers trip deploy --for 600 --reason "the cluster is being moved"
     """
-
-    async def work(app: Treadle) -> datetime:
-        return await (await app.gateway()).trip_breaker(type, seconds, reason)
-
-    probe_at = common.call(work, database_url)
-    common.note(f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}")
+    probe_at = acting.change(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
+    text = f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}"
+    acting.done(text, as_json, name=type, status="open", probe_at=probe_at)
 
 
 @breakers.command()
-def reset(type: Type, database_url: common.DatabaseUrl = None) -> None:
+def reset(
+    type: Type, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let tasks of a type start again and forget its failures.
 
     \b
     Example:
       treadle breakers reset deploy
     """
-
-    async def work(app: Treadle) -> bool:
-        return await (await app.gateway()).reset_breaker(type)
-
-    was_open = common.call(work, database_url)
-    common.note(f"the breaker of {type} {'is' if was_open else 'was'} closed")
+    was_open = acting.change(lambda calls: calls.reset_breaker(type), database_url)
+    text = f"the breaker of {type} {'is' if was_open else 'was'} closed"
+    acting.done(text, as_json, name=type, status="closed", changed=was_open)

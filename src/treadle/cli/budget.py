@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column, Record
 from treadle.errors import InvalidArgument
 
@@ -126,6 +126,7 @@ def set_budget(
         str | None,
         typer.Option("--on-exhausted", metavar="POLICY", help="ask (a person) or fail (tasks)."),
     ] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Say what an agent, a DAG, a project, a type or all may spend, or change that.
@@ -137,17 +138,21 @@ def set_budget(
     """
     limit = _usd(usd)
     kind, key = _scope(scope)
-
-    async def work(app: Treadle) -> None:
-        gateway = await app.gateway()
-        await gateway.set_budget(kind, key, limit, period=period, on_exhausted=on_exhausted)
-
-    common.call(work, database_url)
-    common.note(f"{scope} may spend {dollars(limit)}{f' each {period}' if period else ''}")
+    acting.change(
+        lambda calls: calls.set_budget(kind, key, limit, period=period, on_exhausted=on_exhausted),
+        database_url,
+    )
+    text = f"{scope} may spend {dollars(limit)}{f' each {period}' if period else ''}"
+    acting.done(text, as_json, name=scope, status="set", limit_usd=limit, period=period)
 
 
 @budget.command()
-def remove(scope: Scope, period: Period = None, database_url: common.DatabaseUrl = None) -> None:
+def remove(
+    scope: Scope,
+    period: Period = None,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
     """Remove a budget; tasks that waited for it go on.
 
     \b
@@ -155,12 +160,9 @@ def remove(scope: Scope, period: Period = None, database_url: common.DatabaseUrl
       treadle budget remove agent:coder-1 --period day
     """
     kind, key = _scope(scope)
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).remove_budget(kind, key, period=period)
-
-    common.call(work, database_url)
-    common.note(f"the budget of {scope} is removed")
+    acting.change(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
+    text = f"the budget of {scope} is removed"
+    acting.done(text, as_json, name=scope, status="removed", period=period)
 
 
 @budget.command()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import common, history, out
 from treadle.cli.out import Column
 from treadle.errors import TreadleError
 
@@ -34,8 +34,10 @@ def resolve(
         for text in task_ids:
             found: UUID | str = text
             try:
-                found = await reader.find_task(text.lstrip("…."))
-                now = await gateway.retry_task(found, resolution, note=note)
+                wanted = text.lstrip("….")
+                async with history.pointed_to(reader, wanted):
+                    found = await reader.find_task(wanted)
+                    now = await gateway.retry_task(found, resolution, note=note)
                 done.append((found, now, None))
             except TreadleError as error:
                 if len(task_ids) == 1:

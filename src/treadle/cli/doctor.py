@@ -11,6 +11,7 @@ from treadle.errors import TreadleError, Unavailable
 
 if TYPE_CHECKING:
     from treadle.db.checks import Check
+    from treadle.settings import Settings
 
 COLUMNS = [
     Column("check", "check"),
@@ -86,18 +87,19 @@ def _health(path: Path, max_age: float) -> "Check":
     return Check("health", "ok", ", ".join(f"{name} {value}" for name, value in facts.items()))
 
 
-def _store() -> "Check":
-    """Whether files can be kept where the settings say."""
+def _store(settings: "Settings") -> "list[Check]":
+    """Whether files can be kept where the settings say; a folder nobody named is not made."""
     from treadle.db.checks import Check
-    from treadle.settings import load_settings
     from treadle.store import make_store
 
     try:
-        store = make_store(load_settings())
+        store = make_store(settings)
+        if settings.artifacts_url is None and store.folder and not store.folder.is_dir():
+            return []
         common.run(store.check())
     except TreadleError as error:
-        return Check("artifacts", "fail", str(error), error.hint)
-    return Check("artifacts", "ok", f"a file was written to {store.url}, read and deleted")
+        return [Check("artifacts", "fail", str(error), error.hint)]
+    return [Check("artifacts", "ok", f"a file was written to {store.url}, read and deleted")]
 
 
 def _database(database_url: str | None) -> "tuple[list[Check], int]":
@@ -110,8 +112,7 @@ def _database(database_url: str | None) -> "tuple[list[Check], int]":
             settings = load_settings()
             listen_url = (settings.listen_url or url) if settings.notify else None
             checks.extend(examine(url, listen_url=listen_url))
-            if settings.artifacts_url is not None:
-                checks.append(_store())
+            checks.extend(_store(settings))
     except Unavailable as error:
         return [*checks, Check("connection", "fail", str(error), error.hint)], error.exit_code
     return checks, 0

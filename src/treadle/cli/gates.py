@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from treadle.app import Treadle
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The gate; type:NAME is that of a type.")]
@@ -77,6 +75,7 @@ def define(
         str | None, typer.Option(metavar="UNIT", help="starts (the default), tokens or usd.")
     ] = None,
     no_limit: Annotated[bool, typer.Option("--no-limit", help="Take the limit away.")] = False,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a gate, or change its limit; what is not named stays as it is.
@@ -91,12 +90,10 @@ def define(
         raise typer.BadParameter("--no-limit goes with no other option")
     settings: dict[str, Any] = {"limit": limit, "per_s": per, "unit": unit}
     named = {name: value for name, value in settings.items() if value is not None}
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).define_gate(key, {"limit": None} if no_limit else named)
-
-    common.call(work, database_url)
-    common.note(f"gate {key} is defined")
+    if no_limit:
+        named = {"limit": None}
+    acting.change(lambda calls: calls.define_gate(key, named), database_url)
+    acting.done(f"gate {key} is defined", as_json, name=key, status="defined")
 
 
 @gates.command("close")
@@ -106,6 +103,7 @@ def close_gate(
         float, typer.Option("--for", metavar="S", help="For so many seconds.")
     ] = 3600,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let no task behind a gate start for a while; what runs, runs on.
@@ -114,25 +112,21 @@ def close_gate(
     Example:
       treadle gates close anthropic --for 600 --reason "they have an incident"
     """
-
-    async def work(app: Treadle) -> datetime:
-        return await (await app.gateway()).close_gate(key, seconds, reason)
-
-    until = common.call(work, database_url)
-    common.note(f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}")
+    until = acting.change(lambda calls: calls.close_gate(key, seconds, reason), database_url)
+    text = f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}"
+    acting.done(text, as_json, name=key, status="closed", closed_until=until)
 
 
 @gates.command("open")
-def open_gate(key: Key, database_url: common.DatabaseUrl = None) -> None:
+def open_gate(
+    key: Key, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let tasks behind a gate start again, before its time; a rate limit stays in force.
 
     \b
     Example:
       treadle gates open anthropic
     """
-
-    async def work(app: Treadle) -> bool:
-        return await (await app.gateway()).open_gate(key)
-
-    was_closed = common.call(work, database_url)
-    common.note(f"gate {key} is open" if was_closed else f"gate {key} was open")
+    was_closed = acting.change(lambda calls: calls.open_gate(key), database_url)
+    text = f"gate {key} {'is' if was_closed else 'was'} open"
+    acting.done(text, as_json, name=key, status="open", changed=was_closed)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from treadle.app import Treadle
     from treadle.services.harness import Callback
 
@@ -159,7 +161,10 @@ def actions(
 
 @harness.command()
 def again(
-    task: common.TaskId, reason: Reason = None, database_url: common.DatabaseUrl = None
+    task: common.TaskId,
+    reason: Reason = None,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
 ) -> None:
     """Have an action executed again that failed or was interrupted.
 
@@ -170,17 +175,22 @@ def again(
     Look first whether it took effect: nothing here can know.
     """
 
-    async def work(app: Treadle) -> None:
+    async def work(app: Treadle) -> UUID:
         task_id = await (await app.reader()).find_task(task)
         await (await app.gateway()).rerun_action(task_id, note=reason)
+        return task_id
 
-    common.call(work, database_url)
-    common.note("the action is executed again at the next look of the harness")
+    task_id = common.call(work, database_url)
+    text = "the action is executed again at the next look of the harness"
+    acting.done(text, as_json, task_id=task_id, status="waiting")
 
 
 @harness.command()
 def skip(
-    task: common.TaskId, reason: Reason = None, database_url: common.DatabaseUrl = None
+    task: common.TaskId,
+    reason: Reason = None,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
 ) -> None:
     """Leave an action that failed or was interrupted as it is: its task is done.
 
@@ -189,12 +199,13 @@ def skip(
       treadle harness skip 0198f3c2-7d1e-7b2a-9c3d-4e5f60718293 --reason "it was posted"
     """
 
-    async def work(app: Treadle) -> None:
+    async def work(app: Treadle) -> UUID:
         task_id = await (await app.reader()).find_task(task)
         await (await app.gateway()).skip_action(task_id, note=reason)
+        return task_id
 
-    common.call(work, database_url)
-    common.note("the task is done")
+    task_id = common.call(work, database_url)
+    acting.done("the task is done", as_json, task_id=task_id, status="skipped")
 
 
 @harness.command()
@@ -219,6 +230,7 @@ def allow(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Also at an address of this host or network.")
     ] = False,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let the harness nudge an agent at its address when a task is stored for it.
@@ -229,25 +241,23 @@ def allow(
 
     Tasks are stored and fetched without it too: a nudge saves the time until the agent looks.
     """
+    from treadle.services.notifier_addresses import must_be_public
 
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).allow_nudges(url, private=allow_private)
-
-    common.call(work, database_url)
-    common.note(f"agent {url} is nudged")
+    if not allow_private:
+        must_be_public(url)
+    acting.change(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
+    acting.done(f"agent {url} is nudged", as_json, name=url, status="allowed")
 
 
 @harness.command()
-def forbid(url: AgentUrl, database_url: common.DatabaseUrl = None) -> None:
+def forbid(
+    url: AgentUrl, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Nudge an agent no longer; it finds its tasks by itself.
 
     \b
     Example:
       treadle harness forbid http://localhost:9000
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).allow_nudges(url, allow=False)
-
-    common.call(work, database_url)
-    common.note(f"agent {url} is not nudged any more")
+    acting.change(lambda calls: calls.allow_nudges(url, allow=False), database_url)
+    acting.done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def list_keys(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl
 def set_key(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The concurrency key.")],
     limit: Annotated[int, typer.Argument(metavar="N", help="Tasks at once; 0 holds all back.")],
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let so many tasks of a key be under way at once; what runs, runs on.
@@ -64,9 +65,6 @@ def set_key(
     Example:
       treadle keys set repo:42 3
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).set_concurrency(key, limit)
-
-    common.call(work, database_url)
-    common.note(f"key {key} has {limit} slot{'' if limit == 1 else 's'}")
+    acting.change(lambda calls: calls.set_concurrency(key, limit), database_url)
+    text = f"key {key} has {limit} slot{'' if limit == 1 else 's'}"
+    acting.done(text, as_json, name=key, status="set", max=limit)

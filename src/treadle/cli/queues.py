@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import ages, common, out
+from treadle.cli import acting, ages, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def stuck(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = N
 def pause(
     queue: Name,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let nothing more be claimed from a queue; what runs, runs on.
@@ -137,28 +138,23 @@ def pause(
     Example:
       treadle queues pause mail --reason "provider is down"
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).pause_queue(queue, reason)
-
-    common.call(work, database_url)
-    common.note(f"queue {queue} is paused; go on with: treadle queues resume {queue}")
+    acting.change(lambda calls: calls.pause_queue(queue, reason), database_url)
+    text = f"queue {queue} is paused; go on with: treadle queues resume {queue}"
+    acting.done(text, as_json, name=queue, status="paused")
 
 
 @queues.command()
-def resume(queue: Name, database_url: common.DatabaseUrl = None) -> None:
+def resume(
+    queue: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let a paused queue go on.
 
     \b
     Example:
       treadle queues resume mail
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).resume_queue(queue)
-
-    common.call(work, database_url)
-    common.note(f"queue {queue} is open")
+    acting.change(lambda calls: calls.resume_queue(queue), database_url)
+    acting.done(f"queue {queue} is open", as_json, name=queue, status="open")
 
 
 @queues.command()
@@ -209,6 +205,7 @@ def define(
     prune: Annotated[
         str | None, typer.Option(metavar="MODE", help="archive what goes, or drop it.")
     ] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a queue, or change one; what is not named stays as it is.
@@ -239,12 +236,8 @@ def define(
         named["keep_cancelled_s"] = ages.parse(keep_cancelled, "--keep-cancelled")
     if keep_dead is not None:
         named["keep_dead_s"] = ages.parse(keep_dead, "--keep-dead")
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).define_queue(queue, named)
-
-    common.call(work, database_url)
-    common.note(f"queue {queue} is defined")
+    acting.change(lambda calls: calls.define_queue(queue, named), database_url)
+    acting.done(f"queue {queue} is defined", as_json, name=queue, status="defined")
 
 
 def _print_settings(settings: out.Record) -> None:

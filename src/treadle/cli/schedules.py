@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out, scheduleview
+from treadle.cli import acting, common, out, scheduleview
 from treadle.cli.out import Column
 from treadle.errors import QueueFull
 
@@ -121,6 +121,7 @@ def define(
     grace: Annotated[
         int | None, typer.Option(metavar="S", help="So much later is not missed; else 60.")
     ] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a schedule, or change one; what is not named stays as it is.
@@ -135,7 +136,7 @@ def define(
     from treadle.cron import Cron, zone_named
 
     if cron is not None:
-        Cron(cron, tz or "UTC")
+        Cron(cron, "UTC" if tz is None else tz)
     elif tz is not None:
         zone_named(tz)
     settings: dict[str, Any] = {
@@ -150,7 +151,8 @@ def define(
         return verdict, await (await app.reader()).schedule(name)
 
     verdict, found = common.call(work, database_url)
-    common.note(f"schedule {name} is {verdict}: {scheduleview.words(found['cron'])}")
+    text = f"schedule {name} is {verdict}: {scheduleview.words(found['cron'])}"
+    acting.done(text, as_json, **found, verdict=verdict)
 
 
 def _template(
@@ -205,6 +207,7 @@ def run_schedule(
 def pause(
     name: Name,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let a schedule make nothing until it is resumed; what it made runs on.
@@ -213,32 +216,32 @@ def pause(
     Example:
       treadle schedules pause nightly --reason "the source is down"
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).pause_schedule(name, reason)
-
-    common.call(work, database_url)
-    common.note(f"schedule {name} is paused")
+    acting.change(lambda calls: calls.pause_schedule(name, reason), database_url)
+    acting.done(f"schedule {name} is paused", as_json, name=name, status="paused")
 
 
 @schedules.command()
-def resume(name: Name, database_url: common.DatabaseUrl = None) -> None:
+def resume(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let a paused schedule go on; its catch-up policy says what is made up for.
 
     \b
     Example:
       treadle schedules resume nightly
     """
-
-    async def work(app: Treadle) -> bool:
-        return await (await app.gateway()).resume_schedule(name)
-
-    was_paused = common.call(work, database_url)
-    common.note(f"schedule {name} is active" if was_paused else f"schedule {name} was not paused")
+    was_paused = acting.change(lambda calls: calls.resume_schedule(name), database_url)
+    text = f"schedule {name} {'is active' if was_paused else 'was not paused'}"
+    acting.done(text, as_json, name=name, status="active", changed=was_paused)
 
 
 @schedules.command()
-def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl = None) -> None:
+def remove(
+    name: Name,
+    yes: common.Yes = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
     """Remove a schedule; the tasks that it made stay, and the record of its runs.
 
     \b
@@ -246,12 +249,8 @@ def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl
       treadle schedules remove nightly --yes
     """
     common.confirm(f"remove the schedule {name}", yes=yes)
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).remove_schedule(name)
-
-    common.call(work, database_url)
-    common.note(f"schedule {name} is removed")
+    acting.change(lambda calls: calls.remove_schedule(name), database_url)
+    acting.done(f"schedule {name} is removed", as_json, name=name, status="removed")
 
 
 @schedules.command()
@@ -292,4 +291,4 @@ def preview(
     Example:
       treadle schedules preview "30 2 * * *" --tz Europe/Berlin
     """
-    scheduleview.preview(cron, tz or "UTC", count, as_json=as_json)
+    scheduleview.preview(cron, "UTC" if tz is None else tz, count, as_json=as_json)

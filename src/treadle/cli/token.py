@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import ages, common, out
+from treadle.cli import acting, ages, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def list_tokens(
 @token.command()
 def revoke(
     which: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of the token.")],
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """End a token for good; servers refuse it within five seconds.
@@ -127,9 +128,5 @@ def revoke(
     # Somebody may paste the whole token: the secret part goes no further.
     parts = which.split("_")
     known = parts[1] if which.startswith("trd_") and len(parts) > 2 else which
-
-    async def work(app: Treadle) -> str:
-        return await (await app.gateway()).revoke_token(known)
-
-    revoked = common.call(work, database_url)
-    common.note(f"token {revoked} is revoked")
+    revoked = acting.change(lambda calls: calls.revoke_token(known), database_url)
+    acting.done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")

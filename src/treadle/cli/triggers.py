@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 from treadle.errors import InvalidArgument
 
@@ -179,6 +179,7 @@ def set_trigger(
 def pause(
     name: Name,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let a trigger rest; events that come meanwhile are passed by.
@@ -187,32 +188,31 @@ def pause(
     Example:
       treadle triggers pause next --reason "too many"
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).pause_trigger(name, reason)
-
-    common.call(work, database_url)
-    common.note(f"trigger {name} is paused")
+    acting.change(lambda calls: calls.pause_trigger(name, reason), database_url)
+    acting.done(f"trigger {name} is paused", as_json, name=name, status="paused")
 
 
 @triggers.command()
-def resume(name: Name, database_url: common.DatabaseUrl = None) -> None:
+def resume(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let a trigger fire again, on what happens from now on.
 
     \b
     Example:
       treadle triggers resume next
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).resume_trigger(name)
-
-    common.call(work, database_url)
-    common.note(f"trigger {name} is active")
+    acting.change(lambda calls: calls.resume_trigger(name), database_url)
+    acting.done(f"trigger {name} is active", as_json, name=name, status="active")
 
 
 @triggers.command()
-def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl = None) -> None:
+def remove(
+    name: Name,
+    yes: common.Yes = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
     """Take a trigger away; what it has made stays.
 
     \b
@@ -220,12 +220,8 @@ def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl
       treadle triggers remove next --yes
     """
     common.confirm(f"remove the trigger {name}", yes=yes)
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).remove_trigger(name)
-
-    common.call(work, database_url)
-    common.note(f"trigger {name} is removed")
+    acting.change(lambda calls: calls.remove_trigger(name), database_url)
+    acting.done(f"trigger {name} is removed", as_json, name=name, status="removed")
 
 
 @triggers.command("test")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.out import Column
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def list_types(as_json: common.JsonFlag = False, database_url: common.DatabaseUr
 def pause(
     type: Name,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Let no more tasks of a type be claimed; what runs, runs on.
@@ -72,28 +73,23 @@ def pause(
     Example:
       treadle types pause deploy --reason "the cluster is being moved"
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).pause_type(type, reason)
-
-    common.call(work, database_url)
-    common.note(f"type {type} is paused; go on with: treadle types resume {type}")
+    acting.change(lambda calls: calls.pause_type(type, reason), database_url)
+    text = f"type {type} is paused; go on with: treadle types resume {type}"
+    acting.done(text, as_json, name=type, status="paused")
 
 
 @types.command()
-def resume(type: Name, database_url: common.DatabaseUrl = None) -> None:
+def resume(
+    type: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Let a paused type go on.
 
     \b
     Example:
       treadle types resume deploy
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).resume_type(type)
-
-    common.call(work, database_url)
-    common.note(f"type {type} is open")
+    acting.change(lambda calls: calls.resume_type(type), database_url)
+    acting.done(f"type {type} is open", as_json, name=type, status="open")
 
 
 @types.command()
@@ -142,6 +138,7 @@ def define(
         list[str] | None,
         typer.Option(metavar="NAME", help="One from the third attempt on; repeatable."),
     ] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Make a type, or change one; what is not named stays as it is.
@@ -172,9 +169,5 @@ def define(
         "fallback_models": fallback_model or None,
     }
     named = {name: value for name, value in settings.items() if value is not None}
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).define_type(type, named)
-
-    common.call(work, database_url)
-    common.note(f"type {type} is defined")
+    acting.change(lambda calls: calls.define_type(type, named), database_url)
+    acting.done(f"type {type} is defined", as_json, name=type, status="defined")

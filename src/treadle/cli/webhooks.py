@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
+from treadle.cli import acting, common, out
 from treadle.cli.webhookview import COLUMNS, TRIES, print_answer, secret_in, show_secret
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def send_test(
 def pause(
     name: Name,
     reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
+    as_json: common.JsonFlag = False,
     database_url: common.DatabaseUrl = None,
 ) -> None:
     """Send nothing to a webhook for now; its events wait.
@@ -188,28 +189,22 @@ def pause(
     Example:
       treadle webhooks pause ops --reason "they move house"
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).pause_webhook(name, reason)
-
-    common.call(work, database_url)
-    common.note(f"webhook {name} is paused")
+    acting.change(lambda calls: calls.pause_webhook(name, reason), database_url)
+    acting.done(f"webhook {name} is paused", as_json, name=name, status="paused")
 
 
 @webhooks.command()
-def resume(name: Name, database_url: common.DatabaseUrl = None) -> None:
+def resume(
+    name: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
+) -> None:
     """Send to a webhook again, at once and from where it stopped.
 
     \b
     Example:
       treadle webhooks resume ops
     """
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).resume_webhook(name)
-
-    common.call(work, database_url)
-    common.note(f"webhook {name} is active")
+    acting.change(lambda calls: calls.resume_webhook(name), database_url)
+    acting.done(f"webhook {name} is active", as_json, name=name, status="active")
 
 
 @webhooks.command()
@@ -236,7 +231,12 @@ def rotate(
 
 
 @webhooks.command()
-def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl = None) -> None:
+def remove(
+    name: Name,
+    yes: common.Yes = False,
+    as_json: common.JsonFlag = False,
+    database_url: common.DatabaseUrl = None,
+) -> None:
     """Forget a webhook; what it has not got is not sent to it any more.
 
     \b
@@ -244,12 +244,8 @@ def remove(name: Name, yes: common.Yes = False, database_url: common.DatabaseUrl
       treadle webhooks remove ops --yes
     """
     common.confirm(f"remove webhook {name}", yes=yes)
-
-    async def work(app: Treadle) -> None:
-        await (await app.gateway()).remove_webhook(name)
-
-    common.call(work, database_url)
-    common.note(f"webhook {name} is removed")
+    acting.change(lambda calls: calls.remove_webhook(name), database_url)
+    acting.done(f"webhook {name} is removed", as_json, name=name, status="removed")
 
 
 @webhooks.command()

@@ -132,7 +132,7 @@ class Reader(
             pass
         if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
             raise InvalidArgument(
-                f"{text!r} is not a {noun} id",
+                f"{text!r} is no {noun} id",
                 hint="Give the whole id, or at least its last 6 characters.",
                 argument=f"{noun.lower()}_id",
             )

@@ -6,7 +6,7 @@ sent again: each is safe to repeat.
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import anyio
@@ -97,18 +97,20 @@ class Completer:
                 delay = min(delay * 2, 5.0)
             except TreadleError as error:
                 if len(batch) == 1:
-                    log.error("completer.refused", error=str(error), answer=repr(batch)[:500])
                     self._refused(batch[0], error)
                     return
                 half = len(batch) // 2
                 await self._send(batch[:half], send)
                 batch = batch[half:]
 
-    def _refused(self, answer: object, error: Exception) -> None:
+    def _refused(self, answer: Any, error: Exception) -> None:
         """An output that cannot be stored fails its attempt; the reaper has the rest."""
+        claim = answer[0] if isinstance(answer, tuple) else answer
+        # Never the claim itself: its token and its payload are not for logs.
+        log.error("completer.refused", task_id=str(claim.id), type=claim.type, error=str(error))
         if isinstance(answer, tuple) and len(answer) == 4:
             failure = Failure(f"the output cannot be stored: {error}", "invalid_output")
-            self.fail(answer[0], failure)
+            self.fail(claim, failure)
 
     async def _complete(self, batch: list[Done]) -> None:
         verdicts = await self._gateway.complete_tasks(

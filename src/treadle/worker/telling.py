@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -49,7 +50,9 @@ class Telling:
         """What the attempts before this one tried and why they failed, to go into a prompt."""
         return tried(self.previous_attempts, self.steps)
 
-    def report(self, report: DecisionReport | None = None, /, **fields: Any) -> None:
+    def report(
+        self, report: DecisionReport | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> None:
         """Say what was decided and why; stored when the task is completed, the last one wins.
 
         A report that is not in shape ends the attempt as invalid_output, like a refused output.
@@ -59,7 +62,7 @@ class Telling:
                 "a report and fields of one", hint="Give one of them.", argument="report"
             )
         try:
-            made = report or DecisionReport.model_validate(fields)
+            made = DecisionReport.model_validate(fields if report is None else report)
         except ValidationError as error:
             raise InvalidOutput(*problems_of(error)) from None
         self._keep_report(encode_safely(made.model_dump(mode="json", exclude_none=True)))

@@ -25,6 +25,7 @@ from treadle.worker.schemas import BadSchema, schema_check
 BUILT_IN = ("json_schema", "regex", "test_pass", "none")
 LIMIT_S = 120.0
 OUTPUT_LIMIT = 16 * 1024
+# SQL keeps 2000 characters of a message, the name of the validator included.
 SHOWN = 1900
 Function = Callable[..., Any]
 
@@ -55,8 +56,10 @@ class Command:
             return []
         ended = f"exit code {finished.code}" if finished.code > 0 else f"signal {-finished.code}"
         said = finished.output.decode(errors="replace").strip()
-        cut = f" (of {finished.dropped + len(finished.output)} bytes)" if finished.dropped else ""
-        return [f"{self.name} ended with {ended}", *([f"…{said[-SHOWN:]}{cut}"] if said else [])]
+        if finished.dropped or len(said) > SHOWN:
+            whole = finished.dropped + len(finished.output)
+            said = f"…{said[-SHOWN:]} (of {whole} bytes)"
+        return [f"{self.name} ended with {ended}", *([said] if said else [])]
 
 
 @dataclass(frozen=True, slots=True)
