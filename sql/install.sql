@@ -132,6 +132,10 @@ values (29, 'last_at', '0f2d03e92251dc525bf240dc714599c5af3958eb4c49fd28aa17871f
 insert into treadle.migrations (version, name, checksum)
 values (30, 'matching_letters', '1753c3f82d0532f73dd7962b1bee9ab84e1b0c8093e1bed4d7e858e2913e1c95');
 
+\ir migrations/0031_moments.sql
+insert into treadle.migrations (version, name, checksum)
+values (31, 'moments', '94d009fa33027ba5c2e3e1f9942a544ab3238ab4a0b3cbe3a6aaf04d65d65331');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -212,6 +216,7 @@ set local check_function_bodies = off;
 \ir functions/bulk/bulk_tasks.sql
 \ir functions/bulk/check_filter.sql
 \ir functions/bulk/count_bulk.sql
+\ir functions/bulk/filter_keys.sql
 \ir functions/bulk/judge_bulk.sql
 \ir functions/bulk/matching_tasks.sql
 \ir functions/bulk/moment_of.sql
@@ -269,6 +274,7 @@ set local check_function_bodies = off;
 \ir functions/core/broken_rule.sql
 \ir functions/core/check_pairs.sql
 \ir functions/core/clock.sql
+\ir functions/core/is_moment.sql
 \ir functions/core/keep_durable.sql
 \ir functions/core/looks_secret.sql
 \ir functions/core/misfit_of.sql
@@ -600,12 +606,14 @@ set local check_function_bodies = off;
 \ir functions/tokens/status_of_token.sql
 \ir functions/tokens/tell_token.sql
 \ir functions/triggers/begin_reading.sql
+\ir functions/triggers/check_event_filter.sql
 \ir functions/triggers/check_failure_rates.sql
 \ir functions/triggers/check_template.sql
 \ir functions/triggers/check_trigger.sql
 \ir functions/triggers/common_errors.sql
 \ir functions/triggers/define_trigger.sql
 \ir functions/triggers/event_depth.sql
+\ir functions/triggers/event_places.sql
 \ir functions/triggers/failure_figures.sql
 \ir functions/triggers/fill_template.sql
 \ir functions/triggers/fire_bound.sql
@@ -651,6 +659,7 @@ set local check_function_bodies = off;
 \ir functions/waits/check_actor.sql
 \ir functions/waits/check_answer.sql
 \ir functions/waits/check_document.sql
+\ir functions/waits/check_kinds.sql
 \ir functions/waits/check_schema.sql
 \ir functions/waits/check_topic.sql
 \ir functions/waits/check_wait.sql
@@ -667,10 +676,12 @@ set local check_function_bodies = off;
 \ir functions/waits/find_wait.sql
 \ir functions/waits/forget_expired.sql
 \ir functions/waits/keyword_fits.sql
+\ir functions/waits/kinds_beside.sql
 \ir functions/waits/known_wait.sql
 \ir functions/waits/lock_waiting.sql
 \ir functions/waits/object_problem.sql
 \ir functions/waits/open_wait.sql
+\ir functions/waits/own_kinds.sql
 \ir functions/waits/prepare_wait.sql
 \ir functions/waits/record_wait.sql
 \ir functions/waits/refuse_answer.sql
@@ -824,6 +835,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('4710424880730a5bb628b920fcb9adc98eb71f7da9d0ed92a23212c43ab31d74');
+values ('8a82096c577eb63ecbca6a78d43215c4fd6438a4b2028eaed2cb2fee0e0ff98e');
 
 commit;

@@ -1133,7 +1133,7 @@ END)),
   constraint tasks_slot_check CHECK (((concurrency_key IS NULL) OR ((COALESCE(slot, ''::text) = 'held'::text) = (status = ANY (ARRAY['ready'::text, 'claimed'::text, 'running'::text, 'validating'::text]))))),
   constraint tasks_status_check CHECK ((status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'claimed'::text, 'running'::text, 'validating'::text, 'blocked'::text, 'retrying'::text, 'completed'::text, 'dead_lettered'::text, 'cancelled'::text]))),
   constraint tasks_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
-  constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR isfinite(run_at)) AND ((deadline_at IS NULL) OR isfinite(deadline_at)))),
+  constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR ((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))) AND ((deadline_at IS NULL) OR ((deadline_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (deadline_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))))),
 ) with (autovacuum_analyze_scale_factor=0.05, autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_insert_scale_factor=0.1, autovacuum_vacuum_scale_factor=0.02, fillfactor=80, toast_tuple_target=512);
 alter table treadle.tasks owner to treadle_owner;
 comment on table treadle.tasks is 'One row per unit of work; the row is the truth about its state.';
@@ -1301,6 +1301,7 @@ create table treadle.waits (
   constraint waits_name_key UNIQUE (task_id, name),
   constraint waits_pkey PRIMARY KEY (id),
   constraint waits_status_check CHECK ((status = ANY (ARRAY['open'::text, 'answered'::text, 'expired'::text, 'cancelled'::text]))),
+  constraint waits_times_check CHECK (((expires_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (expires_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))),
 );
 alter table treadle.waits owner to treadle_owner;
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
@@ -3139,7 +3140,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 1eefc6b5b513276b5f015afa0a03d429d29b0b322ef9327920d743aa0a1ef866
+  as sha256 d0e01edefcaa26cc35b1c9c76e6371b5207816290f96e9fb4064f2342781a86c
   owner treadle_owner
   with a comment
 
@@ -3148,7 +3149,7 @@ create function treadle.check_depth(p_queue text, p_added bigint)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off
-  as sha256 178ebda9e18c2bd3369581ba92a9346dabff96af1149deb7403c27c965e82926
+  as sha256 20aa4b31bc19ae869f57a55911e61b2dd17b2221eef82840e3d2e8ad230c9c7b
   owner treadle_owner
   with a comment
 
@@ -3158,6 +3159,15 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   language plpgsql stable security invoker cost 100
   set search_path=""
   as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
+  owner treadle_owner
+  with a comment
+
+-- function treadle.check_event_filter(p_filter jsonb, p_known text[])
+create function treadle.check_event_filter(p_filter jsonb, p_known text[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 1a37eabcb4859a838ecaeaf093542b9eaa0c97b6c9423dbbd188fd1a5b9b05bf
   owner treadle_owner
   with a comment
 
@@ -3185,7 +3195,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 aa6b703347275b8dda29f8f4e357ba2ae52198b335b63d2aa6e2f70ffb04948f
+  as sha256 885539c79d3cbddb834ae6ce52de490a5d1d7671639f3897f9b294bd7e885457
   owner treadle_owner
   with a comment
 
@@ -3207,6 +3217,15 @@ create function treadle.check_key(p_key text, p_max integer, p_least integer)
   owner treadle_owner
   with a comment
 
+-- function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
+create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=""
+  as sha256 6fb5a08223d099b5e3fbd0c7273c592c665a5c2b04522ee96b5948e2a76477b6
+  owner treadle_owner
+  with a comment
+
 -- function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
 create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
   returns void
@@ -3221,7 +3240,7 @@ create function treadle.check_letter_filter(p_filter jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 9acc064ea7f419526b36615741b5f9f9f74241a9a92b08bc8a7ba0c12539dc83
+  as sha256 e6b1549179a1e87f44fba21b9bb4f4f92e9d429e90cff415a4cdde5da748b7fa
   owner treadle_owner
   with a comment
 
@@ -3374,7 +3393,7 @@ create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jso
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 fffc8acd25bd5521e85836f9e93b2d9add73591ee019fa7b2f7a7d732a4c869b
+  as sha256 98e7266ddf97e59d4b791c3986276bdbe599d01f216d208e709d6bf1cdfa71ec
   owner treadle_owner
   with a comment
 
@@ -3383,7 +3402,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 725fb48b664f695ff86f060004987ef31a1ea89b5972d9105f0819355f306ea8
+  as sha256 32f92e3dfbe926be72c872129c6d0304818f510f97d3d78c38fca7155d92caad
   owner treadle_owner
   with a comment
 
@@ -3419,7 +3438,7 @@ create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 f95d115ca7546e8a085f59ee86bd5fcfdb19f751e89d2e77ec4f9a3652080396
+  as sha256 0ee7fdd03ed89305fdd4514b486e06ad8ae98cf1acb84b31a7e35837f285902b
   owner treadle_owner
   with a comment
 
@@ -3428,7 +3447,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 2cc0ca42f945cd1e36a63a446a0740e554e1d636fd2190d81e66e992e0352194
+  as sha256 07e208d50ca3c51182dc42d5fb6ae3c77b5ca448542d34b7ce64d8068860af92
   owner treadle_owner
   with a comment
 
@@ -3464,7 +3483,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 01c8beebf37a67e972a01904311e0f44aad94a9e2c251b4158e02b5811bb83b4
+  as sha256 a4947622f7aa0d7876ccabfead97758998ad141043d9841fc4e02ed7cd8ef867
   owner treadle_owner
   with a comment
 
@@ -3482,7 +3501,7 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=""
-  as sha256 e8c95c31e310a94f10b9d8bcb52c51d5caecf5f776398c36803d9d1f1f786c5b
+  as sha256 3a13ee210bde733a3f8554cbe90d10c696fb45732ecb2480c19bb685ca8547c9
   owner treadle_owner
   with a comment
 
@@ -3531,7 +3550,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 d41fa41c0d53e3ac0064d2ecc5d3bd12bbda3590d68f578fb4415b3a896194b1
+  as sha256 d5cc5ce97676551fb3125e3922fdc375b107b92ac2c25c6b4afcca23b405a531
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3878,7 +3897,7 @@ create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor t
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 c1bb7e20a666f4030b2cba2a807a3bbee7bb78460ca18b5890c2a9dae084617f
+  as sha256 7c71e4846f5ff5cf8b4ba211c211ef37f104d13ab83c3c4456aef29c3cc5beef
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3972,7 +3991,7 @@ create function treadle.dispatch_number(p_task uuid, p_agent text)
   returns integer
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 7a83a6b09ff2c794ca4787261a5dca990034842dff7a804cfa84854487720c48
+  as sha256 1f9734e855eeef89d9469436d1ff1cbe54be6e73c852c3d205012d9561f6883c
   owner treadle_owner
   with a comment
 
@@ -3981,7 +4000,7 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   returns treadle.dispatch_target
   language sql stable security invoker cost 100
   set search_path=""
-  as sha256 88a64e7b8fbc85d28f78f44f29d0506de883851d06c72d3a2494929e8b37bf43
+  as sha256 5e80b2cb224a113064f5360a039aec76399bbd84adf11156afca2e995e3e6b84
   owner treadle_owner
   with a comment
 
@@ -4239,7 +4258,7 @@ create function treadle.error_about(p_error text)
   returns text
   language plpgsql immutable parallel safe security invoker cost 100
   set search_path=""
-  as sha256 5b0fa841deea518d31c16bf6d5f888799a9309fcfb3db5b80ade945630d2b99c
+  as sha256 ba3601dd2e91139f548d35a105cef8f0a2a17fe2a9ac65637214b6f34f86f573
   owner treadle_owner
   with a comment
 
@@ -4317,6 +4336,15 @@ create function treadle.event_place(p_after text)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.event_places()
+create function treadle.event_places()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 478a7406c74020cf0ea52f2a966157ce826af0682602aa05e22347e6113b7dfa
+  owner treadle_owner
+  with a comment
+
 -- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
   returns boolean
@@ -4341,7 +4369,7 @@ create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 00ee3762a84142c1a848c33bcac116475ad337d679237c41cf900b34d66d99f8
+  as sha256 d71aa2bc4299c05ea087eaf57612a19745bd9637f89506eb88b3ce03f41ccb3b
   owner treadle_owner
   with a comment
 
@@ -4434,6 +4462,15 @@ create function treadle.filled_template(p_schedule treadle.schedules, p_nominal 
   language sql stable security invoker cost 100
   set search_path=""
   as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
+  owner treadle_owner
+  with a comment
+
+-- function treadle.filter_keys()
+create function treadle.filter_keys()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 1d6e27f8776a6e852ba504c2cb70680789d4281badcbea0cf510052aa1c6806f
   owner treadle_owner
   with a comment
 
@@ -4873,7 +4910,7 @@ create function treadle.hold_work(p_id uuid, p_to text)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=""
-  as sha256 31961ec4360bc6eab492e3277e0248dd6db8d9aef6e3671f6b32a8c517754477
+  as sha256 18a4f14dc00673b616b827ee871f0887840b5f122a5078e0343d49fcdc9c290c
   owner treadle_owner
   with a comment
 
@@ -4958,6 +4995,14 @@ create function treadle.is_live(p_agent treadle.agents, p_now timestamp with tim
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.is_moment(p_at timestamp with time zone)
+create function treadle.is_moment(p_at timestamp with time zone)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 4639ad80cc8e8ef1f336e6081263dac8314c7cc2561b00709749b9f7d34ee5be
+  owner treadle_owner
+  with a comment
 
 -- function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
 create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
@@ -5075,6 +5120,15 @@ create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
   language plpgsql volatile security invoker cost 100
   set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
+  owner treadle_owner
+  with a comment
+
+-- function treadle.kinds_beside(p_name text)
+create function treadle.kinds_beside(p_name text)
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 8bfb2cfea2232b021e5d7b5603245901aa04ca1e2d22c978afde61a4af653f53
   owner treadle_owner
   with a comment
 
@@ -5833,6 +5887,15 @@ create function treadle.open_work(p_type text)
   owner treadle_owner
   with a comment
 
+-- function treadle.own_kinds()
+create function treadle.own_kinds()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=""
+  as sha256 10672333df67de12107e18ca55dc4225f162a76ea24e871c969adadf94a18794
+  owner treadle_owner
+  with a comment
+
 -- function treadle.own_options(p_task treadle.tasks)
 create function treadle.own_options(p_task treadle.tasks)
   returns jsonb
@@ -5883,7 +5946,7 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 346c4711aa1c77689524b0ea2e761ba34337ef176ee92cb47aad0d552d08c5e3
+  as sha256 22052ae0e4a392f733fe3e579862b3a89e6533fb8938730830be82af484a961c
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5893,7 +5956,7 @@ create function treadle.pause_schedule(p_name text, p_reason text DEFAULT NULL::
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 4bfd4869798f4232d26615bee3b677cca216347b0852f2a93db974ef13dc389b
+  as sha256 d0bb8188bf776dd83f9249e37636cac3445b87eb9b3b14c49b5bdafb63e2b2a7
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5903,7 +5966,7 @@ create function treadle.pause_trigger(p_name text, p_reason text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 bffe116a086269aad65edde4258c42ff89bad1edd0bcce9fd2f1ca798a689c8a
+  as sha256 41d4e2337584b78a15174ca58594acf2f619d32cb09c4208be655057d7f5b5e9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5913,7 +5976,7 @@ create function treadle.pause_type(p_name text, p_reason text DEFAULT NULL::text
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 81b9368e5b83c43330790d5c9b222a5616db187e9bfb4cca0da10a97dcf749f2
+  as sha256 bf6ff5afccff9ad5714b0b67f76d3efea4a05a6f178ce9fce2189803cbc88007
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5923,7 +5986,7 @@ create function treadle.pause_webhook(p_name text, p_reason text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 b991e4eb76ca85b58b4e85f5a919582ee1e162be4fad2146c8991d277b2e4eca
+  as sha256 f39f8fb76b5ecc6de2db424b149374c00a2e7766e0482e3802219086ea4ea204
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6058,7 +6121,7 @@ create function treadle.placeholder_problem(p_template jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=""
-  as sha256 68106cb097636b46c965774b7f24461a93d412358728182afb666ed9f0b5da13
+  as sha256 5cd6b37cf7c700a54caacfe5f9012ad03c3d372f58c65614eff4cb56771eeee8
   owner treadle_owner
   with a comment
 
@@ -6147,7 +6210,7 @@ create function treadle.project_of(p_id uuid)
   returns treadle.projects
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 9aabc50844ce513e388d7258f80a21ad23a194c385e184fad82ee5caf081bb5f
+  as sha256 e0845eaa322827f25c12ff5e8577298ff50afc3ae012c8827b65a2134a3e3bc1
   owner treadle_owner
   with a comment
 
@@ -6359,7 +6422,7 @@ create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zon
 create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 51a5a94be17a82038220398b4433a8ba54a4e8c6280330d06413f267d16e9564
+  as sha256 06c9ad2bb907ad05372f31126e6f7ffe5b76b6ca74dc3415c1784c3d9c9828db
   owner treadle_owner
   with a comment
 
@@ -6420,7 +6483,7 @@ create function treadle.read_options(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 0ba2589080029c83e3f89d17ea259a88ba3dbe24f5dc5f69be4c8b02d78f4a1a
+  as sha256 cd2bf463bd404069fa706e7048f4d64166681ff41739367373df6405e1edead7
   owner treadle_owner
   with a comment
 
@@ -7534,7 +7597,7 @@ create function treadle.submit_push(p_request jsonb, p_source text, p_source_job
   returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=""
-  as sha256 8b8113f80af322b7d8caf7791282d0576ffbb995030a6550b5a99c7a6dbf8cd4
+  as sha256 86933c094a433503e6101ed13cf482fc50657cb23e1235bb6df013b68ee67e34
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -7571,7 +7634,7 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=""
-  as sha256 1d3c3271ddb319e6ef5f6ba8c465a379a8cbb216dd8347556a3d75f793f3f754
+  as sha256 cac335abee555b62e6a0d41492114ec0658356ae78b345cc30f642dbe4db2c5d
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

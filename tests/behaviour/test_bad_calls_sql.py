@@ -102,8 +102,8 @@ def test_a_bad_call_is_refused_and_nothing_changes(driver: Driver, call: str) ->
 @pytest.mark.parametrize(
     ("resolution", "changes", "words"),
     [
-        ("delete", {}, "does not go with"),
-        (None, {}, "does not go with"),
+        ("delete", {}, "no resolution .delete.: it is retry"),
+        (None, {}, "no resolution NULL"),
         ("retry", {"priority": 1}, "does not go with"),
         ("cancel", {"priority": 1}, "does not go with"),
         ("modify_and_retry", {}, "does not go with"),

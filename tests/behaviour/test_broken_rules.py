@@ -33,3 +33,8 @@ SCHEDULE = '"cron": "@daily", "task": {"type": "code"}'
 def test_the_columns_are_named_and_no_constraint(driver: Driver, call: str, problem: str) -> None:
     with unchanged(driver), refused("TR001", f"(?m)^[a-z]+ .*: .*{re.escape(problem)}$"):
         driver.rows(f"select treadle.{call}")
+
+
+def test_a_schedule_of_nothing_is_told_what_it_needs(driver: Driver) -> None:
+    with unchanged(driver), refused("TR001", "a schedule needs a task or a DAG"):
+        driver.rows("""select treadle.define_schedule('s', '{"cron": "@daily"}')""")

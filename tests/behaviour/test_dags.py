@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -171,6 +172,13 @@ def test_bad_tasks_are_refused_and_change_nothing(
 ) -> None:
     with unchanged(driver), refused(sqlstate, words):
         create(driver, tasks)
+
+
+def test_an_unknown_option_of_a_task_is_told_what_tasks_of_a_dag_have(driver: Driver) -> None:
+    with pytest.raises(psycopg.Error, match="unknown option 'depends_on'") as raised:
+        create(driver, [node("a"), node("b", depends_on=["a"])])
+
+    assert "also has name, after, inputs and spec" in (raised.value.diag.message_hint or "")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from tests.behaviour import test_breaker_probes as probes
 from tests.behaviour import test_breakers as breakers
 from tests.behaviour import test_gates as gates
+from tests.behaviour import test_pauses as pauses
 from tests.behaviour import test_rate_limit_races as races
 from tests.behaviour import test_rate_limit_texts as texts
 from tests.behaviour import test_rate_limits as limits
@@ -136,6 +137,16 @@ MUTANTS = {
         {"where task_types.paused_at is not null": "where false"},
         breakers.test_a_paused_type_is_not_claimed_until_it_is_resumed,
     ),
+    "a second pause of a type that forgets why": Mutant(
+        "types/pause_type",
+        {"coalesce(p_reason, task_types.paused_reason)": "p_reason"},
+        lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "type"),
+    ),
+    "a second pause of a queue that forgets why": Mutant(
+        "queues/pause_queue",
+        {"coalesce(p_reason, queues.paused_reason)": "p_reason"},
+        lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "queue"),
+    ),
     "a slow-down that closes nothing": Mutant(
         "lanes/open_lanes",
         {"where gates.closed_until > p_now": "where false"},
@@ -189,6 +200,11 @@ MUTANTS = {
         "gates/rate_limit_in",
         {'^[ \\t]+File "': '^[ \\t]+Feil "'},
         lambda driver: texts.test_a_text_that_does_not(driver, texts.INNOCENT[14]),
+    ),
+    "a mistake that is taken for a rate limit": Mutant(
+        "gates/rate_limit_in",
+        {"([^:]*: )?": ""},
+        lambda driver: texts.test_a_text_that_does_not(driver, texts.INNOCENT[16]),
     ),
     "a text that is not looked at": Mutant(
         "claims/failure_class_of",

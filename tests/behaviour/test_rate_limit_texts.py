@@ -29,6 +29,7 @@ TELLING = [
     "please retry after 20 seconds",
     "it broke\n\nTraceback (most recent call last):\n"
     '  File "a.py", line 3, in f\n    g()\nHTTPError: 429 Client Error',
+    "RateLimitError: slow down\n\nKeyError: 'x'\n\nDuring handling of it: RateLimitError",
 ]
 INNOCENT = [
     "task 4290 failed",
@@ -48,6 +49,11 @@ INNOCENT = [
     'it broke\n\nTraceback (most recent call last):\n  File "a.py", line 429, in rate_limit\n'
     "    guard_rate_limit(retry_after=3)  # too many requests\n    ~~~~~\nValueError: it broke",
     "Error: it broke\n    at rateLimit (a.js:429:12)\n    at main (a.js:3:1)",
+    "validator rl crashed: TypeError: RateLimited.__init__() got an unexpected keyword argument",
+    "ImportError: cannot import name 'RateLimitError' from 'llm'\n\nTraceback",
+    "AssertionError: HTTP 429",
+    'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\n'
+    "NameError: name 'RateLimit' is not defined",
     "",
     None,
 ]

@@ -1,7 +1,9 @@
 """Many dead letters at once: found by a filter, counted first, decided in batches."""
 
+import re
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.behaviour.driver import Driver
@@ -191,8 +193,29 @@ def test_an_unknown_queue_and_a_limit_out_of_range_are_refused(driver: Driver) -
     for limit in (0, 10001, None):
         with refused("TR001", "limit must be 1 to 10000"):
             resolve_where(driver, {"queue": "default"}, limit=limit)
-    with refused("TR001", "does not go with changes"):
+    with refused("TR001", "no resolution 'shrug': it is retry, modify_and_retry, cancel or"):
         resolve_where(driver, {"queue": "default"}, "shrug", dry_run=True)
+
+
+def test_a_class_that_there_is_not_is_refused_with_those_there_are(driver: Driver) -> None:
+    classes = driver.value(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'attempts_class_check'"
+    )
+    known = ", ".join(sorted(re.findall(r"'(\w+)'", classes)))
+
+    with unchanged(driver), refused("TR001", f"(?m)one of {known}$"):
+        resolve_where(driver, {"failure_class": "nonsense"}, dry_run=True)
+    for each in known.split(", "):
+        assert resolve_where(driver, {"failure_class": each}, dry_run=True) == {}
+
+
+def test_an_unknown_key_is_refused_with_all_that_letters_have(driver: Driver) -> None:
+    with pytest.raises(psycopg.Error, match="there is no 'dead_befor'") as raised:
+        resolve_where(driver, {"dead_befor": "2h"})
+
+    hint = raised.value.diag.message_hint or ""
+    for key in ("queue", "fingerprint", "dead_before", "dead_after", "poison", "escalated"):
+        assert f" {key}" in hint
 
 
 async def test_what_is_no_id_is_refused_as_such(app: Treadle) -> None:

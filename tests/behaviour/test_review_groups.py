@@ -31,6 +31,7 @@ SAME = {
     "moments": ["late since 2026-11-16 13:50:34.123+00:00", "late since 2025-01-01T00:00:00Z"],
     "hosts": ["refused by 10.0.0.12:8080", "refused by 192.168.1.4:80"],
     "lists": ["unexpected keys 'a', 'b', 'c'", "unexpected keys 'a', 'b'", "unexpected keys 'z'"],
+    "long codes of an exit": ["exit code 3221225477", "exit code 1234"],
     "spaces": ["too   much\tof it", "too much of it"],
     "tracebacks": [
         "ValueError: no luck",
@@ -52,6 +53,11 @@ DIFFERENT = [
     "Error code: 400 - overloaded",
     "exit code 137",
     "exit code 1",
+    "exit code 3",
+    "returned non-zero exit status 2.",
+    "returned non-zero exit status 127.",
+    "signal 9",
+    "signal: 11",
     "take this and/or that",
     "text/html is n/a",
 ]

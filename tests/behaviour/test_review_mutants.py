@@ -154,6 +154,27 @@ MUTANTS = {
         {"(?![1-5][0-9]{2}(?![a-z0-9]))[0-9]+": "[0-9]+"},
         groups.test_other_errors_are_other_groups,
     ),
+    "one group for all codes of an exit": Mutant(
+        "reviews/error_about",
+        {"(?![0-9]{1,3}(?![a-z0-9]))[0-9]+": "[0-9]+"},
+        groups.test_other_errors_are_other_groups,
+    ),
+    "a class that there is not": Mutant(
+        "bulk/check_filter",
+        {"<> all (c_classes)": "= ''"},
+        filters.test_a_class_that_there_is_not_is_refused_with_those_there_are,
+    ),
+    "a resolution that there is not": Mutant(
+        "reviews/check_decision",
+        {"p_decision in ('retry', 'cancel', 'modify_and_retry', 'escalate'),": "true,"},
+        filters.test_an_unknown_queue_and_a_limit_out_of_range_are_refused,
+        WRONG,
+    ),
+    "a key that letters do not have": Mutant(
+        "reviews/check_letter_filter",
+        {"given.key <> all (c_keys)": "false"},
+        filters.test_an_unknown_key_is_refused_with_all_that_letters_have,
+    ),
     "a traceback by its first line": Mutant(
         "reviews/error_line",
         {"coalesce(max(lines.at) filter (where lines.is_frame), 0)": "0"},

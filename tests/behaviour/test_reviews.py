@@ -179,7 +179,7 @@ def test_a_delayed_retry_of_a_key_takes_its_slot_when_it_is_due(driver: Driver) 
 @pytest.mark.parametrize(
     ("resolution", "more", "words"),
     [
-        ("shrug", {}, "resolution 'shrug' does not go"),
+        ("shrug", {}, "there is no resolution 'shrug'"),
         ("modify_and_retry", {}, "does not go with changes"),
         ("retry", {"changes": {"priority": 1}}, "does not go with changes"),
         ("cancel", {"delay_s": 5}, "a delay is"),

@@ -4,6 +4,8 @@ from datetime import datetime
 
 import pytest
 
+from tests.behaviour import test_broken_rules as rules
+from tests.behaviour import test_pauses as pauses
 from tests.behaviour import test_schedule_acts as acts
 from tests.behaviour import test_schedule_policies as policies
 from tests.behaviour import test_schedules as schedules
@@ -21,6 +23,20 @@ MUTANTS = {
         "schedules/fire_schedule",
         {"or v_schedule.next_at is distinct from p_due[1]": ""},
         schedules.test_a_second_proposal_of_the_same_time_does_nothing,
+    ),
+    "a second pause that forgets why": Mutant(
+        "schedules/pause_schedule",
+        {"coalesce(p_reason, v_schedule.paused_reason)": "p_reason"},
+        lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "schedule"),
+    ),
+    "a schedule of nothing": Mutant(
+        "schedules/define_schedule",
+        {
+            "coalesce(nullif(p_settings - c_settings[3:], '{}'), '{\"task\": null}')": (
+                "p_settings - c_settings[3:]"
+            )
+        },
+        rules.test_a_schedule_of_nothing_is_told_what_it_needs,
     ),
     "nobody looks whether there was a run": Mutant(
         "schedules/was_run",

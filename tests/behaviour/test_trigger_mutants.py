@@ -3,9 +3,11 @@
 import pytest
 
 from tests.behaviour import test_completed_events as completed
+from tests.behaviour import test_event_kinds as kinds
 from tests.behaviour import test_event_order as order
 from tests.behaviour import test_failure_rates as rates
 from tests.behaviour import test_own_events as own
+from tests.behaviour import test_pauses as pauses
 from tests.behaviour import test_trigger_bounds as bounds
 from tests.behaviour import test_trigger_full_queues as queues
 from tests.behaviour import test_trigger_templates as templates
@@ -19,9 +21,38 @@ WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
     "a kind of ours that anybody emits": Mutant(
-        "waits/check_topic",
-        {"|token": ""},
+        "waits/own_kinds",
+        {"'token.created', 'token.revoked',": ""},
         own.test_no_kind_that_treadle_writes_can_be_emitted,
+    ),
+    "a kind that nobody listed": Mutant(
+        "waits/own_kinds",
+        {"'task.parked',": ""},
+        kinds.test_the_list_has_every_kind_that_is_written_and_no_other,
+    ),
+    "a trigger for a kind that never is": Mutant(
+        "triggers/check_trigger",
+        {"perform treadle.check_kinds(array[p_trigger.on_event], false, 'on');": ""},
+        lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
+            driver, "task.complete", ""
+        ),
+    ),
+    "an ending that stands for nothing": Mutant(
+        "waits/check_kinds",
+        {"when p_endings": "when true"},
+        lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
+            driver, "invoice.*", ""
+        ),
+    ),
+    "a filter that no event passes": Mutant(
+        "triggers/check_event_filter",
+        {"where keys.name <> all (p_known)": "where false"},
+        kinds.test_a_filter_of_a_trigger_names_what_an_event_has,
+    ),
+    "a second pause that forgets why": Mutant(
+        "triggers/pause_trigger",
+        {"coalesce(p_reason, triggers.paused_reason)": "p_reason"},
+        lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "trigger"),
     ),
     "a sender that ends where its id begins": Mutant(
         "events/receive_webhook",

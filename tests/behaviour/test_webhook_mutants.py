@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.behaviour import test_event_kinds as kinds
+from tests.behaviour import test_pauses as pauses
 from tests.behaviour import test_webhook_rows as hooks
 from tests.behaviour import test_webhook_settings as settings
 from tests.behaviour.driver import Driver
@@ -69,6 +71,28 @@ MUTANTS = {
         {"least(coalesce(p_after_s, 0), 3600)": "coalesce(p_after_s, 0)"},
         lambda driver: hooks.test_what_the_receiver_asks_for_is_kept_within_an_hour(
             driver, 100_000, 3600
+        ),
+    ),
+    "a kind that never is": Mutant(
+        "webhooks/check_webhook",
+        {"perform treadle.check_kinds((p_hook).kinds, true, 'kinds');": ""},
+        lambda driver: kinds.test_a_webhook_for_what_never_happens_is_refused(driver, "dag.x*"),
+    ),
+    "a filter that nothing passes": Mutant(
+        "webhooks/check_webhook",
+        {"'queue', 'key'": "'queue', 'task_typ', 'key'"},
+        kinds.test_a_filter_of_a_webhook_names_what_is_sent,
+    ),
+    "a second pause that forgets why": Mutant(
+        "webhooks/pause_webhook",
+        {"coalesce(left(p_reason, 500), webhooks.reason)": "left(p_reason, 500)"},
+        lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "webhook"),
+    ),
+    "an address of redis that is taken for another": Mutant(
+        "webhooks/check_webhook",
+        {"(p_hook).format <> 'redis' and (p_hook).url ~ '^rediss?://'": "false"},
+        lambda driver: settings.test_a_webhook_that_could_not_work_is_refused(
+            driver, {"url": "redis://cache"}, "redis needs the name of a stream"
         ),
     ),
     "gone and asked again": Mutant(

@@ -108,6 +108,7 @@ def test_only_operators_get_at_secrets_and_targets(driver: Driver, role: str) ->
         ({"url": f"https://example.org/{'x' * 2000}"}, "at most 2000"),
         ({"url": URL, "format": "xml"}, "format is"),
         ({"url": "redis://cache", "format": "redis"}, "stream is"),
+        ({"url": "redis://cache"}, "redis needs the name of a stream"),
         ({"url": URL, "format": "redis", "stream": "s"}, "redis://"),
         ({"url": URL, "kinds": []}, "kinds are"),
         ({"url": URL, "kinds": ["x" * 201]}, "kinds are"),

@@ -3,6 +3,7 @@
 from itertools import product
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from tests.behaviour.driver import Driver
@@ -203,3 +204,15 @@ def test_the_log_outlives_its_item(driver: Driver) -> None:
 
     assert not exists(driver, item)
     assert [to for _, to, _ in log(driver, item)][-1] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("agent", "hint"), [(" ", "Leave assigned_agent out where there is none."), ("x" * 300, "")]
+)
+def test_to_leave_a_name_out_is_the_advice_where_it_is_empty(
+    driver: Driver, agent: str, hint: str
+) -> None:
+    with pytest.raises(psycopg.Error, match="assigned_agent must have 1 to 200 bytes") as raised:
+        add(driver, agent=agent)
+
+    assert raised.value.diag.message_hint == hint

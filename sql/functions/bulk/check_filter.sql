@@ -15,9 +15,9 @@ stable
 set search_path = ''
 as $$
 declare
-  c_keys constant text[] := array[
-    'queue', 'type', 'status', 'tag', 'dag_id', 'project_id', 'agent', 'failure_class', 'reason',
-    'created_before', 'created_after', 'created_by', 'source'
+  c_classes constant text[] := array[
+    'auth_failure', 'budget_exceeded', 'crash', 'error', 'invalid_output', 'rate_limit', 'refused',
+    'timeout', 'unavailable'
   ];
   v_problem text;
   v_states  text[] := p_default;
@@ -27,11 +27,13 @@ begin
     when p_filter = '{}' then 'it is empty, and would mean every task'
     else (
       select case
-        when given.key <> all (c_keys)
+        when given.key <> all (treadle.filter_keys())
           then format('there is no %s', left(quote_literal(given.key), 60))
         when given.key = 'status' and jsonb_typeof(given.value) = 'array' then null
         when jsonb_typeof(given.value) <> 'string' or given.value = '""'
           then format('%s must be a text that is not empty', given.key)
+        when given.key = 'failure_class' and given.value #>> '{}' <> all (c_classes)
+          then 'failure_class must be one of ' || array_to_string(c_classes, ', ')
       end as words
       from jsonb_each(p_filter) as given
       order by words nulls last
@@ -64,7 +66,7 @@ begin
       jsonb_build_object('argument', 'filter'),
       format(
         'For example {"queue": "mail", "created_before": "2h"}. It knows %s.',
-        array_to_string(c_keys, ', ')
+        array_to_string(treadle.filter_keys(), ', ')
       )
     );
   end if;

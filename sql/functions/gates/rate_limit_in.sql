@@ -1,5 +1,7 @@
 -- rate_limit_in: whether a text says that somebody was asked to slow down.
 --
+-- A mistake in a program is none, whatever names it mentions.
+--
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      nothing.
@@ -19,11 +21,17 @@ as $$
   )
 
   select coalesce(
-    said.words ~ '(\mrate|Rate|RATE)[ _-]?[Ll](imit|IMIT)'
-    or said.words ~* 'too[ _-]?many[ _-]?requests|retry-after|retry after [0-9]'
-    or said.words ~* '(?<!disk )quota[ _-]?exceeded|exceeded (your )?(current )?quota'
-    -- As a word: not 4290, 0.429, #429, 1,429, x/429 or line 429.
-    or said.words ~* '(?<![[:alnum:]_.,#/$-]|line |port )429(?![[:alnum:]_-]|[.,:][[:digit:]])',
+    (
+      said.words ~ '(\mrate|Rate|RATE)[ _-]?[Ll](imit|IMIT)'
+      or said.words ~* 'too[ _-]?many[ _-]?requests|retry-after|retry after [0-9]'
+      or said.words ~* '(?<!disk )quota[ _-]?exceeded|exceeded (your )?(current )?quota'
+      -- As a word: not 4290, 0.429, #429, 1,429, x/429 or line 429.
+      or said.words ~* '(?<![[:alnum:]_.,#/$-]|line |port )429(?![[:alnum:]_-]|[.,:][[:digit:]])'
+    )
+    -- First in the line, or after words like: validator x crashed.
+    and treadle.error_line(p_text) !~ (
+      '^([^:]*: )?((Type|Name|Attribute|Import|ModuleNotFound|Assertion|Syntax|Key)Error)(:|$)'
+    ),
     false
   )
   from said

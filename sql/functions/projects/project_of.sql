@@ -18,7 +18,7 @@ begin
     perform treadle.refuse(
       format('there is no project %s', coalesce(p_id::text, 'null')),
       jsonb_build_object('argument', 'project_id', 'project_id', p_id),
-      'List them: select * from treadle.project_list',
+      'List them: GET /projects, or select * from treadle.project_list',
       'TR208'
     );
   end if;

@@ -22,7 +22,7 @@ begin
   set
     paused_at = coalesce(queues.paused_at, treadle.clock()),
     paused_by = coalesce(p_actor, session_user),
-    paused_reason = p_reason
+    paused_reason = coalesce(p_reason, queues.paused_reason)
   where queues.name = p_name;
   if not found then
     perform treadle.check_names(p_name, null);

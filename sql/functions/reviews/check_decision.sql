@@ -32,8 +32,15 @@ begin
     values
     (
       'resolution',
-      coalesce(p_decision in ('retry', 'cancel', 'modify_and_retry', 'escalate'), false)
-      and (p_decision = 'modify_and_retry') = (coalesce(p_changes, '{}') <> '{}'),
+      p_decision in ('retry', 'cancel', 'modify_and_retry', 'escalate'),
+      format(
+        'there is no resolution %s: it is retry, modify_and_retry, cancel or escalate',
+        quote_nullable(left(p_decision, 60))
+      )
+    ),
+    (
+      'resolution',
+      (p_decision = 'modify_and_retry') = (coalesce(p_changes, '{}') <> '{}'),
       format(
         'resolution %s does not go with changes %s', quote_nullable(left(p_decision, 60)),
         left(p_changes::text, 60)

@@ -16,20 +16,27 @@ as $$
 declare
   c_texts constant text[] := array['fingerprint', 'dead_before', 'dead_after'];
   c_flags constant text[] := array['poison', 'escalated'];
+  c_keys  constant text[] := treadle.filter_keys() || c_texts || c_flags;
   v_rest  jsonb;
   v_wrong text;
 begin
-  if jsonb_typeof(p_filter) = 'object' and p_filter ?| (c_texts || c_flags) then
-    select format('%s must be %s', given.key, wanted.words)
+  if jsonb_typeof(p_filter) = 'object' then
+    select coalesce(
+      format('%s must be ', given.key) || wanted.words,
+      format('there is no %s', left(quote_literal(given.key), 60))
+    )
     into v_wrong
     from jsonb_each(p_filter) as given
-    inner join (
+    left join (
       select each.name, 'string' as kind, 'a text that is not empty' as words
       from unnest(c_texts) as each (name)
       union all
       select each.name, 'boolean', 'true or false' from unnest(c_flags) as each (name)
     ) as wanted on given.key = wanted.name
-    where jsonb_typeof(given.value) <> wanted.kind or given.value = '""'
+    where
+      given.key <> all (c_keys)
+      or jsonb_typeof(given.value) <> wanted.kind
+      or (wanted.kind = 'string' and given.value = '""')
     limit 1;
     begin
       perform
@@ -49,7 +56,11 @@ begin
     perform treadle.refuse(
       'this filter cannot be used: ' || v_wrong,
       jsonb_build_object('argument', 'filter'),
-      'For example {"fingerprint": "9f3a21c4d0e5", "dead_before": "2h", "poison": false}.'
+      format(
+        'For example {"fingerprint": "9f3a21c4d0e5", "dead_before": "2h", "poison": false}. '
+        'It knows %s.',
+        array_to_string(c_keys, ', ')
+      )
     );
   end if;
   if v_rest <> '{}' or v_rest = p_filter or v_rest is null then

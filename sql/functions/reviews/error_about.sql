@@ -1,7 +1,8 @@
 -- error_about: what an error is about: its first line without what differs from case to case.
 --
 -- Quoted text, addresses, paths, moments, ids and numbers become <text>, <url>, <path>, <time> and
--- <n>. The status of an answer over HTTP and the code of an exit stay: they are different causes.
+-- <n>. The status of an answer over HTTP, the code of an exit and the number of a signal stay: they
+-- are different causes.
 --
 -- Concurrency: none.
 -- Lock order:  none.
@@ -16,6 +17,7 @@ set search_path = ''
 as $$
 declare
   c_code  constant text := '(http(/[0-9.]+)?|status|code|errno|error)[^a-z0-9]{0,3}';
+  c_end   constant text := '(exit (code|status)|signal)[^a-z0-9]{0,3}';
   c_rules constant text[][] := array[
     -- Between quotes that stand like quotes; not the one in: isn't.
     ['(?<![a-z0-9_])''(?![1-5][0-9]{2} )(\\.|[^''\\])*''(?![a-z0-9_])', '<text>'],
@@ -30,8 +32,12 @@ declare
     ['0x[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '<n>'],
     ['(?<![a-z0-9])(?=[a-f]*[0-9])[0-9a-f]{8,}(?![a-z0-9])', '<n>'],
     ['(?<![a-z0-9_])(?=([a-z_-]*[0-9]){3})[a-z0-9_-]{12,}(?![a-z0-9_])', '<n>'],
-    ['(?<!' || c_code || ')(?<![0-9])[0-9]+([.,:][0-9]+)*', '<n>'],
-    ['(?<=' || c_code || ')(?![1-5][0-9]{2}(?![a-z0-9]))[0-9]+([.,:][0-9]+)*', '<n>'],
+    ['(?<!' || c_code || '|' || c_end || ')(?<![0-9])[0-9]+([.,:][0-9]+)*', '<n>'],
+    [
+      '(?<=' || c_code || ')(?<!' || c_end || ')(?![1-5][0-9]{2}(?![a-z0-9]))[0-9]+([.,:][0-9]+)*',
+      '<n>'
+    ],
+    ['(?<=' || c_end || ')(?![0-9]{1,3}(?![a-z0-9]))[0-9]+([.,:][0-9]+)*', '<n>'],
     ['(?<![a-z0-9>])-(?=<n>)', ''],
     ['(<[a-z]+>)([,;]?\s?\1)+', '\1']
   ];

@@ -48,8 +48,10 @@ begin
   -- A word in any case, as everywhere else that reads it; names of days are left as they are.
   v_cron := case when starts_with(v_cron, '@') then lower(v_cron) else v_cron end;
   insert into treadle.schedules (name, cron, template, from_at, created_by)
+  -- The trial refuses a template of nothing, in better words than the constraint.
   select
-    p_name, v_cron, p_settings - c_settings[3:], treadle.clock(), coalesce(p_actor, session_user)
+    p_name, v_cron, coalesce(nullif(p_settings - c_settings[3:], '{}'), '{"task": null}'),
+    treadle.clock(), coalesce(p_actor, session_user)
   where not exists (select from treadle.schedules where schedules.name = p_name)
   on conflict (name) do nothing;
   v_made := found;

@@ -22,7 +22,7 @@ declare
 begin
   v_schedule.paused_at := coalesce(v_schedule.paused_at, treadle.clock());
   v_schedule.paused_by := coalesce(p_actor, session_user);
-  v_schedule.paused_reason := p_reason;
+  v_schedule.paused_reason := coalesce(p_reason, v_schedule.paused_reason);
   perform treadle.change_schedule(
     v_schedule, 'schedule.paused', p_actor, jsonb_build_object('reason', p_reason)
   );

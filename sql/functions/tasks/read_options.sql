@@ -38,7 +38,10 @@ begin
     perform treadle.refuse(
       format('unknown option %s', left(quote_literal(v_other[1]), 100)),
       jsonb_build_object('argument', left(v_other[1], 200)),
-      'Options: ' || array_to_string(c_options, ', ')
+      format(
+        'Options: %s. A task of a DAG also has name, after, inputs and spec.',
+        array_to_string(c_options, ', ')
+      )
     );
   end if;
 

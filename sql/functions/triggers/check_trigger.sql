@@ -41,7 +41,9 @@ begin
       || '"task": {"type": "code"}}.'
     );
   end if;
+  perform treadle.check_kinds(array[p_trigger.on_event], false, 'on');
   perform treadle.check_document('filter', p_trigger.filter, 16384);
+  perform treadle.check_event_filter(p_trigger.filter, treadle.event_places());
   perform treadle.check_document('template', p_trigger.template);
   perform treadle.check_names(queues.name, v_rate ->> 'type')
   from treadle.queues

@@ -24,7 +24,7 @@ begin
   set
     paused_at = coalesce(triggers.paused_at, treadle.clock()),
     paused_by = v_actor,
-    paused_reason = p_reason
+    paused_reason = coalesce(p_reason, triggers.paused_reason)
   where triggers.id = v_trigger.id;
   insert into treadle.events (at, kind, actor, key, data)
   values (

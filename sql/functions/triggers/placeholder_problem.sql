@@ -28,13 +28,7 @@ as $$
       jsonb_typeof(found.place -> '$event') <> 'string'
       or found.place - array['$event', 'default'] <> '{}'
       or not found.place ->> '$event' ~ '^[^.]+([.][^.]+)*$'
-      or split_part(found.place ->> '$event', '.', 1) <> all (
-        array[
-          'id', 'kind', 'at', 'key', 'actor', 'data', 'task_id', 'type', 'queue', 'name', 'title',
-          'tags', 'status', 'spec', 'output', 'failure_class', 'failure_reason', 'parent_id',
-          'project_id', 'source', 'source_job', 'external_ref', 'cost_usd', 'dag_id', 'dag'
-        ]
-      )
+      or split_part(found.place ->> '$event', '.', 1) <> all (treadle.event_places())
     )
   limit 1
 $$;

@@ -22,7 +22,7 @@ begin
   set
     paused_at = coalesce(task_types.paused_at, treadle.clock()),
     paused_by = coalesce(p_actor, session_user),
-    paused_reason = p_reason
+    paused_reason = coalesce(p_reason, task_types.paused_reason)
   where task_types.name = p_name;
   if not found then
     perform treadle.check_names('default', p_name);

@@ -13,9 +13,6 @@ language plpgsql
 stable
 set search_path = ''
 as $$
-declare
-  c_own constant text := '^(agent|breaker|budget|dag|dead_letter|gate|harness|key|queue|retention'
-    '|schedule|task|token|trigger|type|wait|webhook|work)\.';
 begin
   if not coalesce(octet_length(p_event) between 1 and 200, false) then
     perform treadle.refuse(
@@ -23,7 +20,7 @@ begin
       jsonb_build_object('argument', 'event'),
       'For example: invoice.paid'
     );
-  elsif p_event ~ c_own and p_event <> 'webhook.received' then
+  elsif treadle.kinds_beside(p_event) <> '{}' and p_event <> 'webhook.received' then
     perform treadle.refuse(
       format('event %L has a name that only treadle uses', p_event),
       jsonb_build_object('argument', 'event', 'event', p_event),

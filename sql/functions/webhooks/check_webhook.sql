@@ -22,6 +22,8 @@ begin
       'url has at most 2000 characters, all of them printable ASCII'
     when (p_hook).format = 'redis' and (p_hook).url !~ '^rediss?://[^/?#]' then
       'url of a redis stream begins with redis:// or rediss://'
+    when (p_hook).format <> 'redis' and (p_hook).url ~ '^rediss?://' then
+      'stream is missing: redis needs the name of a stream, and "format": "redis"'
     when (p_hook).format <> 'redis' and (p_hook).url !~ '^https?://[^/?#@]+([/?][^#]*)?$' then
       'url begins with https:// and a host; it has no user, password or fragment'
     when (p_hook).format = 'redis' and ((p_hook).stream = '') is not false then
@@ -52,6 +54,13 @@ begin
       'treadle webhooks add --help shows examples.'
     );
   end if;
+  perform treadle.check_kinds((p_hook).kinds, true, 'kinds');
+  perform treadle.check_event_filter(
+    (p_hook).filter,
+    array[
+      'id', 'type', 'timestamp', 'task_id', 'task_type', 'dag_id', 'queue', 'key', 'actor', 'data'
+    ]
+  );
 end;
 $$;
 

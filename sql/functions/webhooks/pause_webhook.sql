@@ -18,7 +18,7 @@ as $$
 begin
   perform treadle.webhook_named(p_name);
   update treadle.webhooks
-  set status = 'paused', reason = left(p_reason, 500)
+  set status = 'paused', reason = coalesce(left(p_reason, 500), webhooks.reason)
   where webhooks.name = p_name;
   perform treadle.tell_webhook(
     'paused', p_name, p_actor, jsonb_build_object('reason', left(p_reason, 500))

@@ -22,7 +22,10 @@ begin
         '%s must have 1 to %s bytes, not %s', p_name, p_max, coalesce(octet_length(p_text), 0)
       ),
       jsonb_build_object('argument', p_name),
-      case when not p_required then format('Leave %s out where there is none.', p_name) end
+      case
+        when not p_required and p_text !~ '\S' then
+          format('Leave %s out where there is none.', p_name)
+      end
     );
   end if;
 end;

@@ -30,7 +30,7 @@ begin
     perform treadle.refuse(
       format('there is no work item %s', coalesce(p_id::text, 'null')),
       jsonb_build_object('work_item_id', p_id),
-      'List them: select * from treadle.work_items',
+      'List them: GET /work, or select * from treadle.work_items',
       'TR215'
     );
   end if;

@@ -7,9 +7,11 @@ one that was judged: a name that points elsewhere a moment later gains nothing.
 import ipaddress
 import socket
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import anyio
 
+from treadle.errors import InvalidArgument
 from treadle.settings import Settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -105,6 +107,21 @@ def is_private(text: str) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     return _within(address, _PRIVATE) and not _within(address, _NEVER)
+
+
+def must_be_public(url: str) -> None:
+    """Say at once what would be refused later, where that shows without a lookup."""
+    try:
+        host = urlsplit(url).hostname or ""
+        private = host == "localhost" or is_private(host)
+    except ValueError:
+        return
+    if private:
+        raise InvalidArgument(
+            f"{host} is a private address",
+            hint="Allow that: --allow-private, over HTTP allow_private",
+            argument="url",
+        )
 
 
 def _within(address: Address, networks: list[Network]) -> bool:
