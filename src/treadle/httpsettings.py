@@ -4,6 +4,7 @@ import re
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -145,9 +146,14 @@ class HttpSettings(BaseSettings):
     @classmethod
     def _span(cls, value: object) -> object:
         """Seconds, or numbers with their units, one after the other."""
-        if isinstance(value, str) and re.fullmatch(f"(?:{PART})+", value):
+        if not isinstance(value, str):
+            return value
+        if re.fullmatch(f"(?:{PART})+", value):
             return sum(float(number) * SPANS[unit] for number, unit in re.findall(PART, value))
-        return value
+        try:
+            return float(value)
+        except ValueError:
+            raise PydanticCustomError("span", "seconds, or 500ms, 30s, 1m30s") from None
 
     @field_validator("queue_dispatch_timeout_s")
     @classmethod

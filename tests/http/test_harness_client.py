@@ -1,5 +1,6 @@
 """The client of agents against a real server, over a way that loses requests and answers."""
 
+import pickle
 import time
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from tests.http.flaky import Flaky
 from tests.http.harnessing import ME, expire, fetched, put, rows
 from tests.http.support import Conn
 from treadle.client import (
+    AsyncHarnessClient,
     ClaimLost,
     DecisionMessage,
     HarnessClient,
@@ -123,8 +125,39 @@ def test_a_task_that_the_client_does_not_hold_is_no_claim_of_it(
 ) -> None:
     task_id = put(sql)
     for act in (client.heartbeat, lambda each: client.complete_task(each, {})):
-        with pytest.raises(ClaimLost, match="does not hold"):
+        with pytest.raises(ClaimLost, match=f"did not claim task {task_id}: .* adopt"):
             act(task_id)
+
+
+@pytest.mark.requirement("H2")
+def test_a_task_that_one_client_claimed_another_one_ends(
+    client: HarnessClient, way: Flaky, sql: Conn
+) -> None:
+    put(sql)
+    task = fetched(client)
+    assert task.claim_token not in repr(task)
+    # As it goes to another process.
+    sent = pickle.loads(pickle.dumps(task))
+
+    with HarnessClient(way.url, ME) as other:
+        other.adopt(sent)
+        other.heartbeat(sent.task_id)
+        other.complete_task(sent.task_id, {"by": "other"})
+
+    assert rows(sql, "select result from treadle.harness_tasks") == [({"by": "other"},)]
+
+
+async def test_a_task_is_adopted_by_a_program_with_an_event_loop(
+    client: HarnessClient, way: Flaky, sql: Conn
+) -> None:
+    put(sql)
+    task = fetched(client)
+
+    async with AsyncHarnessClient(way.url, ME) as other:
+        other.adopt(task)
+        await other.fail_task(task.task_id, "no model", retry=False)
+
+    assert rows(sql, "select status from treadle.harness_tasks") == [("failed",)]
 
 
 def test_a_task_that_is_given_back_is_pending_again(client: HarnessClient, sql: Conn) -> None:

@@ -16,6 +16,15 @@ def test_it_says_that_it_is_well(http: httpx2.Client, path: str) -> None:
     assert answer.json()["status"] == "ok"
 
 
+@pytest.mark.requirement("W14")
+@pytest.mark.parametrize("path", ["/health", "/healthz", "/readyz"])
+def test_a_probe_may_ask_for_the_head_alone(http: httpx2.Client, path: str) -> None:
+    answer = http.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-length"] == http.get(path).headers["content-length"]
+    assert list(http.get("/openapi.json").json()["paths"][path]) == ["get"]
+
+
 def test_an_unknown_path_is_a_problem_document(http: httpx2.Client) -> None:
     answer = http.get("/nowhere")
     assert answer.status_code == 404
@@ -34,7 +43,7 @@ def test_a_wrong_method_is_a_problem_document(http: httpx2.Client) -> None:
     answer = http.delete("/healthz")
     assert answer.status_code == 405
     assert answer.json()["code"] == "method-not-allowed"
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize(

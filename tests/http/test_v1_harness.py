@@ -106,7 +106,7 @@ def test_two_who_disagree_about_an_agent_break_nothing(http: httpx2.Client) -> N
     def ask(number: int) -> int:
         if number % 2:
             return http.delete(NUDGING, params={"agent_url": ME}).status_code
-        return http.put(NUDGING, json={"agent_url": ME}).status_code
+        return http.put(NUDGING, json={"agent_url": ME, "allow_private": True}).status_code
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(400)))
@@ -121,6 +121,14 @@ def test_what_is_no_address_is_not_nudged(http: httpx2.Client, url: str) -> None
     assert code_of(put_so) == (422, "invalid-argument")
     taken = http.delete(NUDGING, params={"agent_url": url})
     assert code_of(taken) == (422, "invalid-argument")
+    assert http.get(NUDGING).json()["items"] == []
+
+
+def test_a_private_address_is_refused_at_once_unless_it_is_allowed(http: httpx2.Client) -> None:
+    for url in ("http://127.0.0.1:19100", "http://localhost:19100", "http://10.1.2.3"):
+        refused = http.put(NUDGING, json={"agent_url": url})
+        assert code_of(refused) == (422, "invalid-argument")
+        assert "allow_private" in refused.json()["hint"]
     assert http.get(NUDGING).json()["items"] == []
 
 

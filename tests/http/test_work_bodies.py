@@ -102,18 +102,43 @@ def test_the_answer_says_what_is_wrong_in_the_words_of_the_caller(http: httpx2.C
         "agent": http.post("/work", json={**NEW, "assigned_agent": "x" * 201}),
         "bytes": http.post("/work", json={**NEW, "description": "é" * 10_001}),
         "half": http.post("/work", content='{"type":', headers=json_type),
+        "list": http.post("/work", json=[]),
         "none": http.post("/work"),
         "packed": http.post(
             "/work", content=b"x", headers={**json_type, "Content-Encoding": "gzip"}
         ),
+        "since": http.get("/work", params={"since": "20261117T000000Z"}),
+        "type": http.post("/work", json={**NEW, "type": "Bug fix"}),
+        "visible": http.post("/work", json={**NEW, "description": " "}),
     }
 
     assert {name: answer.json()["detail"] for name, answer in said.items()} == {
         "agent": "/assigned_agent: Text should have at most 200 characters, not 201",
         "bytes": "description must have 1 to 20000 bytes, not 20002",
         "half": "the body is not JSON: Expecting value, at 8",
+        "list": "Input should be a valid dictionary or object to extract fields from",
         "none": "a body is needed",
         "packed": "a body is JSON, not compressed, and says so: Content-Type: application/json",
+        "since": "query/since: ISO 8601 with dashes and colons is needed: 2026-01-31T12:00:00Z",
+        "type": "/type: 1 to 100 letters, digits and _ . : / -, no spaces",
+        "visible": "/description: it must have something in it",
+    }
+    # The whole document, as a JSON pointer says it.
+    assert said["list"].json()["errors"][0]["pointer"] == ""
+
+
+def test_a_hint_is_for_those_who_speak_http_too(http: httpx2.Client) -> None:
+    nobody = "00000000-0000-7000-8000-000000000000"
+    said = {
+        "project": http.post("/work", json={**NEW, "project_id": nobody}),
+        "item": http.patch(f"/work/{nobody}", json={"notes": "x"}),
+        "long": http.post("/work", json={**NEW, "assigned_agent": "é" * 150}),
+    }
+
+    assert {name: answer.json().get("hint") for name, answer in said.items()} == {
+        "project": "List them: GET /projects, or select * from treadle.project_list",
+        "item": "List them: GET /work, or select * from treadle.work_items",
+        "long": None,
     }
 
 

@@ -153,14 +153,23 @@ def test_a_page_of_large_payloads_ends_early_and_leads_on(
         assert len(queue.work_list()) == 70
 
 
+@pytest.mark.requirement("W3")
+def test_a_filter_that_is_empty_is_the_same_as_not_given(http: httpx2.Client) -> None:
+    brought(http, "dispatched", description="a")
+    add(http, description="b", assigned_agent="maria-k")
+
+    assert listed(http, status="", agent="", project_id="", since="") == ["a", "b"]
+    assert listed(http, status="queued", agent="") == ["b"]
+    assert listed(http, status="", agent="steve-w", since="") == ["a"]
+
+
 NONSENSE = [
     "status=ready",
-    "status=",
     "since=yesterday",
     "since=12",
     "since=-1700000000",
     "since=2026-13-01T00:00:00Z",
-    "since=",
+    "since=20261117T000000Z",
     "since=0001-01-01T00:00:00%2B14:00",
     "project_id=p",
     "limit=0",

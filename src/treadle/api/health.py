@@ -15,12 +15,15 @@ ANSWER_S = 3.0
 router = APIRouter(tags=["health"])
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def alive() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
+@router.head("/health", include_in_schema=False)
+@router.head("/readyz", include_in_schema=False)
 @router.get("/health", responses=answers(503))
 @router.get("/readyz", responses=answers(503))
 async def ready(calls: Calls) -> dict[str, Any]:

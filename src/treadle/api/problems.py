@@ -24,6 +24,13 @@ log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: dict[type[TreadleError], int] = {QueueFull: 5, Unavailable: 2}
+# Python calls these so from 3.13 on only.
+_PHRASES = {
+    413: "Content Too Large",
+    414: "URI Too Long",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
+}
 
 
 class FieldProblem(BaseModel):
@@ -53,11 +60,21 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a route may answer with, for the OpenAPI document."""
     return {
         status: {
-            "description": http.HTTPStatus(status).phrase,
+            "description": phrase(status),
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
         for status in statuses
     }
+
+
+def phrase(status: int) -> str:
+    """What HTTP calls a status, in every version of Python."""
+    return _PHRASES.get(status) or http.HTTPStatus(status).phrase
+
+
+def code_of(status: int) -> str:
+    """The code of a problem that is nothing but an HTTP status."""
+    return phrase(status).lower().replace(" ", "-")
 
 
 def problem(
@@ -124,13 +141,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> Response:
-        phrase = http.HTTPStatus(error.status_code).phrase
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers["Allow"] = ", ".join(sorted(methods(request.app.routes, request.scope)))
         return problem(
             error.status_code,
-            phrase.lower().replace(" ", "-"),
+            code_of(error.status_code),
             str(error.detail),
             instance=request.url.path,
             headers=headers,
@@ -152,17 +168,17 @@ def _field(item: Mapping[str, Any]) -> dict[str, str]:
     kind, place, text = item["type"], _pointer(item["loc"]), str(item["msg"])
     if kind == "json_invalid":
         # Where in the text, for those who look for it; not a place in a document.
-        at = f", at {place[1:]}" if place != "/" else ""
+        at = f", at {place[1:]}" if place else ""
         place, text = "", f"the body is not JSON: {item.get('ctx', item).get('error', text)}{at}"
     elif kind == "missing" and item["loc"] == ("body",):
         place, text = "", "a body is needed"
     elif kind == "too_long" and text.startswith("Value "):
         # What is no list by its name is a text.
         text = text.replace("Value", "Text", 1).replace("items after validation", "characters")
-    return {"pointer": place, "detail": text}
+    return {"pointer": place, "detail": text.removeprefix("Value error, ")}
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:
     """Where in the request, as a JSON pointer for a body and as `query/limit` for the rest."""
     place, *parts = (str(part) for part in location)
-    return "/" + "/".join(parts) if place == "body" else "/".join([place, *parts])
+    return "/".join(["" if place == "body" else place, *parts])

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from treadle.api import work_models as models
@@ -13,7 +12,6 @@ from treadle.api.access import Principal, Who, need
 from treadle.api.deps import Calls, Config, Views
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.v1.fields import Text
 from treadle.api.wire import answer, record, records
 from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
 from treadle.db.gateway import Gateway
@@ -37,12 +35,12 @@ async def list_work(
     request: Request,
     who: Who,
     views: Views,
-    status: models.Status | None = None,
-    agent: Annotated[Text | None, Query(max_length=200)] = None,
-    project_id: UUID | None = None,
+    status: Annotated[models.Status | None, models.unless_empty(models.Status)] = None,
+    agent: Annotated[models.Agent | None, models.unless_empty(models.Agent)] = None,
+    project_id: Annotated[UUID | None, models.unless_empty(UUID)] = None,
     since: Annotated[
-        models.Moment | None,
-        BeforeValidator(models.written),
+        models.Since | None,
+        models.unless_empty(models.Since),
         Query(description="Created after this moment; ended after it, for states that are ends."),
     ] = None,
     limit: Limit = PAGE,

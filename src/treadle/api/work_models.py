@@ -13,11 +13,18 @@ Status = Literal[
     "queued", "dispatched", "in_progress", "blocked", "completed", "failed", "cancelled"
 ]
 Outcome = Literal["success", "failed", "cancelled"]
+WORD = r"^[A-Za-z0-9_.:/-]{1,100}$"
 
 
 def _visible(text: str) -> str:
     if not text.strip():
         raise ValueError("it must have something in it")
+    return text
+
+
+def _word(text: str) -> str:
+    if not re.fullmatch(WORD, text):
+        raise ValueError("1 to 100 letters, digits and _ . : / -, no spaces")
     return text
 
 
@@ -29,13 +36,13 @@ def _utc(moment: datetime) -> datetime:
         raise ValueError("this moment is out of range") from None
 
 
-def written(value: object) -> object:
+def _written(value: object) -> object:
     """Moments are ISO 8601; a bare number would be taken for seconds since 1970.
 
     In an address a plus sign that was not encoded has become a space.
     """
     if not isinstance(value, str) or "-" not in value[1:]:
-        raise ValueError("a moment is written as ISO 8601: 2026-01-31T12:00:00Z")
+        raise ValueError("ISO 8601 with dashes and colons is needed: 2026-01-31T12:00:00Z")
     return re.sub(r"(T.*) (\d\d:?\d\d)$", r"\1+\2", value)
 
 
@@ -43,7 +50,7 @@ def _given(value: object) -> object:
     return None if value == "" else value
 
 
-def _unless_empty(kind: Any) -> BeforeValidator:
+def unless_empty(kind: Any) -> BeforeValidator:
     """Some languages write an empty text where there is nothing."""
     return BeforeValidator(_given, json_schema_input_type=kind | Literal[""] | None)
 
@@ -52,6 +59,7 @@ Visible = Annotated[Text, AfterValidator(_visible)]
 Name = Annotated[Visible, Field(max_length=200)]
 Agent = Annotated[Visible, Field(max_length=200, examples=["steve-w"])]
 Moment = Annotated[datetime, AfterValidator(_utc)]
+Since = Annotated[Moment, BeforeValidator(_written)]
 
 
 class NewProject(BaseModel):
@@ -103,15 +111,17 @@ class NewWork(BaseModel):
         }
     )
 
-    type: str = Field(pattern=r"^[A-Za-z0-9_.:/-]{1,100}$", examples=["code_review"])
+    type: Annotated[str, AfterValidator(_word)] = Field(
+        json_schema_extra={"pattern": WORD}, examples=["code_review"]
+    )
     description: Visible = Field(max_length=20_000)
     payload: dict[str, Any] | None = None
     priority: StrictInt | None = Field(3, ge=1, le=5, description="1 is the highest.")
-    assigned_agent: Annotated[Agent | None, _unless_empty(Agent)] = Field(
+    assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = Field(
         None, description="Who gets it once it is dispatched; need not be registered."
     )
-    created_by: Annotated[Name | None, _unless_empty(Name)] = None
-    project_id: Annotated[UUID | None, _unless_empty(UUID)] = None
+    created_by: Annotated[Name | None, unless_empty(Name)] = None
+    project_id: Annotated[UUID | None, unless_empty(UUID)] = None
 
 
 class WorkChange(BaseModel):
@@ -126,13 +136,13 @@ class WorkChange(BaseModel):
         }
     )
 
-    status: Annotated[Status | None, _unless_empty(Status)] = None
-    outcome: Annotated[Outcome | None, _unless_empty(Outcome)] = Field(
+    status: Annotated[Status | None, unless_empty(Status)] = None
+    outcome: Annotated[Outcome | None, unless_empty(Outcome)] = Field(
         None, description="With completed, failed or cancelled."
     )
     notes: Text | None = Field(None, max_length=20_000)
-    assigned_agent: Annotated[Agent | None, _unless_empty(Agent)] = None
-    unless_updated_since: Annotated[Moment | None, _unless_empty(Moment)] = Field(
+    assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = None
+    unless_updated_since: Annotated[Moment | None, unless_empty(Moment)] = Field(
         None, description="The updated_at that was read; refused when the item changed after it."
     )
 

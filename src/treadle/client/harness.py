@@ -52,14 +52,20 @@ class _Claims:
     def taken(self, asked: dict[str, str], found: Any) -> TaskMessage | None:
         if found is None:
             return None
-        task = TaskMessage.read(found)
-        self._tokens[task.task_id] = asked["claim_token"]
+        task = TaskMessage.read(found, asked["claim_token"])
+        self.adopt(task)
         return task
+
+    def adopt(self, task: TaskMessage) -> None:
+        self._tokens[task.task_id] = task.claim_token
 
     def body(self, task_id: str, **more: Any) -> dict[str, Any]:
         token = self._tokens.get(str(task_id))
         if token is None:
-            raise ClaimLost(f"this client does not hold the task {task_id}")
+            raise ClaimLost(
+                f"this client did not claim task {task_id}:"
+                " use the client that did, or adopt() the task"
+            )
         return {"claim_token": token, **more}
 
     def holds(self, task_id: str) -> bool:
@@ -120,6 +126,10 @@ class HarnessClient:
             self._claims.unanswered(asked)
             raise
         return self._claims.taken(asked, found)
+
+    def adopt(self, task: TaskMessage) -> None:
+        """Go on with a task that another client has claimed, perhaps in another process."""
+        self._claims.adopt(task)
 
     def heartbeat(self, task_id: str) -> None:
         """Begin the claim timeout anew; call it at least every 30 seconds during long work."""
@@ -218,6 +228,10 @@ class AsyncHarnessClient:
                 self._claims.unanswered(asked)
             raise
         return self._claims.taken(asked, found)
+
+    def adopt(self, task: TaskMessage) -> None:
+        """Go on with a task that another client has claimed, perhaps in another process."""
+        self._claims.adopt(task)
 
     async def heartbeat(self, task_id: str) -> None:
         """Begin the claim timeout anew; call it at least every 30 seconds during long work."""

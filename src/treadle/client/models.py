@@ -21,9 +21,11 @@ class TaskMessage:
     created_at: datetime
     # The claim is lost after this, unless a heartbeat came.
     claim_until: datetime
+    # The proof of the claim, for `adopt`; not for logs.
+    claim_token: str = field(repr=False)
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Self:
+    def read(cls, found: Mapping[str, Any], claim_token: str) -> Self:
         """The task in an answer of the server; what it says besides is left out."""
         return cls(
             task_id=str(found["task_id"]),
@@ -33,6 +35,7 @@ class TaskMessage:
             max_retries=int(found["max_retries"]),
             created_at=datetime.fromisoformat(found["created_at"]),
             claim_until=datetime.fromisoformat(found["claim_until"]),
+            claim_token=claim_token,
         )
 
 

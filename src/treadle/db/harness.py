@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -51,7 +51,7 @@ class Action:
     task: HarnessTask
     # No object where the task was completed past the protocol.
     decision: Any
-    token: UUID
+    token: UUID = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from treadle.api.v1.rows import check_touched
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
 from treadle.errors import NotFound
+from treadle.services.notifier_addresses import must_be_public
 
 router = APIRouter(prefix="/v1/harness", tags=["harness"])
 OPERATE = need("operate")
@@ -131,6 +132,8 @@ async def list_nudging(views: Views, page: Page, who: Who) -> Response:
 async def allow(asked: Nudge, calls: Calls, views: Views, who: Who) -> Response:
     """Let the harness nudge an agent at its address when a task is stored for it."""
     check_everywhere(who)
+    if not asked.allow_private:
+        must_be_public(asked.agent_url)
     agent_url = await calls.allow_nudges(
         asked.agent_url, private=asked.allow_private, actor=who.name
     )
