@@ -134,7 +134,7 @@ values (30, 'matching_letters', '1753c3f82d0532f73dd7962b1bee9ab84e1b0c8093e1bed
 
 \ir migrations/0031_moments.sql
 insert into treadle.migrations (version, name, checksum)
-values (31, 'moments', '94d009fa33027ba5c2e3e1f9942a544ab3238ab4a0b3cbe3a6aaf04d65d65331');
+values (31, 'moments', 'bfe9ced9d00d78337f0fe0ccd4eaaf596b1fe78534daa8d418d412b655723b06');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
@@ -835,6 +835,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('8a82096c577eb63ecbca6a78d43215c4fd6438a4b2028eaed2cb2fee0e0ff98e');
+values ('f5b723e27ebdd2b2dc63fc49c1d2e7440d65b2be5207309df16f99b763943a87');
 
 commit;

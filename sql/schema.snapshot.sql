@@ -1133,7 +1133,7 @@ END)),
   constraint tasks_slot_check CHECK (((concurrency_key IS NULL) OR ((COALESCE(slot, ''::text) = 'held'::text) = (status = ANY (ARRAY['ready'::text, 'claimed'::text, 'running'::text, 'validating'::text]))))),
   constraint tasks_status_check CHECK ((status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'claimed'::text, 'running'::text, 'validating'::text, 'blocked'::text, 'retrying'::text, 'completed'::text, 'dead_lettered'::text, 'cancelled'::text]))),
   constraint tasks_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
-  constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR ((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))) AND ((deadline_at IS NULL) OR ((deadline_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (deadline_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))))),
+  constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR ((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at <= '9999-12-31 00:00:00+00'::timestamp with time zone))) AND ((deadline_at IS NULL) OR ((deadline_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (deadline_at <= '9999-12-31 00:00:00+00'::timestamp with time zone))))),
 ) with (autovacuum_analyze_scale_factor=0.05, autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_insert_scale_factor=0.1, autovacuum_vacuum_scale_factor=0.02, fillfactor=80, toast_tuple_target=512);
 alter table treadle.tasks owner to treadle_owner;
 comment on table treadle.tasks is 'One row per unit of work; the row is the truth about its state.';
@@ -1301,7 +1301,7 @@ create table treadle.waits (
   constraint waits_name_key UNIQUE (task_id, name),
   constraint waits_pkey PRIMARY KEY (id),
   constraint waits_status_check CHECK ((status = ANY (ARRAY['open'::text, 'answered'::text, 'expired'::text, 'cancelled'::text]))),
-  constraint waits_times_check CHECK (((expires_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (expires_at <= '9000-01-01 00:00:00+00'::timestamp with time zone))),
+  constraint waits_times_check CHECK (((expires_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (expires_at <= '9999-12-31 00:00:00+00'::timestamp with time zone))),
 );
 alter table treadle.waits owner to treadle_owner;
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
@@ -3393,7 +3393,7 @@ create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jso
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 98e7266ddf97e59d4b791c3986276bdbe599d01f216d208e709d6bf1cdfa71ec
+  as sha256 044d3ee737456b514cfe0196236799b3c84df301c4ee1740d92e85db928f171d
   owner treadle_owner
   with a comment
 
@@ -3402,7 +3402,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=""
-  as sha256 32f92e3dfbe926be72c872129c6d0304818f510f97d3d78c38fca7155d92caad
+  as sha256 c57d09c23700eb6c37f3962e328a5b2e47c36593780adbb9ce8f727d1e2cb447
   owner treadle_owner
   with a comment
 
@@ -5000,7 +5000,7 @@ create function treadle.is_live(p_agent treadle.agents, p_now timestamp with tim
 create function treadle.is_moment(p_at timestamp with time zone)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 4639ad80cc8e8ef1f336e6081263dac8314c7cc2561b00709749b9f7d34ee5be
+  as sha256 55343180a28eb44bbdb666d7cce69b5b830167ce375b392ff47fc97f5d7d8521
   owner treadle_owner
   with a comment
 

@@ -67,7 +67,7 @@ MUTANTS = {
         "tokens/note_token_use",
         {"for no key update skip locked": "for no key update"},
         tokens.test_noting_a_use_waits_for_nobody,
-        psycopg.errors.QueryCanceled,
+        psycopg.errors.LockNotAvailable,
     ),
     "any scope": Mutant(
         "tokens/check_token",

@@ -178,7 +178,7 @@ async def test_a_client_that_leaves_a_little_is_given_up(
 async def test_a_client_that_has_read_all_has_its_time_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(protocol, "READ_S", 1.0)
+    monkeypatch.setattr(protocol, "READ_S", 3.0)
     was_read, is_full = anyio.Event(), anyio.Event()
 
     async def twice(scope: Any, receive: Any, send: Any) -> None:
@@ -209,7 +209,7 @@ def read(line: socket.socket) -> bool:
 
 
 async def test_a_slow_client_gets_its_answer_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "READ_S", 0.5)
+    monkeypatch.setattr(protocol, "READ_S", 1.5)
     began = time.monotonic()
     got = 0
     async with serving() as (url, _), await connect_slow(url) as line:
@@ -217,7 +217,7 @@ async def test_a_slow_client_gets_its_answer_whole(monkeypatch: pytest.MonkeyPat
         with contextlib.suppress(anyio.EndOfStream):
             while True:
                 got += len(await line.receive())
-                await anyio.sleep(0.005)
+                await anyio.sleep(0.01)
 
     assert got > LARGE
     assert time.monotonic() - began > 3 * protocol.READ_S

@@ -30,6 +30,6 @@ def test_times_beyond_the_calendar_are_moved_into_it(empty_database_url: str) ->
     utc = [tuple(at and at.replace(tzinfo=UTC) for at in row) for row in found]
     assert utc == [
         (datetime(1970, 1, 1, tzinfo=UTC), None),
-        (None, datetime(8999, 12, 31, tzinfo=UTC)),
+        (None, datetime(9999, 12, 31, tzinfo=UTC)),
         (datetime(2027, 1, 31, 12, tzinfo=UTC), datetime(2027, 2, 1, 12, tzinfo=UTC)),
     ]

@@ -12,10 +12,10 @@ parallel safe
 as $$
   select
     p_at >= timestamptz '1970-01-01 00:00:00+00'
-    and p_at < timestamptz '9000-01-01 00:00:00+00'
+    and p_at <= timestamptz '9999-12-31 00:00:00+00'
 $$;
 
 comment on function treadle.is_moment(timestamptz) is
-'Internal: from 1970 on and before the year 9000.';
+'Internal: from 1970 to 9999.';
 
 revoke all on function treadle.is_moment(timestamptz) from public;

@@ -29,7 +29,7 @@ begin
   if octet_length(p_input_hash) > 200 or not treadle.is_moment(p_started_at) then
     perform treadle.refuse(
       format(
-        'step %L: input_hash may have 200 bytes, started_at must be a moment from 1970 to 8999',
+        'step %L: input_hash may have 200 bytes, started_at must be a moment from 1970 to 9999',
         left(p_name, 60)
       ),
       jsonb_build_object('argument', 'input_hash', 'step', p_name),

@@ -31,7 +31,7 @@ begin
       treadle.is_moment(p_task.run_at) and p_task.run_at < p_now + interval '10 years',
       'be a moment within ten years'
     ),
-    ('deadline_at', treadle.is_moment(p_task.deadline_at), 'be a moment from 1970 to 8999'),
+    ('deadline_at', treadle.is_moment(p_task.deadline_at), 'be a moment from 1970 to 9999'),
     (
       'idempotency_key',
       octet_length(p_task.idempotency_key) between 1 and 200,
