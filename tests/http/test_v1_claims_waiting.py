@@ -59,8 +59,7 @@ def test_a_waiting_claim_is_woken_when_a_task_comes(http: httpx2.Client, sql: Co
         ended, claims = waiting.result()
 
     assert [claim["id"] for claim in claims] == [task_id]
-    # By polling alone it would be three seconds.
-    assert ended - began < 2
+    assert ended - began < 0.5
 
 
 def test_all_who_wait_share_one_connection(http: httpx2.Client, sql: Conn) -> None:
@@ -89,7 +88,7 @@ def test_waiting_ends_when_the_time_is_up(http: httpx2.Client) -> None:
     register(http)
     began = time.monotonic()
     assert take(http, wait_seconds=0.4) == []
-    assert 0.4 <= time.monotonic() - began < 10
+    assert 0.4 <= time.monotonic() - began < 3
 
 
 def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
@@ -105,7 +104,7 @@ def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
         task_id = enqueue(http)
         began = time.monotonic()
         assert [claim["id"] for claim in waiting.result()] == [task_id]
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 1.5
 
 
 def test_a_listener_that_was_cut_off_comes_back(http: httpx2.Client, sql: Conn) -> None:
@@ -120,7 +119,7 @@ def test_a_listener_that_was_cut_off_comes_back(http: httpx2.Client, sql: Conn) 
         task_id = enqueue(http)
         began = time.monotonic()
         assert [claim["id"] for claim in waiting.result()] == [task_id]
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 1
 
 
 def open_request(server: Served, body: bytes) -> socket.socket:
@@ -184,7 +183,7 @@ def test_a_server_that_stops_lets_those_go_who_wait(serve: Serve) -> None:
         server.child.send(signal.SIGTERM)
         assert waiting.result() == []
         until(lambda: not server.child.running)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 4
 
 
 def test_the_result_of_a_task_is_waited_for(http: httpx2.Client) -> None:

@@ -104,14 +104,11 @@ def test_without_streams_nobody_listens(server: Served, sql: Conn) -> None:
         wait_for(sql, LISTENERS, 1)
         emit(sql, "a")
         assert open_stream.events(1)[0]["key"] == "a"
-        took: list[float] = []
-        while not took or (took[-1] >= 0.5 and len(took) < 5):
-            began = time.monotonic()
-            emit(sql, "b")
-            open_stream.events(1)
-            took.append(time.monotonic() - began)
-        # When it looks only by itself each takes nearly a second, however busy this machine is.
-        assert took[-1] < 0.5
+        began = time.monotonic()
+        emit(sql, "b")
+        open_stream.events(1)
+        # Not only when it looks by itself.
+        assert time.monotonic() - began < 0.5
     wait_for(sql, LISTENERS, 0)
     wait_for(sql, "select count(*) from treadle.event_listeners", 0)
     with stream(server.url) as open_stream:

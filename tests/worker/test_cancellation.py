@@ -7,7 +7,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from tests.worker.support import Conn, expire, row, status, until, working
+from tests.worker.support import Conn, Stopwatch, expire, row, status, until, working
 from treadle import Context, TaskFailed, Treadle
 
 
@@ -73,7 +73,9 @@ async def test_a_cancelled_task_stops_its_handler_at_once(
 
         assert await handle.cancel("changed my mind") is True
 
+        watch = Stopwatch()
         await until(lambda: watched.stopped == [handle.id], within=30)
+        assert watch.seconds < 1
         with pytest.raises(TaskFailed, match="changed my mind"):
             await handle.result(timeout=5)
     assert await status(conn, handle.id) == "cancelled"
