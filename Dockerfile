@@ -26,9 +26,9 @@ ENV PATH=/opt/treadle/bin:$PATH \
 WORKDIR /app
 USER treadle
 EXPOSE 8420
-# A process touches its health file while it is well; older than a minute means stuck. The server,
-# which has none, is asked.
+# A process writes its health file while it is alive: older than a minute means stuck, and the file
+# says when the database has not answered for three heartbeats. The server, which has none, is asked.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["sh", "-c", "if test -e /run/treadle/health; then find /run/treadle/health -mmin -1 | grep -q .; else python -c 'import urllib.request as it; it.urlopen(\"http://127.0.0.1:8420/health\", timeout=4)'; fi"]
+  CMD ["sh", "-c", "if test -e /run/treadle/health; then find /run/treadle/health -mmin -1 | grep -q . && ! grep -q no_database /run/treadle/health; else python -c 'import urllib.request as it; it.urlopen(\"http://127.0.0.1:8420/health\", timeout=4)'; fi"]
 ENTRYPOINT ["treadle"]
 CMD ["--help"]

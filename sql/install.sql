@@ -5,10 +5,9 @@
 \set ON_ERROR_STOP on
 
 begin;
-set local search_path = '';
+set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 set local statement_timeout = 0;
-do $$ begin perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('treadle.migrate', 0)); end $$;
 
 \ir roles.sql
 
@@ -136,6 +135,26 @@ values (30, 'matching_letters', '1753c3f82d0532f73dd7962b1bee9ab84e1b0c8093e1bed
 insert into treadle.migrations (version, name, checksum)
 values (31, 'moments', 'bfe9ced9d00d78337f0fe0ccd4eaaf596b1fe78534daa8d418d412b655723b06');
 
+\ir migrations/0032_uuidv7.sql
+insert into treadle.migrations (version, name, checksum)
+values (32, 'uuidv7', '4057e7006f85a18650ae7f200d5054e53f21b689700375cc4a90009bfd9c9475');
+
+\ir migrations/0033_reply_locks.sql
+insert into treadle.migrations (version, name, checksum)
+values (33, 'reply_locks', 'f3074838e11c86e199289946e241dc8e7a41f0b77d5e4db736d64d575471df57');
+
+\ir migrations/0034_no_rows_from_callers.sql
+insert into treadle.migrations (version, name, checksum)
+values (34, 'no_rows_from_callers', 'b344cbb1e9cf1100e86271e3ff80f94e40529a88101a8d4e974dbc5d3e432e60');
+
+\ir migrations/0035_delays.sql
+insert into treadle.migrations (version, name, checksum)
+values (35, 'delays', '6d527f0ffbe29b4c49467b24af87b329ee743901ed290550b621eefee9c6198f');
+
+\ir migrations/0036_token_projects.sql
+insert into treadle.migrations (version, name, checksum)
+values (36, 'token_projects', 'f82c652ccb69bea0ff3678fb4d5549c26c40dbc9c55600992762339b971c1fbc');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -188,11 +207,9 @@ set local check_function_bodies = off;
 \ir functions/budgets/fail_parked.sql
 \ir functions/budgets/find_budget.sql
 \ir functions/budgets/give_budget.sql
-\ir functions/budgets/has_room.sql
 \ir functions/budgets/hopeless_tasks.sql
 \ir functions/budgets/lock_budgets.sql
 \ir functions/budgets/make_budget.sql
-\ir functions/budgets/money_needed.sql
 \ir functions/budgets/need_text.sql
 \ir functions/budgets/park_rows.sql
 \ir functions/budgets/parked_budgets.sql
@@ -241,11 +258,9 @@ set local check_function_bodies = off;
 \ir functions/claims/end_verdicts.sql
 \ir functions/claims/fail_task.sql
 \ir functions/claims/fail_tasks.sql
-\ir functions/claims/failure_class_of.sql
 \ir functions/claims/heartbeat_tasks.sql
 \ir functions/claims/hold_claim.sql
 \ir functions/claims/judge_attempt.sql
-\ir functions/claims/lease.sql
 \ir functions/claims/lock_ready.sql
 \ir functions/claims/move_attempts.sql
 \ir functions/claims/next_reap_at.sql
@@ -267,16 +282,17 @@ set local check_function_bodies = off;
 \ir functions/claims/retry_delay.sql
 \ir functions/claims/retry_policy.sql
 \ir functions/claims/stale_claims.sql
-\ir functions/claims/stale_reason.sql
 \ir functions/claims/start_tasks.sql
 \ir functions/claims/suspend_task.sql
 \ir functions/claims/take_rows.sql
 \ir functions/core/broken_rule.sql
 \ir functions/core/check_pairs.sql
-\ir functions/core/clock.sql
-\ir functions/core/is_moment.sql
+\ir functions/core/excerpt.sql
+\ir functions/core/excerpt_name.sql
 \ir functions/core/keep_durable.sql
 \ir functions/core/looks_secret.sql
+\ir functions/core/mask_json.sql
+\ir functions/core/mask_text.sql
 \ir functions/core/misfit_of.sql
 \ir functions/core/refuse.sql
 \ir functions/core/refuse_secret.sql
@@ -297,15 +313,12 @@ set local check_function_bodies = off;
 \ir functions/dags/dependencies_of.sql
 \ir functions/dags/dependents_of.sql
 \ir functions/dags/downstream_of.sql
-\ir functions/dags/edge_policy.sql
-\ir functions/dags/edge_verdict.sql
 \ir functions/dags/family_of.sql
 \ir functions/dags/grow_dag.sql
 \ir functions/dags/has_fallout.sql
 \ir functions/dags/hold_dependencies.sql
 \ir functions/dags/hold_references.sql
 \ir functions/dags/insert_nodes.sql
-\ir functions/dags/is_free.sql
 \ir functions/dags/link_task.sql
 \ir functions/dags/lock_dags_of.sql
 \ir functions/dags/lock_downstream.sql
@@ -372,10 +385,8 @@ set local check_function_bodies = off;
 \ir functions/gates/close_gate.sql
 \ir functions/gates/define_gate.sql
 \ir functions/gates/forget_slowdowns.sql
-\ir functions/gates/gate_need.sql
 \ir functions/gates/gate_of.sql
 \ir functions/gates/gate_room.sql
-\ir functions/gates/gate_slot.sql
 \ir functions/gates/gates_of.sql
 \ir functions/gates/is_gate.sql
 \ir functions/gates/lock_gates.sql
@@ -419,23 +430,14 @@ set local check_function_bodies = off;
 \ir functions/harness/wake_harness.sql
 \ir functions/lanes/are_names.sql
 \ir functions/lanes/check_names.sql
-\ir functions/lanes/deadline_at_step.sql
-\ir functions/lanes/deadline_lift.sql
-\ir functions/lanes/deadline_rate.sql
-\ir functions/lanes/deadline_step.sql
 \ir functions/lanes/find_lane.sql
 \ir functions/lanes/lane_behind.sql
 \ir functions/lanes/lane_beside.sql
 \ir functions/lanes/open_lanes.sql
 \ir functions/lanes/place_task.sql
-\ir functions/lanes/placed_step.sql
-\ir functions/lanes/rank_ms.sql
-\ir functions/lanes/rank_shift.sql
 \ir functions/lanes/rerank_rows.sql
 \ir functions/lanes/rerank_tasks.sql
-\ir functions/lanes/shift_at.sql
 \ir functions/lanes/sorted.sql
-\ir functions/lanes/suits.sql
 \ir functions/projects/change_project.sql
 \ir functions/projects/check_project.sql
 \ir functions/projects/create_project.sql
@@ -459,9 +461,11 @@ set local check_function_bodies = off;
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/resume_queue.sql
 \ir functions/replies/begin_reply.sql
+\ir functions/replies/hold_reply.sql
 \ir functions/replies/keep_reply.sql
 \ir functions/replies/prune_replies.sql
 \ir functions/replies/reply_age.sql
+\ir functions/replies/stored_reply.sql
 \ir functions/retention/archive_tasks.sql
 \ir functions/retention/find_prunable.sql
 \ir functions/retention/hold_prunable.sql
@@ -530,13 +534,11 @@ set local check_function_bodies = off;
 \ir functions/slots/admit_tasks.sql
 \ir functions/slots/asked_keys.sql
 \ir functions/slots/check_key.sql
-\ir functions/slots/entry_slot.sql
-\ir functions/slots/entry_status.sql
 \ir functions/slots/free_tasks.sql
 \ir functions/slots/hold_key.sql
-\ir functions/slots/is_counted.sql
 \ir functions/slots/key_limit.sql
 \ir functions/slots/limit_key.sql
+\ir functions/slots/make_key.sql
 \ir functions/slots/pick_waiting.sql
 \ir functions/slots/request_slots.sql
 \ir functions/slots/set_concurrency.sql
@@ -582,6 +584,8 @@ set local check_function_bodies = off;
 \ir functions/tasks/read_options.sql
 \ir functions/tasks/read_results.sql
 \ir functions/tasks/ready_rows.sql
+\ir functions/tasks/recount_delays.sql
+\ir functions/tasks/recount_rows.sql
 \ir functions/tasks/refuse_priority.sql
 \ir functions/tasks/refuse_transition.sql
 \ir functions/tasks/resolve_task.sql
@@ -646,9 +650,7 @@ set local check_function_bodies = off;
 \ir functions/validation/check_reports.sql
 \ir functions/validation/check_validation.sql
 \ir functions/validation/demanding_types.sql
-\ir functions/validation/has_terms.sql
 \ir functions/validation/keep_feedback.sql
-\ir functions/validation/lacks_report.sql
 \ir functions/validation/report_problem.sql
 \ir functions/validation/terms_of.sql
 \ir functions/validation/validate_tasks.sql
@@ -725,21 +727,15 @@ set local check_function_bodies = off;
 \ir functions/why/count_ready.sql
 \ir functions/why/goes_first.sql
 \ir functions/why/head_of.sql
-\ir functions/why/is_full.sql
-\ir functions/why/is_live.sql
 \ir functions/why/lane_trouble.sql
-\ir functions/why/last_line.sql
 \ir functions/why/line_of.sql
 \ir functions/why/may_admit.sql
 \ir functions/why/probe_for.sql
 \ir functions/why/read_queue.sql
 \ir functions/why/span_words.sql
-\ir functions/why/stamp.sql
 \ir functions/why/takers.sql
-\ir functions/why/task_words.sql
 \ir functions/why/too_large.sql
 \ir functions/why/turns_of.sql
-\ir functions/why/utc_words.sql
 \ir functions/why/why.sql
 \ir functions/why/why_agents.sql
 \ir functions/why/why_answers.sql
@@ -776,11 +772,44 @@ set local check_function_bodies = off;
 \ir functions/work/take_work.sql
 \ir functions/work/tg_work_log__keep.sql
 \ir functions/work/update_work.sql
+\ir functions/work/work_states.sql
+\ir functions/work/write_work.sql
+\ir functions/validation/attempt_models.sql
+\ir functions/core/clock.sql
+\ir functions/lanes/deadline_at_step.sql
+\ir functions/lanes/deadline_rate.sql
+\ir functions/lanes/deadline_step.sql
+\ir functions/dags/edge_policy.sql
+\ir functions/dags/edge_verdict.sql
+\ir functions/slots/entry_slot.sql
+\ir functions/slots/entry_status.sql
+\ir functions/claims/failure_class_of.sql
+\ir functions/gates/gate_need.sql
+\ir functions/gates/gate_slot.sql
+\ir functions/budgets/has_room.sql
+\ir functions/validation/has_terms.sql
+\ir functions/slots/is_counted.sql
+\ir functions/dags/is_free.sql
+\ir functions/why/is_full.sql
+\ir functions/why/is_live.sql
+\ir functions/core/is_moment.sql
+\ir functions/why/last_line.sql
+\ir functions/claims/lease.sql
+\ir functions/budgets/money_needed.sql
+\ir functions/lanes/placed_step.sql
+\ir functions/lanes/rank_ms.sql
+\ir functions/lanes/shift_at.sql
+\ir functions/claims/stale_reason.sql
+\ir functions/why/stamp.sql
+\ir functions/lanes/suits.sql
+\ir functions/why/task_words.sql
+\ir functions/why/utc_words.sql
 \ir functions/work/work_outcome.sql
 \ir functions/work/work_priority.sql
-\ir functions/work/work_states.sql
 \ir functions/work/work_status.sql
-\ir functions/work/write_work.sql
+\ir functions/validation/lacks_report.sql
+\ir functions/lanes/rank_shift.sql
+\ir functions/lanes/deadline_lift.sql
 \ir views/agent_load.sql
 \ir views/archived_dags.sql
 \ir views/archived_tasks.sql
@@ -835,6 +864,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('f5b723e27ebdd2b2dc63fc49c1d2e7440d65b2be5207309df16f99b763943a87');
+values ('76902750b7aa2e7ea55b4332be2ca5af2fd9d0954a4be346d1860229473223ae');
 
 commit;

@@ -7,6 +7,10 @@
 -- treadle_operator  everything above, and decides: retry, pause, drain
 --
 -- Safe to repeat, also by two sessions at once. Grant them: grant treadle_worker to alice;
+--
+-- No role of treadle needs temporary objects. Every login may create them unless the database
+-- says otherwise; where no other program needs them, take the right away:
+--   revoke temporary on database app from public;
 
 do $$
 declare

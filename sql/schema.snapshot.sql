@@ -196,9 +196,11 @@ create table treadle.api_tokens (
   created_by text not null default SESSION_USER,
   revoked_at timestamp with time zone,
   revoked_by text,
+  project_id uuid,
   constraint api_tokens_id_check CHECK ((id ~ '^[0-9a-f]{12}$'::text)),
   constraint api_tokens_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
   constraint api_tokens_pkey PRIMARY KEY (id),
+  constraint api_tokens_project_check CHECK (((project IS NULL) = (project_id IS NULL))),
   constraint api_tokens_queues_check CHECK ((cardinality(queues) > 0)),
   constraint api_tokens_revoked_check CHECK (((revoked_at IS NULL) = (revoked_by IS NULL))),
   constraint api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'work'::text, 'operate'::text, 'admin'::text]))),
@@ -208,6 +210,8 @@ alter table treadle.api_tokens owner to treadle_owner;
 comment on table treadle.api_tokens is 'Tokens for HTTP, with what each may do. A row stays when its token is revoked.';
 comment on column treadle.api_tokens.secret_hash is 'SHA-256 of the secret part, which has 256 random bits; the secret itself is nowhere.';
 comment on column treadle.api_tokens.queues is 'The queues that it is for; null is all.';
+comment on column treadle.api_tokens.project is 'What the project was called when the token was made.';
+comment on column treadle.api_tokens.project_id is 'The project that it is for; null is all.';
 CREATE UNIQUE INDEX api_tokens_name_key ON treadle.api_tokens USING btree (name) WHERE (revoked_at IS NULL);
 
 -- table treadle.artifact_store
@@ -791,10 +795,11 @@ create table treadle.replies (
   key text not null,
   route text not null,
   hash text not null,
-  status integer not null,
+  status integer,
   headers jsonb not null default '{}'::jsonb,
-  body bytea not null,
+  body bytea,
   created_at timestamp with time zone not null default clock_timestamp(),
+  constraint replies_answer_check CHECK (((status IS NULL) = (body IS NULL))),
   constraint replies_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
   constraint replies_pkey PRIMARY KEY (principal, key),
   constraint replies_principal_check CHECK (((octet_length(principal) >= 1) AND (octet_length(principal) <= 200))),
@@ -804,6 +809,7 @@ alter table treadle.replies owner to treadle_owner;
 comment on table treadle.replies is 'Answers to requests that may be repeated, stored with what they did; kept for 24 hours.';
 comment on column treadle.replies.principal is 'Who asked: a key is the caller''s own.';
 comment on column treadle.replies.hash is 'Of the method, the address and the body.';
+comment on column treadle.replies.status is 'Of HTTP; empty where the request was begun and its answer was never stored.';
 CREATE INDEX replies_created_idx ON treadle.replies USING btree (created_at);
 
 -- table treadle.reservations
@@ -1116,6 +1122,7 @@ create table treadle.tasks (
   models text[],
   fallback_models text[],
   attempt_notes jsonb,
+  delayed_at timestamp with time zone,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
   constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
@@ -1164,9 +1171,11 @@ comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held
 comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
 comment on column treadle.tasks.report is 'required or optional; empty: as its type says.';
 comment on column treadle.tasks.attempt_notes is 'What attempts have left for later ones: [{"token", "attempt", "at", "note"}].';
+comment on column treadle.tasks.delayed_at is 'Since when the delay up to retry_at or run_at counts; empty where a caller named the moment.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
+CREATE INDEX tasks_delayed_idx ON treadle.tasks USING btree (delayed_at) WHERE ((status = ANY (ARRAY['pending'::text, 'retrying'::text])) AND (delayed_at IS NOT NULL));
 CREATE INDEX tasks_depth_idx ON treadle.tasks USING btree (queue) WHERE (capped AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
 CREATE INDEX tasks_forks_idx ON treadle.tasks USING btree (forked_from) WHERE (forked_from IS NOT NULL);
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
@@ -1468,7 +1477,7 @@ create view treadle.archived_tasks (
 );
 alter view treadle.archived_tasks owner to treadle_owner;
 comment on view treadle.archived_tasks is 'Pruned tasks: the whole row in task, and attempts, steps, waits and the rest as json.';
-comment on column treadle.archived_tasks.task is 'The row of the task: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
+comment on column treadle.archived_tasks.task is 'The row without its tokens: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
 grant select on table treadle.archived_tasks to treadle_observer;
 grant select on table treadle.archived_tasks to treadle_operator;
 
@@ -2170,14 +2179,12 @@ create view treadle.task_parts (
 );
 alter view treadle.task_parts owner to treadle_owner;
 comment on view treadle.task_parts is 'Attempts, steps, waits, dead letters, spend, artifacts and events of a task; filter by id.';
-grant select on table treadle.task_parts to treadle_observer;
-grant select on table treadle.task_parts to treadle_operator;
 
 -- view treadle.task_places
 create view treadle.task_places (
   id uuid,
   queue text,
-  project text,
+  project_id uuid,
   agent text collate "C",
 );
 alter view treadle.task_places owner to treadle_owner;
@@ -2219,6 +2226,7 @@ create view treadle.token_status (
   queues text[],
   agent text,
   project text,
+  project_id uuid,
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
   created_at timestamp with time zone,
@@ -2466,7 +2474,7 @@ grant select on table treadle.work_transitions to treadle_worker;
 create function treadle.accept_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_agent_task text, p_session text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 415740080efed6ad8728c62c9d5477976b8f7a085977cee5f18c033ecc35f0bd
   owner treadle_owner
   with a comment
@@ -2476,7 +2484,7 @@ create function treadle.accept_dispatch(p_task uuid, p_token uuid, p_holder uuid
 create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id bigint, p_status integer DEFAULT NULL::integer, p_ms integer DEFAULT NULL::integer)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d9ea110e2a167262799ac94d3ca35168a633dd8dc50cafd35ab4093ef003011b
   owner treadle_owner
   with a comment
@@ -2486,7 +2494,7 @@ create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id 
 create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean DEFAULT false)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 28e23fac3a22ef67fbd3ffee1550eda6b79455f9e387f68cbcf1ceda239945ed
   owner treadle_owner
   with a comment
@@ -2498,7 +2506,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
 create function treadle.add_note(p_id uuid, p_token uuid, p_note text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ced1a2c08cc5cf517a0d94b58ba339700ef6e7946522cbb92455a021dc04e0fa
   owner treadle_owner
   with a comment
@@ -2508,7 +2516,7 @@ create function treadle.add_note(p_id uuid, p_token uuid, p_note text)
 create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
   returns numeric
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6decaa20c99d6ca577fee386ab59634a708fb79ead0b4420277cfa15d2d5a640
   owner treadle_owner
   with a comment
@@ -2517,7 +2525,7 @@ create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jso
 create function treadle.add_task(p_dag uuid, p_task jsonb)
   returns uuid
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3fb5ad07cf7a8a9893698cd992a27dde37d6b326e41ad6fea7237ae1850894c9
   owner treadle_owner
   with a comment
@@ -2528,7 +2536,7 @@ create function treadle.add_task(p_dag uuid, p_task jsonb)
 create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e423134e7963e2b1e7a26183e1b35a3234db7d10a58a0bab62303bb52efab3f7
   owner treadle_owner
   with a comment
@@ -2539,7 +2547,7 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
 create function treadle.add_work(p_type text, p_description text, p_payload jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT 3, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_created_by text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 375f0df1243ee261e188e817627a85961d0308ced54a8c8c43478165a7580992
   owner treadle_owner
   with a comment
@@ -2551,7 +2559,7 @@ create function treadle.add_work(p_type text, p_description text, p_payload json
 create function treadle.admit_budget(p_budget bigint)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 42230da7a16103863b431d5672485130a58f7cb19ba24b96ab6d6bde4457daec
   owner treadle_owner
   with a comment
@@ -2560,7 +2568,7 @@ create function treadle.admit_budget(p_budget bigint)
 create function treadle.admit_slots(p_key text)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 a5c53873572d003969bb85cf0584cdeeef210158bd7d1f83ead050ae681575ef
   owner treadle_owner
   with a comment
@@ -2569,7 +2577,7 @@ create function treadle.admit_slots(p_key text)
 create function treadle.admit_tasks(p_limit integer DEFAULT 100)
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 db62e20cb7431816cd94dbc9b91cb9ea9d6f25acadbb71e831159dbcc31f33a0
   owner treadle_owner
   with a comment
@@ -2580,7 +2588,7 @@ create function treadle.admit_tasks(p_limit integer DEFAULT 100)
 create function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 2316d339ea6836d514787117b73e7a00bb02c086917981ed2eb5123ade7fb07d
   owner treadle_owner
   with a comment
@@ -2589,7 +2597,7 @@ create function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp 
 create function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
   returns numeric
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 49312f2df1c44e1126090f5ad3541e7ae758893df58dbd899e77e06a3cd37ef9
   owner treadle_owner
   with a comment
@@ -2598,7 +2606,7 @@ create function treadle.agent_can_spend(p_agent text, p_now timestamp with time 
 create function treadle.agent_heartbeat(p_id text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7788fb6846c4cc6c2f8668cc42762fef2ba39171dc10ca7e51bbcac7351cb18f
   owner treadle_owner
   with a comment
@@ -2608,7 +2616,7 @@ create function treadle.agent_heartbeat(p_id text)
 create function treadle.agent_of(p_task uuid, p_token uuid)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 26d75026bcdbc2b16ebbdb862ec140c6771559edf02deaf696efdeaa67da0b36
   owner treadle_owner
   with a comment
@@ -2617,7 +2625,7 @@ create function treadle.agent_of(p_task uuid, p_token uuid)
 create function treadle.agent_rests(p_agent text, p_rest_s double precision)
   returns boolean
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2f96e83d304b5361ee2816375895950082469b32c8f3478ca95f8e3a3a7c3a00
   owner treadle_owner
   with a comment
@@ -2626,7 +2634,7 @@ create function treadle.agent_rests(p_agent text, p_rest_s double precision)
 create function treadle.agent_url_of(p_url text)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 939389d54c79ce35c84239b81db16295a6b2e482f0ab509330969ee53afe049e
   owner treadle_owner
   with a comment
@@ -2635,7 +2643,7 @@ create function treadle.agent_url_of(p_url text)
 create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8cc5f6c3e58d9ee67d48b05a66d5223bbc020550d183fa109d85a5161c470831
   owner treadle_owner
   with a comment
@@ -2645,7 +2653,7 @@ create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT t
 create function treadle.announce_rows(p_rows tid[], p_what text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e2f62aa92b066adb79e538ec9de37f05b0857e79a305db9701627de6d0ada44f
   owner treadle_owner
   with a comment
@@ -2654,7 +2662,7 @@ create function treadle.announce_rows(p_rows tid[], p_what text)
 create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b30da2b487be498c9b3a6b0b55713bc13f7da8d457afa6b39fc5c19d0ea1cdef
   owner treadle_owner
   with a comment
@@ -2663,7 +2671,7 @@ create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_act
 create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2a2fb84be0f1bf6422c53342e74a2b54801461e6d85a3f39027cc90893ae2da4
   owner treadle_owner
   with a comment
@@ -2672,7 +2680,7 @@ create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jso
 create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEFAULT SESSION_USER, p_note text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4c45bb5002309d3df533540711349b0b44869ed79692e2616649e8d3b39c2cea
   owner treadle_owner
   with a comment
@@ -2683,7 +2691,7 @@ create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEF
 create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dabc052ca67f0c70317113bed77e412addfd22c6c2e6df3cf55d9a4bcb295495
   owner treadle_owner
   with a comment
@@ -2692,7 +2700,7 @@ create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task
 create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5d6e9f870ef67d9972e8bdcc26a9c4d1f74addf8e2873150a40cb6d7dc4066e6
   owner treadle_owner
   with a comment
@@ -2701,8 +2709,8 @@ create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
 create function treadle.archive_tasks(p_ids uuid[])
   returns void
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 906040e3ac6aff157fe32f175a393deefdb4ac3a24ff50ea3abbbf40535b6765
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 43c346cac593bf6247d152b24335dde3947fd2bc92548899d5303b9234ae03d7
   owner treadle_owner
   with a comment
 
@@ -2710,7 +2718,7 @@ create function treadle.archive_tasks(p_ids uuid[])
 create function treadle.are_names(p_queue text, p_type text)
   returns boolean
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d38f2b9265d7212b5e491cfd89ff785b695715aba41d824ea3c24df1a6d7db09
   owner treadle_owner
   with a comment
@@ -2719,7 +2727,7 @@ create function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
   returns boolean
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
   owner treadle_owner
   with a comment
@@ -2728,7 +2736,7 @@ create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair b
 create function treadle.artifact_folder()
   returns text
   language sql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4789e86f275c31dd5922cb764475258e0169b329cffe6808cd332c9cf02e08d7
   owner treadle_owner
   with a comment
@@ -2738,7 +2746,7 @@ create function treadle.artifact_folder()
 create function treadle.artifact_value(p_row treadle.artifacts)
   returns jsonb
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d4bc185dc380bd6f8fcd2345ddc7d15306074b7ed170c3258da5c7948e5e170e
   owner treadle_owner
   with a comment
@@ -2747,7 +2755,7 @@ create function treadle.artifact_value(p_row treadle.artifacts)
 create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean DEFAULT false)
   returns uuid
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 fc8e7a54184974cd34ae50525b32cde395f62296d1ad46416e2717a670514ec0
   owner treadle_owner
   with a comment
@@ -2756,7 +2764,7 @@ create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_n
 create function treadle.asked_keys(p_kind text, p_limit integer)
   returns text[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 f83dca5ab438b66fb8168d9c1e589d0523b7c93009b69384eb0f99ce5e7fc9dd
   owner treadle_owner
   with a comment
@@ -2765,7 +2773,7 @@ create function treadle.asked_keys(p_kind text, p_limit integer)
 create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
   returns numeric
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 540e726a220366410f3166a01f91eaa393241949b6413558fbb5c544d8bcca48
   owner treadle_owner
   with a comment
@@ -2774,16 +2782,26 @@ create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 create function treadle.attempt_model(p_task treadle.tasks)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 df8f99d2ae743026ef4d632e88adb3ab14e2050195e074b88cea48baeaa82911
   owner treadle_owner
   with a comment
+
+-- function treadle.attempt_models(p_attempt smallint, p_models text[], p_fallback text[], p_type_models text[], p_type_fallback text[])
+create function treadle.attempt_models(p_attempt smallint, p_models text[], p_fallback text[], p_type_models text[], p_type_fallback text[])
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 c93ae38487ab5acbe662b0043720fd75f72089657848776a73862a5a2812fe1c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 d4b2912ca212fc1a2d5dc1fe842963a3a9ce48aeaaa76aba91271b8c983df9e8
   owner treadle_owner
   with a comment
@@ -2792,7 +2810,7 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 create function treadle.await_waits(p_task uuid, p_waits uuid[])
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a11abb5e2fe33632aa13a38ed0bafaeb8c2565712209d6e6d10645ee8e5709e7
   owner treadle_owner
   with a comment
@@ -2801,7 +2819,7 @@ create function treadle.await_waits(p_task uuid, p_waits uuid[])
 create function treadle.begin_reading()
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ad1127b02293b102791233fbccde98cbda58c25eea7cf709583b1d58762f025f
   owner treadle_owner
   with a comment
@@ -2810,8 +2828,8 @@ create function treadle.begin_reading()
 create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
   returns TABLE(status integer, headers jsonb, body bytea)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
-  as sha256 697a12c05b8b13951ef079634ab8c9c1ba5c4ba9bd08aa8b9d8bee13abd2d4e5
+  set search_path=pg_catalog, pg_temp
+  as sha256 5d44264d51e86142fefc15d7732d2bb662b2b9ce52f2f23ae5beabdfce64ffd5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -2822,7 +2840,7 @@ create function treadle.begin_reply(p_key text, p_principal text, p_route text, 
 create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 19d7accb1d586b5ead3abd8216fdf19e6bf92d8c265d62e1a9d6cab3f7b5fff5
   owner treadle_owner
   with a comment
@@ -2831,7 +2849,7 @@ create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
 create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5cd59ac1bd61fef6f66e8085da1c2bac8e28c18dcfcaaa06ddb30993cdf46370
   owner treadle_owner
   with a comment
@@ -2840,7 +2858,7 @@ create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now time
 create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT first_probe_s double precision, OUT cooldown_s double precision)
   returns record
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ef390f6fc0c8845e80e064858cf35ea2485f39865395d310bd820c8a9c32085c
   owner treadle_owner
   with a comment
@@ -2849,7 +2867,7 @@ create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT
 create function treadle.broken_rule(p_error text, p_constraint text, p_column text)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 630d35699c0b4cd70308a0dea0011e64665a58f4f957f9c945087101d3639a12
   owner treadle_owner
   with a comment
@@ -2858,7 +2876,7 @@ create function treadle.broken_rule(p_error text, p_constraint text, p_column te
 create function treadle.budget_facts(p_budget treadle.budgets)
   returns jsonb
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 eae5eaad458ffa8ca526cba2033db13cfe430da9ee669a259949d94a0a89dc3c
   owner treadle_owner
   with a comment
@@ -2867,7 +2885,7 @@ create function treadle.budget_facts(p_budget treadle.budgets)
 create function treadle.budget_key(p_scope text, p_key text)
   returns text
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b0c0edf1fd32dfba14a45a2f8dc891c2654581bd915fd1476be936888b140ee4
   owner treadle_owner
   with a comment
@@ -2876,7 +2894,7 @@ create function treadle.budget_key(p_scope text, p_key text)
 create function treadle.budget_left(p_budget treadle.budgets, p_now timestamp with time zone)
   returns numeric
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 195546381bb58378bca0647edcfdfd77f70ee0f4d2dee30e1ac8a9acfd445090
   owner treadle_owner
   with a comment
@@ -2885,7 +2903,7 @@ create function treadle.budget_left(p_budget treadle.budgets, p_now timestamp wi
 create function treadle.budget_name(p_budget treadle.budgets)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 779531313d60f0a6d3b69ccb64c9b6d2b3956492395db36ef72949c13e607a7f
   owner treadle_owner
   with a comment
@@ -2894,7 +2912,7 @@ create function treadle.budget_name(p_budget treadle.budgets)
 create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT verdict text, OUT reason text, OUT left_usd numeric, OUT budget_id bigint, OUT needed_usd numeric, OUT tokens boolean)
   returns record
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 47ee216b87e6a03a5b64d5b656af567f977cdd6efdd6d29d9e35b84df3cc2c7c
   owner treadle_owner
   with a comment
@@ -2903,7 +2921,7 @@ create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT 
 create function treadle.budgets_of(p_task treadle.tasks, p_agent text)
   returns bigint[]
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 34a8d985d9cad7c4d5a9b569d8780d90a411abdd4a391a50cf29908980336b6e
   owner treadle_owner
   with a comment
@@ -2912,7 +2930,7 @@ create function treadle.budgets_of(p_task treadle.tasks, p_agent text)
 create function treadle.budgets_over(p_rows tid[], p_agent text)
   returns bigint[]
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 28a72af4926378a428664943f491148435f8848ea4175df7db63587db94a7cc5
   owner treadle_owner
   with a comment
@@ -2921,7 +2939,7 @@ create function treadle.budgets_over(p_rows tid[], p_agent text)
 create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
   returns treadle.bulk_task[]
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a2794a1aabafa7ebdc3b8d196ab85bc4eacf4c5341501c59f36b383b7c796d52
   owner treadle_owner
   with a comment
@@ -2930,7 +2948,7 @@ create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit inte
 create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 4419198b669f0cbd3db639fbba7984a3a6bd46cc16d6d23c30f9a4c7f6248e3c
   owner treadle_owner
   with a comment
@@ -2939,7 +2957,7 @@ create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text,
 create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 00cf111296f8dd4571524b527118b1a54aed8fa0a5afcfc453e0e97ee926479d
   owner treadle_owner
   with a comment
@@ -2950,7 +2968,7 @@ create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text,
 create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text, p_note text)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 675b3be698e1ebc2d490e0cf0e17d6b4bbe4fe4a07fcadfcd421f59b0c7dee08
   owner treadle_owner
   with a comment
@@ -2959,7 +2977,7 @@ create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text
 create function treadle.cancel_push(p_queue_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ca2eeb01f86dfe1f0796b8f8c5487c7626bff5a26c268644c95109f7132236ad
   owner treadle_owner
   with a comment
@@ -2970,7 +2988,7 @@ create function treadle.cancel_push(p_queue_id text, p_reason text DEFAULT NULL:
 create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_reason text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 89866f12071395674671cf3387a7d3ec6e60918bb12b52f7c422e6a064b98c09
   owner treadle_owner
   with a comment
@@ -2979,7 +2997,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
 create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cccd40344bbdf6f32b9d870b3ceeab3c4f60ee3243757c94feb5645e40adf47e
   owner treadle_owner
   with a comment
@@ -2988,7 +3006,7 @@ create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal time
 create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 523b79a8b995a199df2936ec0893a5dc785d1f73370fa0af5313eca1c9d52de1
   owner treadle_owner
   with a comment
@@ -2999,7 +3017,7 @@ create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text,
 create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f9daffaf043311910e739ec0a187f551e2dfa9ea0b4c622f85abac528ee6f847
   owner treadle_owner
   with a comment
@@ -3010,7 +3028,7 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
 create function treadle.cancel_where(p_filter jsonb, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 30e787be7af699119b3614b87e4fb97ac179f64f129220fd9b1da066f0417d6b
   owner treadle_owner
   with a comment
@@ -3020,7 +3038,7 @@ create function treadle.cancel_where(p_filter jsonb, p_reason text DEFAULT NULL:
 create function treadle.cap_tasks(p_queue text, p_capped boolean)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7b6377931730c6cedde4384943e08d7e73a6adc4899f7239d8d69902e8be8f3f
   owner treadle_owner
   with a comment
@@ -3029,7 +3047,7 @@ create function treadle.cap_tasks(p_queue text, p_capped boolean)
 create function treadle.chain_lengths(p_count integer, p_tasks integer[], p_after integer[])
   returns integer[]
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6399cb88c2158609187e32def83b93c5d061ae614ed3f267b6cc4090ab714cb1
   owner treadle_owner
   with a comment
@@ -3038,7 +3056,7 @@ create function treadle.chain_lengths(p_count integer, p_tasks integer[], p_afte
 create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric, p_on_exhausted text, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1ce9c5ed58aeb10ea3ee4c93d93b71068dc9f334f3fcff1555a36a2dcfd0cb21
   owner treadle_owner
   with a comment
@@ -3047,7 +3065,7 @@ create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric,
 create function treadle.change_project(p_id uuid, p_changes jsonb)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4c95e06bed64c29b741c0e52aa551c590ef4c9d7def09043efe3c395e859c2aa
   owner treadle_owner
   with a comment
@@ -3058,7 +3076,7 @@ create function treadle.change_project(p_id uuid, p_changes jsonb)
 create function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c9203d064e24746502d53d71f8e56b259f8f9d23b9b89156fe6a5eaff84d4df5
   owner treadle_owner
   with a comment
@@ -3067,7 +3085,7 @@ create function treadle.change_schedule(p_schedule treadle.schedules, p_kind tex
 create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1245caa265c092fc9057f0b5bbdfb0f91defc2f5948f27eca4db5060606c80a0
   owner treadle_owner
   with a comment
@@ -3076,7 +3094,7 @@ create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zon
 create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 c99badee6c5c5730b3b47d281e81efe79c9bde9337e1d479856f838fb5752647
   owner treadle_owner
   with a comment
@@ -3085,7 +3103,7 @@ create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeri
 create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6a52b59b1fab5e6a9b5405bdf376e66b51df99df1a588838b60f7a57b42afb58
   owner treadle_owner
   with a comment
@@ -3094,8 +3112,8 @@ create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text
 create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name text DEFAULT 'answer'::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 c46f2e56b707fd2b548ccb1794158f7a7d91a971b86fcabb5892335188711d45
+  set search_path=pg_catalog, pg_temp
+  as sha256 b12c15ea793f924c19544724f891c9f1b77f9ea45e8b14d21ff1ec7a0415db0c
   owner treadle_owner
   with a comment
 
@@ -3103,7 +3121,7 @@ create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name
 create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text, p_media_type text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1be5fb08e4fe72f72c8a54bbe0c589c53020a9a9ad4799ffbc7f4652bfdd2b25
   owner treadle_owner
   with a comment
@@ -3112,7 +3130,7 @@ create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text,
 create function treadle.check_breaker(p_breaker jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 350483a5107f493b237dd212db9d0766ad1cb82c962c8a088f7fa76d3774bbaf
   owner treadle_owner
   with a comment
@@ -3121,8 +3139,8 @@ create function treadle.check_breaker(p_breaker jsonb)
 create function treadle.check_calls(p_calls jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 cbba83137ccdfdf0725f0c78476b7eaa7bf4cdf66016342aed8ea256393a9e40
+  set search_path=pg_catalog, pg_temp
+  as sha256 bb88f290eb3f92df30412617e37afc5e4b1117c8d803a3ca5289df8a4c191d2f
   owner treadle_owner
   with a comment
 
@@ -3130,7 +3148,7 @@ create function treadle.check_calls(p_calls jsonb)
 create function treadle.check_circle(p_task uuid, p_on uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e8e0baafd31d3d61ebd69c905c2e70f810bd326b4288925d34a5be76e0269bcf
   owner treadle_owner
   with a comment
@@ -3139,8 +3157,8 @@ create function treadle.check_circle(p_task uuid, p_on uuid[])
 create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 d0e01edefcaa26cc35b1c9c76e6371b5207816290f96e9fb4064f2342781a86c
+  set search_path=pg_catalog, pg_temp
+  as sha256 f94ef10a4a95ba7551fc7a92a7e3345d42e72108dc0e9dd1737a03f441a22535
   owner treadle_owner
   with a comment
 
@@ -3148,7 +3166,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
 create function treadle.check_depth(p_queue text, p_added bigint)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 20aa4b31bc19ae869f57a55911e61b2dd17b2221eef82840e3d2e8ad230c9c7b
   owner treadle_owner
   with a comment
@@ -3157,7 +3175,7 @@ create function treadle.check_depth(p_queue text, p_added bigint)
 create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer DEFAULT 1048576)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
   owner treadle_owner
   with a comment
@@ -3166,8 +3184,8 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
 create function treadle.check_event_filter(p_filter jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 1a37eabcb4859a838ecaeaf093542b9eaa0c97b6c9423dbbd188fd1a5b9b05bf
+  set search_path=pg_catalog, pg_temp
+  as sha256 d0e10d44d98ae7dbab719065bea181f3509511f251a6b25ce1c7a36a1f6b039b
   owner treadle_owner
   with a comment
 
@@ -3175,7 +3193,7 @@ create function treadle.check_event_filter(p_filter jsonb, p_known text[])
 create function treadle.check_failure_rates()
   returns TABLE(id uuid, name text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a64df6fba865f347814b69b7c900629117693d54f30e116a67406213856f6633
   owner treadle_owner
   with a comment
@@ -3185,7 +3203,7 @@ create function treadle.check_failure_rates()
 create function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names text[], VARIADIC p_lengths integer[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b5e2f29ffdf25ab21e6d788dfd0c4954152105ab78229468fd79e5610d409ac3
   owner treadle_owner
   with a comment
@@ -3194,8 +3212,8 @@ create function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names te
 create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default text[])
   returns text[]
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 885539c79d3cbddb834ae6ce52de490a5d1d7671639f3897f9b294bd7e885457
+  set search_path=pg_catalog, pg_temp
+  as sha256 7b9c6798fb55e527eed78bcc43255a44be1ac18c36289c29d48889d15a4a0d4a
   owner treadle_owner
   with a comment
 
@@ -3203,7 +3221,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
 create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_per_s double precision)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 764e400475e548d3d33d595b78b13a7e10d79ffd2c26187cfcd5e94105faeac4
   owner treadle_owner
   with a comment
@@ -3212,7 +3230,7 @@ create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_
 create function treadle.check_key(p_key text, p_max integer, p_least integer)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7f373ad8b4661f2b77914e9a5033b42a50a99ea8129ee7e5e5c536508020e449
   owner treadle_owner
   with a comment
@@ -3221,7 +3239,7 @@ create function treadle.check_key(p_key text, p_max integer, p_least integer)
 create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6fb5a08223d099b5e3fbd0c7273c592c665a5c2b04522ee96b5948e2a76477b6
   owner treadle_owner
   with a comment
@@ -3230,7 +3248,7 @@ create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argumen
 create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 857b75cda7e13b1f973a0f9be3f289431d8a65f80e969a7559b95cbbbb241cb5
   owner treadle_owner
   with a comment
@@ -3239,8 +3257,8 @@ create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s doubl
 create function treadle.check_letter_filter(p_filter jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 e6b1549179a1e87f44fba21b9bb4f4f92e9d429e90cff415a4cdde5da748b7fa
+  set search_path=pg_catalog, pg_temp
+  as sha256 2036f463e2516097f015a9968862957ed6107f29ed3812ccf15b164e52a0d6c9
   owner treadle_owner
   with a comment
 
@@ -3248,7 +3266,7 @@ create function treadle.check_letter_filter(p_filter jsonb)
 create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 77585b2ef3cb53525e12997c9e65408b94078785ad0ef0f5b55b568365706b40
   owner treadle_owner
   with a comment
@@ -3257,7 +3275,7 @@ create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhaust
 create function treadle.check_models(p_models text[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9e567535fd5548cc6b5c2a1328dc860c16a7f24884f4df33feeb6708f3e34a5f
   owner treadle_owner
   with a comment
@@ -3266,7 +3284,7 @@ create function treadle.check_models(p_models text[])
 create function treadle.check_names(p_queue text, p_type text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 40454a0d77354b42ef96d486c35ec914f8940e04d23695f1efd143ee950ea42e
   owner treadle_owner
   with a comment
@@ -3275,7 +3293,7 @@ create function treadle.check_names(p_queue text, p_type text)
 create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c29aa7295f2684e896a17ae7c933c9b49b7d622d6238e3d8374e22490db5b132
   owner treadle_owner
   with a comment
@@ -3284,7 +3302,7 @@ create function treadle.check_nodes(p_tasks jsonb)
 create function treadle.check_order(p_names text[], p_tasks integer[], p_after integer[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f793a9f92cce61d73111a9f63b5e1fc2760bfb802fcdf742d4ef467b9402fc16
   owner treadle_owner
   with a comment
@@ -3293,7 +3311,7 @@ create function treadle.check_order(p_names text[], p_tasks integer[], p_after i
 create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0a6a982e61dd83a17541daee5bfec4d2b0023843f5413e7c6b5b085dd851bc3c
   owner treadle_owner
   with a comment
@@ -3302,7 +3320,7 @@ create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
 create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text DEFAULT 'tokens'::text, p_length integer DEFAULT NULL::integer)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 37d61af4a250c92366d34d5d4db771a5c6dfe999a7b8abc0681928b44472436e
   owner treadle_owner
   with a comment
@@ -3311,7 +3329,7 @@ create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text D
 create function treadle.check_project(p_name text, p_external_ref text)
   returns void
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 94eb37f2235b2da051fc38a6179193cd8c8cedc3eb2838b423e3a9fa2d75e7ab
   owner treadle_owner
   with a comment
@@ -3320,7 +3338,7 @@ create function treadle.check_project(p_name text, p_external_ref text)
 create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 db26f918681fac67e1b3d99370e362b2922d11e4a22f6c3ee7dd6b6b72cd7881
   owner treadle_owner
   with a comment
@@ -3329,8 +3347,8 @@ create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
 create function treadle.check_retry(p_retry jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 5ede55b74cd6d917cba6a8bc3b5cfc42631efa0cbaacd2fef758c6adeccf4032
+  set search_path=pg_catalog, pg_temp
+  as sha256 eb9c86fe287939d4fc669e8b2986a11d26896970be72bef5a8b7dc1cceead3af
   owner treadle_owner
   with a comment
 
@@ -3338,7 +3356,7 @@ create function treadle.check_retry(p_retry jsonb)
 create function treadle.check_revival(p_ids uuid[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 d5c7932d44c4452c9320cfc6e5dfc674cc1fabdc585c220dd3225d88f7aa841f
   owner treadle_owner
   with a comment
@@ -3347,7 +3365,7 @@ create function treadle.check_revival(p_ids uuid[])
 create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f8d975ac067edf156a747ac2d2209466f590ec8134e90852f749ca4eac133a80
   owner treadle_owner
   with a comment
@@ -3356,7 +3374,7 @@ create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
 create function treadle.check_schema(p_schema jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 969a35252b1bea4e811241bf120ad84403152e00bb84b115493ea6d3af787759
   owner treadle_owner
   with a comment
@@ -3365,8 +3383,8 @@ create function treadle.check_schema(p_schema jsonb)
 create function treadle.check_settings(p_settings jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 139db5036dab02d00551be2af82dfabe95acc59e9c7bb786ad171eca22c4a0dc
+  set search_path=pg_catalog, pg_temp
+  as sha256 c1a1a9a0ba0ddbdecbf777f3af11e1e04459c9ddb8414b5dad5ff031ed5712d0
   owner treadle_owner
   with a comment
 
@@ -3374,7 +3392,7 @@ create function treadle.check_settings(p_settings jsonb, p_known text[])
 create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bcb38cf6c0f54f850f26df82e99eeef9de8cccf6f66ed87ecc7f07f583624b15
   owner treadle_owner
   with a comment
@@ -3383,7 +3401,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
 create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 96ea49074fdb51f17b54bac14712dbeba901fa19b71149ecfcb0f574a1311daf
   owner treadle_owner
   with a comment
@@ -3392,7 +3410,7 @@ create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
 create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jsonb, p_input_hash text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 044d3ee737456b514cfe0196236799b3c84df301c4ee1740d92e85db928f171d
   owner treadle_owner
   with a comment
@@ -3401,7 +3419,7 @@ create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jso
 create function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c57d09c23700eb6c37f3962e328a5b2e47c36593780adbb9ce8f727d1e2cb447
   owner treadle_owner
   with a comment
@@ -3410,7 +3428,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
 create function treadle.check_template(p_trigger treadle.triggers)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 201f5dca7ab62e8493e08fe5b6a3b5403c3713cf6e4abc929139455356401541
   owner treadle_owner
   with a comment
@@ -3419,7 +3437,7 @@ create function treadle.check_template(p_trigger treadle.triggers)
 create function treadle.check_timezone(p_timezone text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 345692883792272833fe921d49fb0b3cb0e14e5e89bdead5f1600b9b8018c587
   owner treadle_owner
   with a comment
@@ -3428,7 +3446,7 @@ create function treadle.check_timezone(p_timezone text)
 create function treadle.check_token(p_token treadle.api_tokens)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ec5c0527191938b46bef35e4c69365aac5a21a87fed6508ceab847d3f9e4aaf9
   owner treadle_owner
   with a comment
@@ -3437,7 +3455,7 @@ create function treadle.check_token(p_token treadle.api_tokens)
 create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0ee7fdd03ed89305fdd4514b486e06ad8ae98cf1acb84b31a7e35837f285902b
   owner treadle_owner
   with a comment
@@ -3446,7 +3464,7 @@ create function treadle.check_topic(p_event text, p_key text)
 create function treadle.check_trigger(p_trigger treadle.triggers)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 07e208d50ca3c51182dc42d5fb6ae3c77b5ca448542d34b7ce64d8068860af92
   owner treadle_owner
   with a comment
@@ -3455,7 +3473,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
 create function treadle.check_validation(p_validation jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e1164894c441cd79bdb4d8262c255108222b22e4a3e432feaefc156a1bcded3d
   owner treadle_owner
   with a comment
@@ -3464,7 +3482,7 @@ create function treadle.check_validation(p_validation jsonb)
 create function treadle.check_wait(p_wait treadle.waits)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 eece9e437555665b2ad020847e731767093104f1bd2696f91b592930a41d0646
   owner treadle_owner
   with a comment
@@ -3473,8 +3491,8 @@ create function treadle.check_wait(p_wait treadle.waits)
 create function treadle.check_wait_types(p_given jsonb)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 e1c07dfb3abb09dfbafbc24e0d322dcabd47270d6ce00e53873d1bb41f471e57
+  set search_path=pg_catalog, pg_temp
+  as sha256 5d0c2fd1dd3f2e112081808ea869e7cb93ec5f02de2c2473ac328a4bbe075828
   owner treadle_owner
   with a comment
 
@@ -3482,7 +3500,7 @@ create function treadle.check_wait_types(p_given jsonb)
 create function treadle.check_webhook(p_hook treadle.webhooks)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a4947622f7aa0d7876ccabfead97758998ad141043d9841fc4e02ed7cd8ef867
   owner treadle_owner
   with a comment
@@ -3491,7 +3509,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
 create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 212374ae1aa3577b90ce9865f43c992e63029cbf14f27a6cca843ba8629d3ea6
   owner treadle_owner
   with a comment
@@ -3500,7 +3518,7 @@ create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
 create function treadle.check_work_text(p_name text, p_text text, p_max integer, p_required boolean)
   returns void
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3a13ee210bde733a3f8554cbe90d10c696fb45732ecb2480c19bb685ca8547c9
   owner treadle_owner
   with a comment
@@ -3509,7 +3527,7 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
 create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_start boolean DEFAULT true)
   returns TABLE(agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a1015bd52ba518ece42e091c1951a6a8e879fdf550104554bc0ce37b4e4022e6
   owner treadle_owner
   with a comment
@@ -3519,7 +3537,7 @@ create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues
 create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
   returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone, already boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 37812ccd2e8a01d29ca33ce4512ebaa4972da847463ebbb5cadcd7307065d7e4
   owner treadle_owner
   with a comment
@@ -3529,7 +3547,7 @@ create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_
 create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
   returns TABLE(place integer, id uuid, type text, priority smallint, effective_priority numeric, since timestamp with time zone, title text, project text, shut text)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fde31b7eb13a6bd36ec203e8b350e4107fe4233739266a9b398f1cb2288fedc8
   owner treadle_owner
   with a comment
@@ -3540,7 +3558,7 @@ create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
 create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dfd3be3eed999046be083e2d5d2961860081761013cffa2e63fadaa20da26988
   owner treadle_owner
   with a comment
@@ -3549,7 +3567,7 @@ create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_ty
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 d5cc5ce97676551fb3125e3922fdc375b107b92ac2c25c6b4afcca23b405a531
   owner treadle_owner
   with a comment
@@ -3559,7 +3577,7 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
 create function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language sql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 40e48d679028f7eae283f86144740f846073a1de6a9590706c1c1c3016df7da4
   owner treadle_owner
   with a comment
@@ -3568,7 +3586,7 @@ create function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
 create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f5b4e632191ef22c9d2878a0ae95f366f214c81bed86dbcfa54668e2a1e34579
   owner treadle_owner
   with a comment
@@ -3577,17 +3595,17 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
 create function treadle.claims_are_plain()
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9c33107684448c944ff619aa723df4a5f307ac4264dcbb0406931eda26529ae2
   owner treadle_owner
   with a comment
 
 -- function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
 create function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
-  returns TABLE(id uuid, queue text, project text, agent_id text)
+  returns TABLE(id uuid, queue text, project_id uuid, agent_id text)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 6099f2b415886d16376551ee3addbfd819cd725c95db178f17c9919be400338c
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 ee47467b379a3e5e081cc053fd475e8bd526df1d3675df22f42816c8d88088fb
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3596,7 +3614,7 @@ create function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
 create function treadle.clock()
   returns timestamp with time zone
   language sql volatile parallel safe security invoker cost 100
-  as sha256 a3f93dc6de22d46f19574faf9c6a10cb0fd6d3fbece913561b6e4b372976ecd0
+  as sha256 26953f654e30afeeb6ba9a5c28b8610ae07451a7581868beaff5c0b6916a7a8f
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -3608,7 +3626,7 @@ create function treadle.clock()
 create function treadle.close_action(p_id uuid, p_token uuid)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6f5ae665b73b9b62bba1747a7f94c01d7c0b05e6c3b35207d16f2076b99675d1
   owner treadle_owner
   with a comment
@@ -3617,7 +3635,7 @@ create function treadle.close_action(p_id uuid, p_token uuid)
 create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 06d92d730948c4aab5ee552ce4ae8d9b0745b2a40d7f35c420367760cc203272
   owner treadle_owner
   with a comment
@@ -3626,7 +3644,7 @@ create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_n
 create function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b5248c50ebeea26b650977be410842a1b1195ffb04c1baf3b29eb8e3a1364087
   owner treadle_owner
   with a comment
@@ -3635,7 +3653,7 @@ create function treadle.close_full(p_keys text[], p_short numeric[], p_used nume
 create function treadle.close_gate(p_key text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_until timestamp with time zone DEFAULT NULL::timestamp with time zone)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 400c1758a9281c39bb88a93dc152cb7a0bcc73514800ec4841b12e028c56b83b
   owner treadle_owner
   with a comment
@@ -3645,7 +3663,7 @@ create function treadle.close_gate(p_key text, p_seconds double precision DEFAUL
 create function treadle.close_questions(p_budget bigint, p_actor text)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e0313c95f588e13cf775ea7abab961e77b46c889ba2be5b83f374077b32e3370
   owner treadle_owner
   with a comment
@@ -3654,7 +3672,7 @@ create function treadle.close_questions(p_budget bigint, p_actor text)
 create function treadle.close_waits(p_tasks uuid[])
   returns void
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6fe34b15826736c2e0440d1ed8d37611c5b57f74f80be5c9866e77603f178371
   owner treadle_owner
   with a comment
@@ -3663,7 +3681,7 @@ create function treadle.close_waits(p_tasks uuid[])
 create function treadle.common_errors(p_type text, p_since timestamp with time zone, p_now timestamp with time zone)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0eade0dbe08de99c55fa6b4add9c7dc0fd253779e3fa7a5611cf06c1b1ab1803
   owner treadle_owner
   with a comment
@@ -3672,7 +3690,7 @@ create function treadle.common_errors(p_type text, p_since timestamp with time z
 create function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 01a1e8df75b5f70e556848999b6abee5c870ac1a020d6d212e407e11a94b2e71
   owner treadle_owner
   with a comment
@@ -3682,7 +3700,7 @@ create function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jso
 create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DEFAULT NULL::jsonb, p_report jsonb DEFAULT NULL::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b6b5b4f8a0ae720b6a755eb956ac8ae64615da4c82d5f745408daa1fad5c3099
   owner treadle_owner
   with a comment
@@ -3692,7 +3710,7 @@ create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DE
 create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs jsonb[] DEFAULT NULL::jsonb[], p_run_ms integer[] DEFAULT NULL::integer[], p_reports jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 2d64b8092f77db886e7645efc7220fd290ff8bf1885e1264d0fd111bde651408
   owner treadle_owner
   with a comment
@@ -3702,7 +3720,7 @@ create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs 
 create function treadle.content_key(p_type text, p_spec jsonb)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9b1f1b2cb911443d5acc5c85bb07f37809a46ba4e33436ac07cea8d12d4645a2
   owner treadle_owner
   with a comment
@@ -3713,7 +3731,7 @@ create function treadle.content_key(p_type text, p_spec jsonb)
 create function treadle.count_bulk(p_found treadle.bulk_task[])
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e916ed9e9256d39bafa216c13482dad53cf0b2e7f8c2435bcf296df88434c0eb
   owner treadle_owner
   with a comment
@@ -3722,7 +3740,7 @@ create function treadle.count_bulk(p_found treadle.bulk_task[])
 create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks DEFAULT NULL::treadle.tasks)
   returns integer
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 78fe36ce84347482f44a52a68d5a8eb9752aeccb91af139155cf99755d5eccfc
   owner treadle_owner
   with a comment
@@ -3731,7 +3749,7 @@ create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budg
 create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cf2efb091382466ff4654bf8bd541919b39b5c093c35b20d37a23ccd366fd054
   owner treadle_owner
   with a comment
@@ -3742,7 +3760,7 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
 create function treadle.create_project(p_name text, p_external_ref text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2afddf28b5cea958f0c70a0cec095655e371c646bfdfbcd48a29a6c7279d0b8c
   owner treadle_owner
   with a comment
@@ -3753,8 +3771,8 @@ create function treadle.create_project(p_name text, p_external_ref text DEFAULT 
 create function treadle.create_token(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
-  as sha256 94a7dfb83da019aaa2ecf8b20e818b9a6865332a9520d397dc1b2740863f6420
+  set search_path=pg_catalog, pg_temp
+  as sha256 d263db71e40e82c21c44a956e96d4a61c8c5590951fcfe8720946b07b17a5e63
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3763,6 +3781,7 @@ create function treadle.create_token(p_name text, p_settings jsonb, p_actor text
 create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
   returns SETOF text
   language sql immutable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
   as sha256 55af9ea46a3fd6b3f98929e449f36e6859396f2a9a567ac35baed72aaea07e0e
   owner treadle_owner
   with a comment
@@ -3771,7 +3790,7 @@ create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_c
 create function treadle.dag_result(p_dag uuid)
   returns text
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 64b319a51a77fbbfd7e58137cab7609e8cb614906f9e44ecca1a6eb7d235bd46
   owner treadle_owner
   with a comment
@@ -3780,7 +3799,7 @@ create function treadle.dag_result(p_dag uuid)
 create function treadle.dag_status(p_dag uuid)
   returns text
   language plpgsql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 13b34788696efd05abe745184dc9288a2a2d0db66f5b13afe1f02bd13d3f2b82
   owner treadle_owner
   with a comment
@@ -3793,7 +3812,7 @@ create function treadle.dag_status(p_dag uuid)
 create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_step integer)
   returns timestamp with time zone
   language sql immutable parallel safe security invoker cost 100
-  as sha256 104a15ba28084551df5d0dd88420cd38f8df01729f226b8a1e532ecc2a0c927c
+  as sha256 71eb2dd934adcfd66abdb12a02ac56460b4b0516163ef768548c68d34fcaaddc
   owner treadle_owner
   with a comment
 
@@ -3801,7 +3820,7 @@ create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_
 create function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 cfdbc3dda15bf10f7f896a4f8ffe8b20a8fc9132be303a28fbcade02c0330856
+  as sha256 4de73757a9d0bc7d56d171298e961392838b693fbc4aa8233a590af67996da42
   owner treadle_owner
   with a comment
 
@@ -3809,7 +3828,7 @@ create function treadle.deadline_lift(p_deadline timestamp with time zone, p_ste
 create function treadle.deadline_rate(p_step integer)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 47e72d9ed401817507b218ac8c8cd7881afcbc49c3e2256128007a6f7b9be665
+  as sha256 e9f1862c6d4eb0a1d1a08be7cb705ae741d3d1f944c99e9ea47a0e65b39eed6c
   owner treadle_owner
   with a comment
 
@@ -3817,7 +3836,7 @@ create function treadle.deadline_rate(p_step integer)
 create function treadle.deadline_step(p_deadline timestamp with time zone, p_now timestamp with time zone)
   returns integer
   language sql immutable parallel safe security invoker cost 100
-  as sha256 0d88529234799ecb556126ba1b934f785ea6910f95061b7c5f04179be9507be2
+  as sha256 a83c5125aa138d21517a9e1f1e4d73a700b97bc1fca088adf3d13dad197a483f
   owner treadle_owner
   with a comment
 
@@ -3825,7 +3844,7 @@ create function treadle.deadline_step(p_deadline timestamp with time zone, p_now
 create function treadle.decided_words(p_letter uuid)
   returns text
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 de863abcb32129595ea1859ca6d3e84b016e3b9c15042e7d65e6a037466437d9
   owner treadle_owner
   with a comment
@@ -3834,7 +3853,7 @@ create function treadle.decided_words(p_letter uuid)
 create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAULT NULL::text)
   returns TABLE(name text, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 311b5949a6f8bdea28d12e3f52caacd9ea12084f23e7b0431709dad541f0c3ec
   owner treadle_owner
   with a comment
@@ -3845,7 +3864,7 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
 create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[])
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c6b5c3c64daab5508cbfd37e8c0d8d0cf96f559c1ad7829242ada70e21683c73
   owner treadle_owner
   with a comment
@@ -3856,7 +3875,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
 create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 faefddc41fb73c4562de39bc340c25e6549cceee0d246f50d5074aeb6d60a17b
   owner treadle_owner
   with a comment
@@ -3866,7 +3885,7 @@ create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::j
 create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4a6bbc5af1e2aab1d0edb47bf085cfd3ba92e1ae56b261b40d3d45d62c663b93
   owner treadle_owner
   with a comment
@@ -3876,7 +3895,7 @@ create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}
 create function treadle.define_push_agent(p_id text, p_url text, p_allow_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 35c66710b5f0e531ed41078df717d89babf1411f172c9ede1e65c93ba6c0bfa6
   owner treadle_owner
   with a comment
@@ -3886,7 +3905,7 @@ create function treadle.define_push_agent(p_id text, p_url text, p_allow_private
 create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cf56d1581c5eed6e96533fb92d329406274a9be4bed490d250771dbc3d70552e
   owner treadle_owner
   with a comment
@@ -3896,7 +3915,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
 create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7c71e4846f5ff5cf8b4ba211c211ef37f104d13ab83c3c4456aef29c3cc5beef
   owner treadle_owner
   with a comment
@@ -3906,7 +3925,7 @@ create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor t
 create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f194cd58f57c1f861ec9e0225a470e53cd35ae7d1e208e7357320d838d29b8d6
   owner treadle_owner
   with a comment
@@ -3916,7 +3935,7 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
 create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 70c6f526403f0b0826c95ab258913f72dd13c7772c0df95545957aa119b6c2d3
   owner treadle_owner
   with a comment
@@ -3926,7 +3945,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
 create function treadle.define_webhook(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f72fbf0164b6ef57c14d8f73aec0e6ea118aa5c1cf051ef0278e428c9434cb69
   owner treadle_owner
   with a comment
@@ -3936,7 +3955,7 @@ create function treadle.define_webhook(p_name text, p_settings jsonb DEFAULT '{}
 create function treadle.definition_of(p_ref jsonb)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ac2abf6adc35281faa616049112f58efe07c09feb1a5c5142bcf0ffe0b9da685
   owner treadle_owner
   with a comment
@@ -3945,7 +3964,7 @@ create function treadle.definition_of(p_ref jsonb)
 create function treadle.demand_claim(p_id uuid, p_verdict text)
   returns text
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
   owner treadle_owner
   with a comment
@@ -3954,7 +3973,7 @@ create function treadle.demand_claim(p_id uuid, p_verdict text)
 create function treadle.demand_fresh(p_url text, p_token uuid)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7a3b3093f14f85ce1223df03b3e1a08b2f99fbb362a954a0b448a878a54604ac
   owner treadle_owner
   with a comment
@@ -3963,7 +3982,7 @@ create function treadle.demand_fresh(p_url text, p_token uuid)
 create function treadle.demanding_types()
   returns text[]
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
   owner treadle_owner
   with a comment
@@ -3972,7 +3991,7 @@ create function treadle.demanding_types()
 create function treadle.dependencies_of(p_ids uuid[])
   returns uuid[]
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 00d3820affccc509d86a38ccbb7bf31965c552f9036822bb20e709bce0ed393e
   owner treadle_owner
   with a comment
@@ -3981,7 +4000,7 @@ create function treadle.dependencies_of(p_ids uuid[])
 create function treadle.dependents_of(p_ids uuid[])
   returns uuid[]
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 1706831e430bb702f1f119e7e9af39daad77f2585840d00acc523da3c4afcd0d
   owner treadle_owner
   with a comment
@@ -3990,7 +4009,7 @@ create function treadle.dependents_of(p_ids uuid[])
 create function treadle.dispatch_number(p_task uuid, p_agent text)
   returns integer
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1f9734e855eeef89d9469436d1ff1cbe54be6e73c852c3d205012d9561f6883c
   owner treadle_owner
   with a comment
@@ -3999,7 +4018,7 @@ create function treadle.dispatch_number(p_task uuid, p_agent text)
 create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   returns treadle.dispatch_target
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5e80b2cb224a113064f5360a039aec76399bbd84adf11156afca2e995e3e6b84
   owner treadle_owner
   with a comment
@@ -4008,7 +4027,7 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
 create function treadle.dispatch_targets(p_rest_s double precision DEFAULT 0)
   returns TABLE(agent_id text, url text, allow_private boolean, free boolean, waiting boolean)
   language sql stable security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 3898388c339916fb0ae27def4ad43392d88e0486356a0414b45eb81f183d1c6d
   owner treadle_owner
   with a comment
@@ -4018,7 +4037,7 @@ create function treadle.dispatch_targets(p_rest_s double precision DEFAULT 0)
 create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400, p_rest_s double precision DEFAULT 0)
   returns SETOF treadle.dispatch_target
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 117510b98208fc02ac1658468395a614289592a8a759541064eacf9ececfb655
   owner treadle_owner
   with a comment
@@ -4028,7 +4047,7 @@ create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid,
 create function treadle.dollars(p_usd numeric)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7b62140fcf74310f229da3b15106ecee76a6def4daf4cf79409aac5aaf3444d5
   owner treadle_owner
   with a comment
@@ -4037,7 +4056,7 @@ create function treadle.dollars(p_usd numeric)
 create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
   returns TABLE(id uuid, key text, uri text, name text, task_id uuid, reason text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 54f0bc1fadd141edd2cb0919d8fdba15582a2381df967ba9829cf33342ddbd17
   owner treadle_owner
   with a comment
@@ -4047,7 +4066,7 @@ create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s
 create function treadle.downstream_of(p_ids uuid[])
   returns uuid[]
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7d9b2909e6c3dab6503acb670d0f5325f367de0922d229eb159a43d412c3d944
   owner treadle_owner
   with a comment
@@ -4056,7 +4075,7 @@ create function treadle.downstream_of(p_ids uuid[])
 create function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 51e0ad4ea97536984ad412561e23b2f5f36582c535461f41d5e4c9b400c8afc3
   owner treadle_owner
   with a comment
@@ -4066,7 +4085,7 @@ create function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
 create function treadle.due_schedules(p_limit integer DEFAULT 500, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, name text, cron text, timezone text, catch_up text, grace_s integer, revision bigint, from_at timestamp with time zone, next_at timestamp with time zone, now timestamp with time zone)
   language sql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b8dd83ed05e156747c80f1a757818192fbde23d3df3d328613e21db8669eaf81
   owner treadle_owner
   with a comment
@@ -4076,7 +4095,7 @@ create function treadle.due_schedules(p_limit integer DEFAULT 500, p_skip uuid[]
 create function treadle.edge_policy(p_policy text, p_optional boolean)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 6eada045354cfbf63d3a2e53038511d35ec5fa3c8e77f9676fb9505cfdcad58f
+  as sha256 c500e039bee3c5af5eef3127fbb24d3f4b1a72aeeafc66f26cdfcfb02d6142a9
   owner treadle_owner
   with a comment
 
@@ -4084,7 +4103,7 @@ create function treadle.edge_policy(p_policy text, p_optional boolean)
 create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 3eb3469984dc353133ebc7801d8fe8bdfd8a221747fa83a9e9d472408a03a279
+  as sha256 978f5322e517f237119863378d5f98cc1308fb3571d3eb5a51cee5c1e05f17aa
   owner treadle_owner
   with a comment
 
@@ -4092,8 +4111,8 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
 create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
   returns jsonb
   language plpgsql immutable security invoker cost 100
-  set search_path=""
-  as sha256 4899d0d7ca8a4281da65fc131e0d3238ee33039464cd1fdc3f847376f493318d
+  set search_path=pg_catalog, pg_temp
+  as sha256 0c1075fa8c0743ccd6d0c9f3e5c37e0e287a1111f9136de4e9bdec0759b1eebf
   owner treadle_owner
   with a comment
 
@@ -4101,7 +4120,7 @@ create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
 create function treadle.edited_arguments(p_changes jsonb)
   returns text[]
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 46c2af9ce54248b16f82864bffcba841003df1f97b75b69e2c1a46ff80cd21ac
   owner treadle_owner
   with a comment
@@ -4110,7 +4129,7 @@ create function treadle.edited_arguments(p_changes jsonb)
 create function treadle.effective_priority(p_id uuid)
   returns numeric
   language plpgsql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f20fe0400fd0a288d0e246dcc538217190c050f858aa51fc9687c8dd03aca55d
   owner treadle_owner
   with a comment
@@ -4122,7 +4141,7 @@ create function treadle.effective_priority(p_id uuid)
 create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::jsonb, p_key text DEFAULT ''::text, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 112c456334801f4edfe413f60b465b47ba3418a2897f309998702d75bafb5dc3
   owner treadle_owner
   with a comment
@@ -4134,7 +4153,7 @@ create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::j
 create function treadle.emitted(p_event text, p_dedup_key text)
   returns bigint
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 ae60fb4d2e9a124d10cc6e8cf8d6850593535c2e6f0039c4025d1364a59b3e17
   owner treadle_owner
   with a comment
@@ -4143,7 +4162,7 @@ create function treadle.emitted(p_event text, p_dedup_key text)
 create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f715cfe01aa649a1b3e2d57196f46855a38e1e209e077e0bc6fac4c9362977a2
   owner treadle_owner
   with a comment
@@ -4152,7 +4171,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
 create function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_outcome text, p_error text DEFAULT NULL::text, p_output jsonb DEFAULT NULL::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c17888a8070350929a250da368f2be1e314357795393885cead87ba9f89e791b
   owner treadle_owner
   with a comment
@@ -4162,7 +4181,7 @@ create function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p
 create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[], p_verdict text)
   returns TABLE(id uuid, verdict text)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_mergejoin=off
   as sha256 320bce75b60d0e43e524b21debf6486ff6a42e334ae5c1c078b202264b77bb4d
   owner treadle_owner
   with a comment
@@ -4171,7 +4190,7 @@ create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[
 create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value jsonb, p_by text, p_note text, p_event_id bigint DEFAULT NULL::bigint)
   returns treadle.waits
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f5d1bdf712093316f488dc392c8b5f72fcb3254a5a49fa313793c7a16ab0e2f3
   owner treadle_owner
   with a comment
@@ -4180,7 +4199,7 @@ create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value js
 create function treadle.endless_definition(p_root jsonb)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8a8f6afa973f3a847f12bf37905a3e5c3ec2833ab3d9ecb37fababd1bbdbc873
   owner treadle_owner
   with a comment
@@ -4189,7 +4208,7 @@ create function treadle.endless_definition(p_root jsonb)
 create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb DEFAULT '{}'::jsonb, p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", plan_cache_mode=force_generic_plan
+  set search_path=pg_catalog, pg_temp, plan_cache_mode=force_generic_plan
   as sha256 bd5abab3b8a7a298999c177722d0b2f76de1ebbfbade8628cbe76b8602bd1b16
   owner treadle_owner
   with a comment
@@ -4200,7 +4219,7 @@ create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[]
 create function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id uuid DEFAULT NULL::uuid, p_secrets boolean DEFAULT false)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f51c91f92410c3657abb7eb91ca3bacdb247a4a4b16eb42ab0d229229fec3528
   owner treadle_owner
   with a comment
@@ -4210,7 +4229,7 @@ create function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id 
 create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT NULL::integer, p_run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_delay_s double precision DEFAULT NULL::double precision, p_idempotency_key text DEFAULT NULL::text, p_dedupe boolean DEFAULT false, p_options jsonb DEFAULT '{}'::jsonb)
   returns uuid
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d5b3e6be838adcb7c14952229421068d05e81f70ede7dfaf9dd10f4566e449a5
   owner treadle_owner
   with a comment
@@ -4221,7 +4240,7 @@ create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEF
 create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6fe6c4ce0922b7ada78255fe9483f1b7282a7ef4a186d0b7634ff8f602b5e946
   owner treadle_owner
   with a comment
@@ -4232,7 +4251,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
 create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal timestamp with time zone, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a70cfde6db9d8964c0271b2f18015abf30449aed109bd0ebb84f5cc74c561f26
   owner treadle_owner
   with a comment
@@ -4241,7 +4260,7 @@ create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal
 create function treadle.entry_slot(p_key text, p_slot text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 e09dd186e943bb02d909f0b5d244ee3c3d0ead7c99b6c1021ac1306e1e842fb1
+  as sha256 9170fedf10074f1bd6cd34727f6f3daa000d26b74a864c43336f2ad0772f866a
   owner treadle_owner
   with a comment
 
@@ -4249,7 +4268,7 @@ create function treadle.entry_slot(p_key text, p_slot text)
 create function treadle.entry_status(p_key text, p_slot text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 fc18731993f88e4530d19e1ea055aeaf4d57c415026f946aeee0fd106551f323
+  as sha256 f5ada8339e4d98dcebd3e85d54f03bfd1c4546ed07524399315371f7b7ea30f9
   owner treadle_owner
   with a comment
 
@@ -4257,7 +4276,7 @@ create function treadle.entry_status(p_key text, p_slot text)
 create function treadle.error_about(p_error text)
   returns text
   language plpgsql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ba3601dd2e91139f548d35a105cef8f0a2a17fe2a9ac65637214b6f34f86f573
   owner treadle_owner
   with a comment
@@ -4266,7 +4285,7 @@ create function treadle.error_about(p_error text)
 create function treadle.error_fingerprint(p_class text, p_about text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c8064ecd578bd9685f13986d38da1297ceef6194a11c913de31705f52bd5539f
   owner treadle_owner
   with a comment
@@ -4275,7 +4294,7 @@ create function treadle.error_fingerprint(p_class text, p_about text)
 create function treadle.error_line(p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2384890e2f1a5173e5fcdf570aee7ab0ed1edbc70d9d3c21d115a62e63ad1d38
   owner treadle_owner
   with a comment
@@ -4284,7 +4303,7 @@ create function treadle.error_line(p_error text)
 create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor text, p_note text, p_to text)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 aa463175c32ddd1fd912c418c73ef9f5f1f01648c211a02173dab128be5424c5
   owner treadle_owner
   with a comment
@@ -4293,7 +4312,7 @@ create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor te
 create function treadle.event_depth(p_event treadle.events)
   returns integer
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 a199de25b22e5157964c95e23cbc25c1d0d062ffa52821c022740580e5b1adb9
   owner treadle_owner
   with a comment
@@ -4302,7 +4321,7 @@ create function treadle.event_depth(p_event treadle.events)
 create function treadle.event_document(p_event treadle.events)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c5b9dce6b50ad70866ad4d919010647db830c91c2e0e8d3db4f1f71f7d2a56bd
   owner treadle_owner
   with a comment
@@ -4311,7 +4330,7 @@ create function treadle.event_document(p_event treadle.events)
 create function treadle.event_facts(p_event treadle.events)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5279c4bd2f5440d96721d2a2ab8f3349ebe8e41568e841685cffac23cb31d1a1
   owner treadle_owner
   with a comment
@@ -4320,7 +4339,7 @@ create function treadle.event_facts(p_event treadle.events)
 create function treadle.event_numbered(p_id bigint)
   returns treadle.events
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8b946212017817fa59a10f0ac429cb933cfbe230b5ac35becc30748157e5d316
   owner treadle_owner
   with a comment
@@ -4329,7 +4348,7 @@ create function treadle.event_numbered(p_id bigint)
 create function treadle.event_place(p_after text)
   returns text
   language plpgsql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3b29f20d816cacc2bd631a226fcefdaad9b312fa27486298c9cfd0155ba5c3bf
   owner treadle_owner
   with a comment
@@ -4340,8 +4359,26 @@ create function treadle.event_place(p_after text)
 create function treadle.event_places()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 478a7406c74020cf0ea52f2a966157ce826af0682602aa05e22347e6113b7dfa
+  owner treadle_owner
+  with a comment
+
+-- function treadle.excerpt(p_value jsonb)
+create function treadle.excerpt(p_value jsonb)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 d98e441cfc9ece404b7621102f1ff02a6a66ce3b7da4edf8bbc383ee77092812
+  owner treadle_owner
+  with a comment
+
+-- function treadle.excerpt_name(p_name text)
+create function treadle.excerpt_name(p_name text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 66e4523f66bb67d8e0dc438448a28f5c67bd8cd0f3707f969eacf61924a6315f
   owner treadle_owner
   with a comment
 
@@ -4349,7 +4386,7 @@ create function treadle.event_places()
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 943fad9708e7fbb9f631dd9c2e7fa1c910138412b7b25d3ba757af2530a22e16
   owner treadle_owner
   with a comment
@@ -4358,7 +4395,7 @@ create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_waits(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
   as sha256 5ff453616fdfd39d0477d719f547126a95c1f9d16cdab11932908b9e74ca4ea9
   owner treadle_owner
   with a comment
@@ -4368,7 +4405,7 @@ create function treadle.expire_waits(p_limit integer DEFAULT 100, p_skip uuid[] 
 create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d71aa2bc4299c05ea087eaf57612a19745bd9637f89506eb88b3ce03f41ccb3b
   owner treadle_owner
   with a comment
@@ -4377,7 +4414,7 @@ create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
 create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone, p_limit integer)
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7f46356d8c88fc74027e5346d0b27766cfad346110b7a58c2b71fa6df9ee0a7e
   owner treadle_owner
   with a comment
@@ -4386,7 +4423,7 @@ create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone
 create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT NULL::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision, p_key text DEFAULT NULL::text, p_feedback jsonb DEFAULT NULL::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ccf01a86964d54d393561ad6eb71c722ac53e1fbb795f78e2eb483dfb625d999
   owner treadle_owner
   with a comment
@@ -4396,7 +4433,7 @@ create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT 
 create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text[] DEFAULT NULL::text[], p_errors text[] DEFAULT NULL::text[], p_actions text[] DEFAULT NULL::text[], p_retry_after double precision[] DEFAULT NULL::double precision[], p_keys text[] DEFAULT NULL::text[], p_feedback jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0309b35aeda9ea927cc3e518cdb2c09a3bce54baca708d4f5e429b265e421549
   owner treadle_owner
   with a comment
@@ -4406,7 +4443,7 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
 create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 10abf59c517b9f35828f5327f314327b3fb710418264b94cd98a2558ac2272aa
   owner treadle_owner
   with a comment
@@ -4415,7 +4452,7 @@ create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[
 create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision DEFAULT NULL::double precision, p_ms integer DEFAULT NULL::integer)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d4d435e5f96f198dcd87143d9f90667e69f22cd457e588ac6f0a2b0729685e7b
   owner treadle_owner
   with a comment
@@ -4425,7 +4462,7 @@ create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_s
 create function treadle.failure_class_of(p_class text, p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 9b6d371a5156035321a22b33f9905a7cdaeffbcbbe11665fd3f3202c2eccefe3
+  as sha256 8516e8158e4953b13bbf16c4a3f682e618a3a983a1dc922f6e0d1e536a33138b
   owner treadle_owner
   with a comment
 
@@ -4433,7 +4470,7 @@ create function treadle.failure_class_of(p_class text, p_error text)
 create function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
   returns jsonb
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 87eb4be4efee16d2ec37c328b8d205a408aac8c2fcc89cdebbc644b322fad797
   owner treadle_owner
   with a comment
@@ -4442,7 +4479,7 @@ create function treadle.failure_figures(p_type text, p_since timestamp with time
 create function treadle.family_of(p_ids uuid[])
   returns uuid[]
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
   owner treadle_owner
   with a comment
@@ -4451,8 +4488,8 @@ create function treadle.family_of(p_ids uuid[])
 create function treadle.fill_template(p_value jsonb, p_facts jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 59049176720c6ea040bda0b1398ff6df000b41b29fd189cd70a4bdeeb994607c
+  set search_path=pg_catalog, pg_temp
+  as sha256 32604cd4b8ba59f879169c4a755a856d08cd3a1b7895396e91d3b7eb3ace5fbc
   owner treadle_owner
   with a comment
 
@@ -4460,7 +4497,7 @@ create function treadle.fill_template(p_value jsonb, p_facts jsonb)
 create function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
   owner treadle_owner
   with a comment
@@ -4469,7 +4506,7 @@ create function treadle.filled_template(p_schedule treadle.schedules, p_nominal 
 create function treadle.filter_keys()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1d6e27f8776a6e852ba504c2cb70680789d4281badcbea0cf510052aa1c6806f
   owner treadle_owner
   with a comment
@@ -4478,7 +4515,7 @@ create function treadle.filter_keys()
 create function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
   returns treadle.artifacts
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e2fe5338cb1799962d18eb04dc003e0111527e9d7bb2ef93feab37620f122409
   owner treadle_owner
   with a comment
@@ -4487,7 +4524,7 @@ create function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
 create function treadle.find_budget(p_scope text, p_key text, p_period text)
   returns treadle.budgets
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 405cb04f8ceed4bc270b23cc4c06aec45941e37725e8114afbcfb996eb109f27
   owner treadle_owner
   with a comment
@@ -4496,7 +4533,7 @@ create function treadle.find_budget(p_scope text, p_key text, p_period text)
 create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT true)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9f9d2a4c666d6d287a83465c0b623ad9e1bbfe64a3a31912cf98236b1d3730a8
   owner treadle_owner
   with a comment
@@ -4505,7 +4542,7 @@ create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT t
 create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
   returns treadle.found_tasks
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 261ed5f0ca5c32e7c3425514f3487d3ae1178f151cc5ed460c2615f4d4d3af31
   owner treadle_owner
   with a comment
@@ -4514,7 +4551,7 @@ create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[
 create function treadle.find_schedule(p_name text)
   returns treadle.schedules
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 98c97dd8304466c77db3377a3fd89daf9fa09ea8fd290283a86a5bcba634a7a6
   owner treadle_owner
   with a comment
@@ -4523,17 +4560,17 @@ create function treadle.find_schedule(p_name text)
 create function treadle.find_step(p_task uuid, p_name text)
   returns integer
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4d929e3b4c0ac8df491ab0558c1f33db76e9d9cd75e16b0ecceb67c0ef34074d
   owner treadle_owner
   with a comment
 
 -- function treadle.find_token(p_id text)
 create function treadle.find_token(p_id text)
-  returns TABLE(name text, secret_hash bytea, scopes text[], queues text[], agent text, project text, status text, used boolean)
+  returns TABLE(name text, secret_hash bytea, scopes text[], queues text[], agent text, project_id uuid, project text, status text, used boolean)
   language sql stable security definer cost 100 rows 1
-  set search_path=""
-  as sha256 842db8dc27af82c5a7d4fffb11cac8659bf82da3de419b215b45b8e9d3331137
+  set search_path=pg_catalog, pg_temp
+  as sha256 219d19c9c7dd4df7cf63f75af7be984f271a08e30b71fc2c9f7362605d6ed7e2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4542,7 +4579,7 @@ create function treadle.find_token(p_id text)
 create function treadle.find_wait(p_wait uuid)
   returns treadle.waits
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
   owner treadle_owner
   with a comment
@@ -4551,7 +4588,7 @@ create function treadle.find_wait(p_wait uuid)
 create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DEFAULT 'done'::text, p_error text DEFAULT NULL::text, p_tries integer DEFAULT 3)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c466651d0f2ec1feb7850b8b929ea7cf81827cb794fabbfd6d989c0849a4084b
   owner treadle_owner
   with a comment
@@ -4561,7 +4598,7 @@ create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DE
 create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
   returns text
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 13aecc2e2828f297d9d4feef0399bfa0b20f610168a272afcf6de930b0efc44f
   owner treadle_owner
   with a comment
@@ -4570,7 +4607,7 @@ create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, 
 create function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
   returns treadle.trigger_fires[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 04ec730dcaef177dc8d62a8995a764182235ee2118ffc81c5f5a70a86bd7cab1
   owner treadle_owner
   with a comment
@@ -4579,7 +4616,7 @@ create function treadle.fire_events(p_events treadle.events[], p_now timestamp w
 create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0ecf1a2b22b6f750a2143aa14882ecbbadc59b8d2f0d735076a3416446c2f040
   owner treadle_owner
   with a comment
@@ -4588,7 +4625,7 @@ create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.eve
 create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
   returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", lock_timeout=200ms
+  set search_path=pg_catalog, pg_temp, lock_timeout=200ms
   as sha256 c154a9b70804af2c6937ebfde629f6555b226e7602aa6b621fff7b53017fe643
   owner treadle_owner
   with a comment
@@ -4598,7 +4635,7 @@ create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timest
 create function treadle.fire_trigger(p_name text, p_event bigint, p_actor text DEFAULT NULL::text)
   returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dd27ec5f087857f0af3147e93bee46aac66d0ffed8591e8e433028ce9367d564
   owner treadle_owner
   with a comment
@@ -4608,7 +4645,7 @@ create function treadle.fire_trigger(p_name text, p_event bigint, p_actor text D
 create function treadle.fire_triggers(p_limit integer DEFAULT 500)
   returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ae25700e4219719ea1c60084d01c7dcba3cb839f68402e8da339a2217ab4c760
   owner treadle_owner
   with a comment
@@ -4618,7 +4655,7 @@ create function treadle.fire_triggers(p_limit integer DEFAULT 500)
 create function treadle.forget_artifacts(p_ids uuid[])
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6d5625734c6e2cf6fd296d70aa81099c7b0da110eaed4bd628c0454c98f94a4b
   owner treadle_owner
   with a comment
@@ -4628,7 +4665,7 @@ create function treadle.forget_artifacts(p_ids uuid[])
 create function treadle.forget_expired(p_task uuid)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 999282f20d4d58feda2987c9bfd2905834a94f942c9bf8fc5b6e7b07a8119c46
   owner treadle_owner
   with a comment
@@ -4637,7 +4674,7 @@ create function treadle.forget_expired(p_task uuid)
 create function treadle.forget_slowdowns(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e06bcddf3896fa0a67d6cc9828226242f8331d45c2875186aab418e4105b47ea
   owner treadle_owner
   with a comment
@@ -4646,7 +4683,7 @@ create function treadle.forget_slowdowns(p_ids uuid[])
 create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
   returns jsonb
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 60143a028deee409a2d292e885a64ef9e023504d2f1f02fd7e2ca9a72fde7665
   owner treadle_owner
   with a comment
@@ -4655,7 +4692,7 @@ create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_ac
 create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 c75084fd6229e8a8924a9c274cefa9ffa5d9308256b524761bc17b2ae2093409
   owner treadle_owner
   with a comment
@@ -4666,7 +4703,7 @@ create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAUL
 create function treadle.free_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 aa362e73cbb0bc05dbcadb8bf08a50f14381aca8f1b62860ee0a19fe82b4f988
   owner treadle_owner
   with a comment
@@ -4675,7 +4712,7 @@ create function treadle.free_tasks(p_ids uuid[])
 create function treadle.gate_need(p_task treadle.tasks, p_unit text)
   returns numeric
   language sql immutable parallel safe security invoker cost 100
-  as sha256 047e90816c70c870114bf45cc49be7dda6bc9e349e18f6ffda37649748404aa2
+  as sha256 c6886bf3b8cc900aacaf99d0e40cf4da268c6ee4f2717e4489b0a8b8fc5d62e3
   owner treadle_owner
   with a comment
 
@@ -4683,7 +4720,7 @@ create function treadle.gate_need(p_task treadle.tasks, p_unit text)
 create function treadle.gate_of(p_task treadle.tasks, p_key text)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1659358a4ede40c16ea7167f9ca7d68379d64a357c43c205806d64969d82008a
   owner treadle_owner
   with a comment
@@ -4692,7 +4729,7 @@ create function treadle.gate_of(p_task treadle.tasks, p_key text)
 create function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
   returns numeric[]
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c20fd5a1f99a96c0f316df406540d5025e7bd376df14545b2148d0d0eafd863f
   owner treadle_owner
   with a comment
@@ -4701,7 +4738,7 @@ create function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
 create function treadle.gate_slot(p_at timestamp with time zone, p_period_s double precision)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 eb9659ace8ef97716e013aa415ba8dcf016be99176012956f3827b8dc2b107a0
+  as sha256 1bc5107fdefeefda78c8fb2d240c831ffd598bb46890c558acaf775368b67d23
   owner treadle_owner
   with a comment
 
@@ -4709,7 +4746,7 @@ create function treadle.gate_slot(p_at timestamp with time zone, p_period_s doub
 create function treadle.gates_of(p_type text, p_gates text[])
   returns text[]
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0b0605843b77659ab2dc3435a7565cb0452ccc7ae2f307390c37501cc739b41c
   owner treadle_owner
   with a comment
@@ -4718,7 +4755,7 @@ create function treadle.gates_of(p_type text, p_gates text[])
 create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 afa883ad3be9ca7fdb2117b194bb10113cd765e7ca4f96e65b0b4e69bea31643
   owner treadle_owner
   with a comment
@@ -4727,7 +4764,7 @@ create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
 create function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision DEFAULT 60, p_silent_s double precision DEFAULT 600)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 084b5a999a8744bf9225e7d0404242d0da0360f6aa0708690b1b9fe3d1f8a5f5
   owner treadle_owner
   with a comment
@@ -4737,7 +4774,7 @@ create function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uui
 create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
   returns boolean
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e8c6de648771ea33eb3249b44b56614e2b82b145b05d410b67b61473de58963d
   owner treadle_owner
   with a comment
@@ -4746,7 +4783,7 @@ create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents,
 create function treadle.grow_dag(p_dag uuid, p_tasks integer)
   returns treadle.dags
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
   owner treadle_owner
   with a comment
@@ -4755,7 +4792,7 @@ create function treadle.grow_dag(p_dag uuid, p_tasks integer)
 create function treadle.harness_agent(p_url text, p_timeout_s double precision)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f9554e3d893e6235f268b936fdcbffdb251e5b035f66cbdcd91a4a36a0d459d5
   owner treadle_owner
   with a comment
@@ -4764,7 +4801,7 @@ create function treadle.harness_agent(p_url text, p_timeout_s double precision)
 create function treadle.has_fallout(p_ids uuid[])
   returns boolean
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 af246aa6c85b67ed17d7c36af395912736da7f6e0e5f9d51bbd442f1eddd5b27
   owner treadle_owner
   with a comment
@@ -4773,7 +4810,7 @@ create function treadle.has_fallout(p_ids uuid[])
 create function treadle.has_news(p_name text)
   returns boolean
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 00b2f6378d7532ec88f3bec4a96dd0a2645c186bb5bc66ba7d0ddf10138dcede
   owner treadle_owner
   with a comment
@@ -4782,7 +4819,7 @@ create function treadle.has_news(p_name text)
 create function treadle.has_room(p_usd numeric, p_need numeric)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 6b47eb67d452993458de34b03179ff945fc42bc4591f0464d5f150dc1cad7744
+  as sha256 bb268e816e3543ced1ed66eee0e7bdc3f10d6ec80b7fab4c40e82c85f0bcb1ac
   owner treadle_owner
   with a comment
 
@@ -4790,7 +4827,7 @@ create function treadle.has_room(p_usd numeric, p_need numeric)
 create function treadle.has_terms(p_task treadle.tasks, p_types text[])
   returns boolean
   language sql stable security invoker cost 100
-  as sha256 f15c370549a13eb76843295567309056e20dd3c7ce908da77502f0319abf75f0
+  as sha256 337a5a75bab9b7f3ae7a19058ddcad4863a3dbf7cd6945ac9e7e200e37b6304b
   owner treadle_owner
   with a comment
 
@@ -4798,7 +4835,7 @@ create function treadle.has_terms(p_task treadle.tasks, p_types text[])
 create function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
   returns record
   language sql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a830713be58c498b467462830f4b3ab8a16689f4390097bd2504f95efd88ceec
   owner treadle_owner
   with a comment
@@ -4808,7 +4845,7 @@ create function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
 create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
   returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
   owner treadle_owner
   with a comment
@@ -4817,7 +4854,7 @@ create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget n
 create function treadle.heartbeat_harness(p_id uuid, p_token uuid)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e3c900e40fa4a3666cb16f02da368107764679e8d5d702450b6cc44ade1a5872
   owner treadle_owner
   with a comment
@@ -4827,7 +4864,7 @@ create function treadle.heartbeat_harness(p_id uuid, p_token uuid)
 create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progress jsonb[] DEFAULT NULL::jsonb[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8b9cf4bc2706980f4eb7d9345c530ee93909028435e0dcc932c547d310e14b7c
   owner treadle_owner
   with a comment
@@ -4837,7 +4874,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
 create function treadle.hold_action(p_id uuid, p_to text)
   returns treadle.harness_actions
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cd9e88ae47efd38c542328890ba35149eacc9cf1f0a5955f1380c246f120b586
   owner treadle_owner
   with a comment
@@ -4846,7 +4883,7 @@ create function treadle.hold_action(p_id uuid, p_to text)
 create function treadle.hold_claim(p_id uuid, p_token uuid)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7f4c12270645ae1cf57f5a5f047f6674c7de38a0db0af9bea6ea8049fcf28d08
   owner treadle_owner
   with a comment
@@ -4855,7 +4892,7 @@ create function treadle.hold_claim(p_id uuid, p_token uuid)
 create function treadle.hold_dependencies(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
   owner treadle_owner
   with a comment
@@ -4864,7 +4901,7 @@ create function treadle.hold_dependencies(p_ids uuid[])
 create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
   returns treadle.dispatches
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 03e858bf52be22bd3d325315237b976d19df51c147a3eb8e02fbeac6c46453b4
   owner treadle_owner
   with a comment
@@ -4873,8 +4910,8 @@ create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
 create function treadle.hold_key(p_key text)
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 10acab1e4e173af9796aba97d19ec0dcdd135373d88ee37fa56cd52d31d3b14f
+  set search_path=pg_catalog, pg_temp
+  as sha256 e73ae9250c561cfc31306978c8390fbbe60897dc63e6d1458c5869391812b29b
   owner treadle_owner
   with a comment
 
@@ -4882,7 +4919,7 @@ create function treadle.hold_key(p_key text)
 create function treadle.hold_prunable(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 bf2c27c6c4ddda81415c49b73eb763492694f8a12018b6681d5b13cf10509fa7
   owner treadle_owner
   with a comment
@@ -4891,8 +4928,17 @@ create function treadle.hold_prunable(p_ids uuid[])
 create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0efdb240aebf0584090bd200ac86d283a2b8682a5bc371b7ed8c1641675bc907
+  owner treadle_owner
+  with a comment
+
+-- function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
+create function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, lock_timeout=1ms
+  as sha256 425c4835dc76e657bf3fc64531761c291af1e6707c238a84869d856fa788e53f
   owner treadle_owner
   with a comment
 
@@ -4900,7 +4946,7 @@ create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
 create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision DEFAULT 60)
   returns treadle.webhooks
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6fd21c413dcae3f8fbabab3547e03a5811849f98ddf286cacbd89041e1e5b70d
   owner treadle_owner
   with a comment
@@ -4909,7 +4955,7 @@ create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double
 create function treadle.hold_work(p_id uuid, p_to text)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 18a4f14dc00673b616b827ee871f0887840b5f122a5078e0343d49fcdc9c290c
   owner treadle_owner
   with a comment
@@ -4918,7 +4964,7 @@ create function treadle.hold_work(p_id uuid, p_to text)
 create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
   returns TABLE(id uuid, budget_id bigint, need numeric, reason text)
   language sql stable security invoker cost 100 rows 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 aa061e9c3f1ae824977945a59b2e84793d3811f4bc09c8fda6b2fb98326ce80c
   owner treadle_owner
   with a comment
@@ -4927,7 +4973,7 @@ create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now 
 create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 819aa348c46bea1483de189192851abd232373fd6e73357dd4561d8b8026c7fc
   owner treadle_owner
   with a comment
@@ -4936,8 +4982,8 @@ create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_poli
 create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 647fd92f83b58733327ad8189aad45ef2b777e5efe762ffc3d80af8a482bd0ce
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 238762c5e4cab24c263d7e1c86f79612396826d90443539e8e09f9f76b3e1a5f
   owner treadle_owner
   with a comment
 
@@ -4945,7 +4991,7 @@ create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_ke
 create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 24b935646f84bf7fe570119b1f4e7e1758c84632e31adfa18c0b037caec93f03
   owner treadle_owner
   with a comment
@@ -4955,7 +5001,7 @@ create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
 create function treadle.is_counted(p_task treadle.tasks)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 a7c59ad1d9700771b6910ee67baae50347b442ad0be8e7e9b7a0cca59a1eb073
+  as sha256 f0ba3d3513f8198eea9129d67ebb605e83131086305854381c637ffcb1de5d0d
   owner treadle_owner
   with a comment
 
@@ -4963,7 +5009,7 @@ create function treadle.is_counted(p_task treadle.tasks)
 create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now timestamp with time zone)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 03dd68d3928993b42e6b6b70e523f6bf6e47de3d5eccac26f853d8a28aa3c49a
+  as sha256 ffdad289145408d63bb840c39cf9f3f6a575a0fd0ce7e29532f037beb284a079
   owner treadle_owner
   with a comment
 
@@ -4971,7 +5017,7 @@ create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now tim
 create function treadle.is_full(p_gate treadle.gates)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 0964dbac5c0f258ba94fa177ee41514a3e4675bc0c2bb65c6b454985044b05de
+  as sha256 b45d5f24670682415219bd714caafa9395070a4dcd4fac8c5e501384845bff85
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -4981,7 +5027,7 @@ create function treadle.is_full(p_gate treadle.gates)
 create function treadle.is_gate(p_key text)
   returns boolean
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cb15c5f9df850a35531e9f69cddc3bb5c087344c8b9bb1473087283553aeeb36
   owner treadle_owner
   with a comment
@@ -4990,7 +5036,7 @@ create function treadle.is_gate(p_key text)
 create function treadle.is_live(p_agent treadle.agents, p_now timestamp with time zone)
   returns boolean
   language sql stable parallel safe security invoker cost 100
-  as sha256 16882f824d2dd46230363b960ab576cde2329d494aafecb89f9f093fe3a931c0
+  as sha256 76faed8f17a6acfde59af086909cd871390fad143996b3d5552a72aa4d05b641
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5000,7 +5046,7 @@ create function treadle.is_live(p_agent treadle.agents, p_now timestamp with tim
 create function treadle.is_moment(p_at timestamp with time zone)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 55343180a28eb44bbdb666d7cce69b5b830167ce375b392ff47fc97f5d7d8521
+  as sha256 3f3848bce75470470ec67478044b7095e90017fb9fd8c9a744e0da80724d4156
   owner treadle_owner
   with a comment
 
@@ -5008,7 +5054,7 @@ create function treadle.is_moment(p_at timestamp with time zone)
 create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
   returns boolean
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 80ae382a4c672b3915282638508e9fbc50b171a1d9493f66e7b21233a9b684f5
   owner treadle_owner
   with a comment
@@ -5017,7 +5063,7 @@ create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filt
 create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
   returns record
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 64ed032339caabb40199c7382196a6b14616a84e5f502b6c066272d66cdd8186
   owner treadle_owner
   with a comment
@@ -5026,7 +5072,7 @@ create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT byte
 create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 314da806f26fd0e63f568d1dc4e1d1978ffd2e3b9a827a60bbf7744ee6215ca4
   owner treadle_owner
   with a comment
@@ -5035,7 +5081,7 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
 create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
   returns treadle.bulk_task[]
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dbcff9bddae1b7b4175e42cfc815866eaf7f1315a2ad0e42cd5cfbb5b3864129
   owner treadle_owner
   with a comment
@@ -5044,8 +5090,8 @@ create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_
 create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 f63cb8ff9c606a6c9aa35820daf763eb656f6f058a02976dac47aa4be56b816e
+  set search_path=pg_catalog, pg_temp
+  as sha256 29c83049fdfc746d822274d20dfc998ce38981c5bfc5104ccf47c09040773be9
   owner treadle_owner
   with a comment
 
@@ -5053,7 +5099,8 @@ create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as t
 create function treadle.keep_durable()
   returns void
   language plpgsql volatile security invoker cost 100
-  as sha256 e7a7acc38067db8ac2b6b6a8a20e46280c8e9ea68aa07b8c0ef5ef9eb1704cad
+  set search_path=pg_catalog, pg_temp
+  as sha256 09c08a496976d2a5435f637face521886968db9b7deff8d38f46fde8906bab35
   owner treadle_owner
   with a comment
 
@@ -5061,8 +5108,8 @@ create function treadle.keep_durable()
 create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 c8f57156690261c2e7a909053fbd4ba1143ddf35cca56c48ace8b402e37c2a42
+  set search_path=pg_catalog, pg_temp
+  as sha256 e0872934faf8c7867f7154a03743934cd7634c9ef4128a4bc6a7ba0974459f2b
   owner treadle_owner
   with a comment
 
@@ -5070,7 +5117,7 @@ create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback 
 create function treadle.keep_fire(p_fire treadle.trigger_fires)
   returns treadle.trigger_fires
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
   owner treadle_owner
   with a comment
@@ -5079,8 +5126,8 @@ create function treadle.keep_fire(p_fire treadle.trigger_fires)
 create function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
-  as sha256 f0a3e0d8262942e703e0ac04cea840bee32edb1cb23c12e0f31c53c4c40ed15c
+  set search_path=pg_catalog, pg_temp
+  as sha256 45de134ed82e3d0682c677a8cc51a671f13e1565417565d3b40154a274a86d91
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5091,7 +5138,7 @@ create function treadle.keep_reply(p_key text, p_principal text, p_route text, p
 create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
   owner treadle_owner
   with a comment
@@ -5100,7 +5147,7 @@ create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_outpu
 create function treadle.key_limit(p_key text)
   returns integer
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 75ea499447472985d8d38c538fcf5980687c385324e8734c354385052afcaf39
   owner treadle_owner
   with a comment
@@ -5109,7 +5156,7 @@ create function treadle.key_limit(p_key text)
 create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
   returns boolean
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 91ce240daf56daef04f54d600cef0a8dba29c0e76848895445550439cd7afa81
   owner treadle_owner
   with a comment
@@ -5118,7 +5165,7 @@ create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb
 create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
   owner treadle_owner
   with a comment
@@ -5127,7 +5174,7 @@ create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
 create function treadle.kinds_beside(p_name text)
   returns text[]
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8bfb2cfea2232b021e5d7b5603245901aa04ca1e2d22c978afde61a4af653f53
   owner treadle_owner
   with a comment
@@ -5136,7 +5183,7 @@ create function treadle.kinds_beside(p_name text)
 create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 60d47a005d718b154fa0d21a4f5f92ba6c9dc6f3337ececd7d002c28cd434549
   owner treadle_owner
   with a comment
@@ -5145,7 +5192,7 @@ create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits
 create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
   returns boolean
   language sql stable security invoker cost 100
-  as sha256 b3de5b9311c904dfd54021567e21ac6695249d30dc49d47ba46dcd3fa541a787
+  as sha256 6830851c3e09ab97d44be970b913695b8bf1b9558a3805edc76d409730d236e2
   owner treadle_owner
   with a comment
 
@@ -5153,7 +5200,7 @@ create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
 create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean DEFAULT false)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 57fac178749757651fdfbfe8cbadbee9d577195b73712903625ee476b6ed771d
   owner treadle_owner
   with a comment
@@ -5162,17 +5209,17 @@ create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boo
 create function treadle.lane_beside(p_lane integer, p_urgency bigint)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 840156a4eeaa02239b4be3b01ce7ac2e42094e4c1824a52f42167da58d422413
   owner treadle_owner
   with a comment
 
--- function treadle.lane_trouble(p_lane treadle.lanes)
-create function treadle.lane_trouble(p_lane treadle.lanes)
+-- function treadle.lane_trouble(p_lane_id integer)
+create function treadle.lane_trouble(p_lane_id integer)
   returns text
   language plpgsql stable security definer cost 100
-  set search_path=""
-  as sha256 b946743b4c366cb195ca6744984dda23e485e2120caab09644ecf133af96fa81
+  set search_path=pg_catalog, pg_temp
+  as sha256 b5d359374960fbb9fd8233e3de1eb1113d1765389f96b503dd834d494fee0aca
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5182,7 +5229,7 @@ create function treadle.lane_trouble(p_lane treadle.lanes)
 create function treadle.last_line(p_text text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 a6f73518ef976885db6ad2f9273648fcec49f87ba85674fe1359c5df034fa2f6
+  as sha256 4c417635cd8a82714f137ba53b3247f2f3d120ddf4d38ad7dddfa95033408cb3
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5192,7 +5239,7 @@ create function treadle.last_line(p_text text)
 create function treadle.lease(p_agent treadle.agents, p_started boolean)
   returns interval
   language sql immutable parallel safe security invoker cost 100
-  as sha256 80144c007ef99010421911ffe7d3f5ab20ff4716a2c50fedd279e7b759c47099
+  as sha256 578381168e0c7031515ce9ac93bf0a823d8ec23a566b452a91380ef684126a6c
   owner treadle_owner
   with a comment
 
@@ -5200,7 +5247,7 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
 create function treadle.leave_dispatches(p_holder uuid)
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c6d132666c23513c89c8310ceda2aad61c317d440049359dab4414efa4c8ae79
   owner treadle_owner
   with a comment
@@ -5210,7 +5257,7 @@ create function treadle.leave_dispatches(p_holder uuid)
 create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f8d093b3546d586dcce08ab12e41de4d2aa2c294dbe5afd75da81fba87f0d144
   owner treadle_owner
   with a comment
@@ -5219,7 +5266,7 @@ create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_a
 create function treadle.letter_facts(p_letter treadle.dead_letters)
   returns jsonb
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e844fab35ad2b127b4153091ea2eb5a0835158edff8dc15243662a53d71209f0
   owner treadle_owner
   with a comment
@@ -5228,7 +5275,7 @@ create function treadle.letter_facts(p_letter treadle.dead_letters)
 create function treadle.letters_of(p_ids uuid[])
   returns treadle.letter[]
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 96eb275222d09247dbf8b7eec5ff7395546a484e96aa2a5d0bc7b67380339cfd
   owner treadle_owner
   with a comment
@@ -5237,7 +5284,7 @@ create function treadle.letters_of(p_ids uuid[])
 create function treadle.limit_key(p_key text, p_max integer)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e288dc42cea650b8665312abb85d0dcc06f3b8167d5e905b0d15a7cf4bc9e377
   owner treadle_owner
   with a comment
@@ -5246,7 +5293,7 @@ create function treadle.limit_key(p_key text, p_max integer)
 create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
   returns TABLE(id uuid, shut text, turn numeric, place bigint)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 197b52ba58ddb638b6626bf58ca3e1df2f19cddcedb834631f6064ba5084cceb
   owner treadle_owner
   with a comment
@@ -5255,7 +5302,7 @@ create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp w
 create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 3de65e2ab52951d6e9a56d68b1de5bbb5d08ec09f8fffdba6f4662308e26e8d6
   owner treadle_owner
   with a comment
@@ -5264,7 +5311,7 @@ create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, 
 create function treadle.list_artifacts(p_task uuid)
   returns SETOF jsonb
   language sql stable security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 dc3ae7052348d1c9ba6970d090d2c17510d2e0623daf5272506eb73b770b9045
   owner treadle_owner
   with a comment
@@ -5275,7 +5322,7 @@ create function treadle.list_artifacts(p_task uuid)
 create function treadle.list_work(p_status text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_since timestamp with time zone DEFAULT NULL::timestamp with time zone, p_after uuid DEFAULT NULL::uuid, p_limit integer DEFAULT 200)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", plan_cache_mode=force_custom_plan
+  set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
   as sha256 4cef0f999c8692f6ab2e9d45cd7f9f6fae47df0babd87f1379ce50f0521469d4
   owner treadle_owner
   with a comment
@@ -5287,7 +5334,7 @@ create function treadle.list_work(p_status text DEFAULT NULL::text, p_agent text
 create function treadle.listen_events(p_name text, p_seconds double precision DEFAULT 60, p_kinds text[] DEFAULT NULL::text[])
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d81830742606bed4cd076cdf9b65166545cfa10c8748e2df0bac9c6773cb80dc
   owner treadle_owner
   with a comment
@@ -5299,7 +5346,7 @@ create function treadle.listen_events(p_name text, p_seconds double precision DE
 create function treadle.listen_webhooks()
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9e2ad9f1a554988302c66afda5cd9cb8fcf68c3f139e0ac29965a957598d5afb
   owner treadle_owner
   with a comment
@@ -5309,7 +5356,7 @@ create function treadle.listen_webhooks()
 create function treadle.live_runs(p_schedule uuid)
   returns TABLE(task_id uuid, dag_id uuid)
   language sql volatile security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 191aed650992b4114d95bf1ad54c46daded255f8b8f764ec93ac51d1a7248aa8
   owner treadle_owner
   with a comment
@@ -5318,7 +5365,7 @@ create function treadle.live_runs(p_schedule uuid)
 create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
   returns bigint[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 30c2e773a41aa68179b8f6961839ba59ca78e72bda34b6da991ddacb8f7128b0
   owner treadle_owner
   with a comment
@@ -5327,7 +5374,7 @@ create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uuid)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a975ee46440ba6a570bcacb4e59bb004be4715be77721cad25eaeda4744eee3f
   owner treadle_owner
   with a comment
@@ -5336,7 +5383,7 @@ create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uu
 create function treadle.lock_downstream(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 311f517b940e44934bcbb6d10cf1cb3a05f9ee23e0f307982dc8304ab79bda50
   owner treadle_owner
   with a comment
@@ -5345,7 +5392,7 @@ create function treadle.lock_downstream(p_ids uuid[])
 create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4fe20a83a62df6a53df4835a63bec0dbe8dca45ca44d0feedaa03f67bbedb208
   owner treadle_owner
   with a comment
@@ -5354,7 +5401,7 @@ create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
 create function treadle.lock_family(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f7eb8341d0fc8d4fde8e880f0be5ff474c45dbe4be211e2877c5cabe16f20720
   owner treadle_owner
   with a comment
@@ -5363,7 +5410,7 @@ create function treadle.lock_family(p_ids uuid[])
 create function treadle.lock_gates(p_keys text[], p_wait boolean)
   returns text[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 beaeb7a75f68ffa6f395c03e8ca2c892c9c72ece9c53acbf2849deaa9ad5a71f
   owner treadle_owner
   with a comment
@@ -5372,7 +5419,7 @@ create function treadle.lock_gates(p_keys text[], p_wait boolean)
 create function treadle.lock_ready(p_rows tid[], p_limit integer)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b6e431a73d0bb1ca3df047f578deeb4d1faefedf4f79a230a070bc33660718f9
   owner treadle_owner
   with a comment
@@ -5381,7 +5428,7 @@ create function treadle.lock_ready(p_rows tid[], p_limit integer)
 create function treadle.lock_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 07183b71772065e3c43a5ac2d908383cf541621121ca2aa285cb1cb0776f54bd
   owner treadle_owner
   with a comment
@@ -5390,7 +5437,7 @@ create function treadle.lock_tasks(p_ids uuid[])
 create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 04b2072d8acb67f3c5cd1b56fe20e7f0e63775967ed9592087776b18209fa5d7
   owner treadle_owner
   with a comment
@@ -5399,7 +5446,7 @@ create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
 create function treadle.lock_whole_dag(p_dag uuid)
   returns treadle.dags
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5143510241ba6ae3c082e339f115518396acfe4a45252e2cc603c7d569fabbb3
   owner treadle_owner
   with a comment
@@ -5408,7 +5455,7 @@ create function treadle.lock_whole_dag(p_dag uuid)
 create function treadle.lock_with_dependents(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 05c3a234763ea1976e251e97fc10db257576b1a3f0b701081c5581167bb8febd
   owner treadle_owner
   with a comment
@@ -5417,7 +5464,7 @@ create function treadle.lock_with_dependents(p_ids uuid[])
 create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to text, p_agent text, p_note text, p_handed_over boolean DEFAULT false, p_kind text DEFAULT NULL::text, p_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 036db19da122bdd9279b445df041985762a256b303df7e7d8df57ebfc96a8659
   owner treadle_owner
   with a comment
@@ -5426,8 +5473,8 @@ create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to te
 create function treadle.looks_secret(p_value jsonb)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
-  as sha256 fa90fed3c0a95de4b86916d5eeb95dcca3bcdeba434b2c47962afdfb46657cac
+  set search_path=pg_catalog, pg_temp
+  as sha256 48534bca870ba66fbad7332bc30bc400418beb9d140d32e07632c91624b7cfcc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5438,7 +5485,7 @@ create function treadle.looks_secret(p_value jsonb)
 create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
   returns bigint
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bdaf2350ff87dc422d7279c30bb3cb0744399b2e25fc3dbce4a73d4d42053e98
   owner treadle_owner
   with a comment
@@ -5447,7 +5494,7 @@ create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p
 create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dd3311013fbb60e08dc978a619a819b316802cda4d05eb6ae34bf9310a6627ea
   owner treadle_owner
   with a comment
@@ -5456,7 +5503,7 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
 create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ab3273f8493b2028ad33ff0f783440c155c5c9237a2f93984fc372adfca59453
   owner treadle_owner
   with a comment
@@ -5465,7 +5512,7 @@ create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OU
 create function treadle.make_gates(p_keys text[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
   owner treadle_owner
   with a comment
@@ -5474,8 +5521,17 @@ create function treadle.make_gates(p_keys text[])
 create function treadle.make_harness()
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d1a780a6fd44857c435a9eb83ae61d2f40ca31dee4e4bf1f970a7c51f71e1383
+  owner treadle_owner
+  with a comment
+
+-- function treadle.make_key(p_key text)
+create function treadle.make_key(p_key text)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, lock_timeout=1ms
+  as sha256 07c635d9541401ccbdea95fec44a591fd950362814f47d491618814d79affbb3
   owner treadle_owner
   with a comment
 
@@ -5483,8 +5539,8 @@ create function treadle.make_harness()
 create function treadle.make_run(p_schedule treadle.schedules, p_nominal timestamp with time zone, p_missed boolean, p_now timestamp with time zone)
   returns treadle.schedule_runs
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 db1a7d8c432393307eae2bffd800cd4a04b8d8eab1d6b153856afe5e93a6286c
+  set search_path=pg_catalog, pg_temp
+  as sha256 2e64313d0019d9558d679db542022096776a3533ef7ea282d63ffc1eb784a4ef
   owner treadle_owner
   with a comment
 
@@ -5492,7 +5548,7 @@ create function treadle.make_run(p_schedule treadle.schedules, p_nominal timesta
 create function treadle.mark_idle(p_queues text[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 766f966a8d7acf7acda9b51ef20221cd190048513b2d8fe0faa5f39de8b3bc75
   owner treadle_owner
   with a comment
@@ -5501,17 +5557,35 @@ create function treadle.mark_idle(p_queues text[])
 create function treadle.mark_silent_agents()
   returns SETOF text
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5cb966671118267eb1e4f798cd05a090232c132fc406fbbb16115beb9d3bbd0a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.mask_json(p_value jsonb)
+create function treadle.mask_json(p_value jsonb)
+  returns jsonb
+  language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 0e11c9c26d887443b788f39a4ad24b34e110c56219ad5c260229bd8a5625e57e
+  owner treadle_owner
+  with a comment
+
+-- function treadle.mask_text(p_text text)
+create function treadle.mask_text(p_text text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 4016b93e2f10923944f31dbfb902816453e4ae27eca944c709f3521bb1c80f55
+  owner treadle_owner
+  with a comment
+
 -- function treadle.matching_letters(p_filter jsonb, p_after uuid, p_most integer)
 create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid, p_most integer DEFAULT NULL::integer)
   returns TABLE(letter_id uuid, task_id uuid, queue text, type text, class text, fingerprint text)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", plan_cache_mode=force_custom_plan
+  set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
   as sha256 e3c6b7afd0503d10d8d657e062bed204a3248feff967d751fb48df7b119b1108
   owner treadle_owner
   with a comment
@@ -5520,7 +5594,7 @@ create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NU
 create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
   returns TABLE(id uuid, queue text, type text, status text)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", plan_cache_mode=force_custom_plan
+  set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
   as sha256 da83d9e4a9c57e8e81566932ff874440d6e8ef1e2346614a786d88e5b4556f6c
   owner treadle_owner
   with a comment
@@ -5529,7 +5603,7 @@ create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uu
 create function treadle.may_admit()
   returns boolean
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6637c3cf9fe7d11a016219b447e1a835b253e167788877acad7cc6f7a5b95183
   owner treadle_owner
   with a comment
@@ -5538,7 +5612,7 @@ create function treadle.may_admit()
 create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0ca1d3e77fbb8ca4025c2101ee71ada4857079accc5c47d59e45cfa089004dc7
   owner treadle_owner
   with a comment
@@ -5547,7 +5621,7 @@ create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp wit
 create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 9723920a46cc8100a29368a9306953e47bd9f76d3fa786c48da125996ae767e5
   owner treadle_owner
   with a comment
@@ -5556,7 +5630,7 @@ create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text
 create function treadle.misfit_of(p_row anyelement, p_given jsonb)
   returns text
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ebd6a8fca0596b6880415532f0facbd7689ba80a09db03467c535fee5b980bfa
   owner treadle_owner
   with a comment
@@ -5565,8 +5639,8 @@ create function treadle.misfit_of(p_row anyelement, p_given jsonb)
 create function treadle.moment_of(p_text text, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 5c15148b0ee2ba2b90520f30152f670be62beff9f7b3a600a6be493453b388b5
+  set search_path=pg_catalog, pg_temp
+  as sha256 a8ace1f72f7f6df677811bc39d366f762b270bac33e06ec59570a04d2341e1f3
   owner treadle_owner
   with a comment
 
@@ -5574,7 +5648,7 @@ create function treadle.moment_of(p_text text, p_now timestamp with time zone)
 create function treadle.money_needed(p_task treadle.tasks)
   returns numeric
   language sql immutable parallel safe security invoker cost 100
-  as sha256 76aef4634e18d2226eb87a28924b6f3039be6c89e41d76205193c5ea7147723d
+  as sha256 663ee725fd3904cfd33611e1827c5c9a258ab3d0cda0feab56ff8f2d08a82dee
   owner treadle_owner
   with a comment
 
@@ -5582,8 +5656,8 @@ create function treadle.money_needed(p_task treadle.tasks)
 create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
   returns TABLE(place tid, id uuid, status text, retry_at timestamp with time zone, queue text, counted boolean)
   language sql volatile security invoker cost 100 rows 1000
-  set search_path=""
-  as sha256 f9748bd94c2d9e31b26af23eca41ebc8f18a2790aa29159594a45965f6f664e9
+  set search_path=pg_catalog, pg_temp
+  as sha256 9ff125b5369f8a8f9ae19a0c985fa625071222b5a6cfa986a7bd548a0fd124c3
   owner treadle_owner
   with a comment
 
@@ -5591,7 +5665,7 @@ create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now tim
 create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 477091472eeb1bc0289108138ea1ee6804580818cf3eec2eae44269f53119508
   owner treadle_owner
   with a comment
@@ -5600,7 +5674,7 @@ create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text,
 create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
   returns jsonb
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6638fd9d4e45746a9caaf9dd4a79d2ad4bb796dc1fb266407471ca7490f4740d
   owner treadle_owner
   with a comment
@@ -5609,7 +5683,7 @@ create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4ce49ca9ec7b806c96075ecf692c375296b3e25a863f88f395f6d12e3c812470
   owner treadle_owner
   with a comment
@@ -5618,7 +5692,7 @@ create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
 create function treadle.new_secret()
   returns text
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9befa717b29dc459b66a1b0b185c8b3185b10148aa8c6a26e121652b6f497a85
   owner treadle_owner
   with a comment
@@ -5627,7 +5701,7 @@ create function treadle.new_secret()
 create function treadle.new_token()
   returns text
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 44fcf0adcd657611606d391fe09fd90ef388f95d4fb8a4aaa2e0e5cdfd97f7bb
   owner treadle_owner
   with a comment
@@ -5636,7 +5710,7 @@ create function treadle.new_token()
 create function treadle.next_action_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 92caca47ce54a5bd3a677029489f26d2136fa3daa991c49880a5f2ce379c2194
   owner treadle_owner
   with a comment
@@ -5646,7 +5720,7 @@ create function treadle.next_action_at()
 create function treadle.next_due_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 8cbdc2e364e7643c4739e1dfecc1e945b421eed817e059b062a856f222a8b219
   owner treadle_owner
   with a comment
@@ -5656,7 +5730,7 @@ create function treadle.next_due_at()
 create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
   returns SETOF treadle.events
   language sql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 c59120cd7affab501e37a835b6e36b5bd396c9627ea2adb4cc07a89af51cc07e
   owner treadle_owner
   with a comment
@@ -5665,7 +5739,7 @@ create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
 create function treadle.next_reap_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 a73bfed9fd338489b5980ca6ec0bd1917e0c6dd3f6bc2c8a9a66677c1c4c0b2f
   owner treadle_owner
   with a comment
@@ -5675,7 +5749,7 @@ create function treadle.next_reap_at()
 create function treadle.next_schedule_at()
   returns timestamp with time zone
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e4cfa299989fe1e65bf868a706db20516421a1209a95065e7ffc9e7a562650f2
   owner treadle_owner
   with a comment
@@ -5685,7 +5759,7 @@ create function treadle.next_schedule_at()
 create function treadle.next_webhook_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 8354ca8b103929956d805fcb7bc58e66bc31adaa0da0609f9d9f1c7498de89b5
   owner treadle_owner
   with a comment
@@ -5695,7 +5769,7 @@ create function treadle.next_webhook_at()
 create function treadle.no_artifact(p_reference text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c564eef8a5b4a3cc97608a197ef130b533f152f297428e166af59037ecdf78c9
   owner treadle_owner
   with a comment
@@ -5704,7 +5778,7 @@ create function treadle.no_artifact(p_reference text)
 create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
   returns TABLE(at integer, depends_on uuid, place integer, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 51373e41dd868a04cf648f5dae3e30aea882a5c09ab044f6fac92e4d1e5ed9ab
   owner treadle_owner
   with a comment
@@ -5713,7 +5787,7 @@ create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid DEFAULT NULL::uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ed2bb1c48c761ccfded08b7e94cce32e1d545c845a23802cbd5a234703930657
   owner treadle_owner
   with a comment
@@ -5722,8 +5796,8 @@ create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone
 create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
-  as sha256 5def5eacd116444e54f4936215b8405c57f079121502df336e25af017a238e1d
+  set search_path=pg_catalog, pg_temp
+  as sha256 ecbea2811b9a6f3bed58629212503a1fa9411e178ede95cc0cc87eba972b8aa3
   owner treadle_owner
   with a comment
 
@@ -5731,7 +5805,7 @@ create function treadle.node_refs(p_tasks jsonb)
 create function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 466d307b4a6a73baa88dd35a93118076472a32d44e4d3ced393ef1b00b463acf
   owner treadle_owner
   with a comment
@@ -5740,7 +5814,7 @@ create function treadle.note_delivery(p_name text, p_event bigint, p_status inte
 create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1797325c257e4ed01b13dcc386320e95f634c750b071b012298a3003c1140c9e
   owner treadle_owner
   with a comment
@@ -5749,7 +5823,7 @@ create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now tim
 create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
   owner treadle_owner
   with a comment
@@ -5758,17 +5832,17 @@ create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timest
 create function treadle.note_nudge(p_agent_url text, p_error text DEFAULT NULL::text)
   returns void
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 09b4098a653567153aebaa8130cf03d8a9eb75ecf71f44db44007d6670dd6902
   owner treadle_owner
   with a comment
-  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
 create function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
   owner treadle_owner
   with a comment
@@ -5777,7 +5851,7 @@ create function treadle.note_success(p_ids uuid[], p_now timestamp with time zon
 create function treadle.note_token_use(p_id text)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 80ad6a8191c1b89fb9c84f855bc1c14a222aa6f8b57a45625d898b51cb1b0554
   owner treadle_owner
   with a comment
@@ -5787,7 +5861,7 @@ create function treadle.note_token_use(p_id text)
 create function treadle.numbered_name(p_name text, p_id uuid)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 16929ed0851c8d9ab842e41581c1cab3c15bd6aeaee6169c3f13b4252f4cfff0
   owner treadle_owner
   with a comment
@@ -5796,8 +5870,8 @@ create function treadle.numbered_name(p_name text, p_id uuid)
 create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
-  as sha256 b2a19fc406fca96b261fc9a5c2e435e86af16d1a8b1373f579a86a8e35c7833b
+  set search_path=pg_catalog, pg_temp
+  as sha256 fc82cb150fb11339a135bdb23eb53f6705bdecbcaff767372cc405a4eb7e7619
   owner treadle_owner
   with a comment
 
@@ -5805,7 +5879,7 @@ create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jso
 create function treadle.old_before(p_kind text)
   returns timestamp with time zone
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 43dabf31b9d4de7f496e4bef32efc294acb2e55f9e8d7ac34335c4d1e315dda8
   owner treadle_owner
   with a comment
@@ -5814,7 +5888,7 @@ create function treadle.old_before(p_kind text)
 create function treadle.oldest_open_at()
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 28bf005da1be1c3d0e15c8460be7d88d709847e0011b39dd621e5c964b1e7c5e
   owner treadle_owner
   with a comment
@@ -5824,7 +5898,7 @@ create function treadle.oldest_open_at()
 create function treadle.open_breaker(p_type text, p_seconds double precision, p_why text, p_actor text, p_now timestamp with time zone, p_data jsonb DEFAULT '{}'::jsonb)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9bb0881ccdf6a6f08c9530a4a386f7293dfe9debfc1a08c8117d8b272a03e145
   owner treadle_owner
   with a comment
@@ -5833,7 +5907,7 @@ create function treadle.open_breaker(p_type text, p_seconds double precision, p_
 create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::jsonb)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 050f4fedf80db7c726eb27acec0778404939a91fb8e1797089d8f3230f6d2860
   owner treadle_owner
   with a comment
@@ -5844,7 +5918,7 @@ create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::json
 create function treadle.open_gate(p_key text, p_actor text DEFAULT NULL::text)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b3c3bb4104725d3f28e6f01a18280f9afef6c8f266b264360d34a00401386be4
   owner treadle_owner
   with a comment
@@ -5854,7 +5928,7 @@ create function treadle.open_gate(p_key text, p_actor text DEFAULT NULL::text)
 create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_types text[], p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[], OUT projects uuid[], OUT fair boolean, OUT limited boolean, OUT budgeted boolean, OUT probing boolean)
   returns record
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e4438f212779b31879a9f9f10496e5780e6882af4ac32d9cf121a93a316e338e
   owner treadle_owner
   with a comment
@@ -5863,7 +5937,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
 create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1336709fa1b3b523b38eae16155153755fbb9c5871fffe5e8d5174584bca7653
   owner treadle_owner
   with a comment
@@ -5872,7 +5946,7 @@ create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_m
 create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait jsonb, OUT wait_id uuid, OUT status text, OUT answer jsonb)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 15dfd93c820f4214c6ac8ffcbeba20896209fe29cd3a70434dd64ce7911f171c
   owner treadle_owner
   with a comment
@@ -5882,7 +5956,7 @@ create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait j
 create function treadle.open_work(p_type text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 99edec804e48a1472e98b77c2bd84bcd615cfa673a9b3c257ac7d83f6204ec6c
   owner treadle_owner
   with a comment
@@ -5891,7 +5965,7 @@ create function treadle.open_work(p_type text)
 create function treadle.own_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 10672333df67de12107e18ca55dc4225f162a76ea24e871c969adadf94a18794
   owner treadle_owner
   with a comment
@@ -5900,7 +5974,7 @@ create function treadle.own_kinds()
 create function treadle.own_options(p_task treadle.tasks)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ee5be5770e30a4690be65dbefdc9c1fa2b2adea578eaef60f75b1ad9d6c82d6f
   owner treadle_owner
   with a comment
@@ -5909,7 +5983,7 @@ create function treadle.own_options(p_task treadle.tasks)
 create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 b4a13672a8651aef95b269cbc350f132ae6c909685dcb25715f35f242323bb93
   owner treadle_owner
   with a comment
@@ -5918,7 +5992,7 @@ create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
 create function treadle.parked_budgets()
   returns bigint[]
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 7ed75c79c3e641b0f09d4c60b4cbf44fb8de045d02377f8e2a79e8027fc9ee21
   owner treadle_owner
   with a comment
@@ -5927,7 +6001,7 @@ create function treadle.parked_budgets()
 create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1e8a51ce727f9fd82ea3fe83a38204b47accb405edc7b9b89d122f7cf304a527
   owner treadle_owner
   with a comment
@@ -5936,7 +6010,7 @@ create function treadle.pass_gates(p_rows tid[], p_wait boolean)
 create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
   returns record
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ff4173ec8fdc2432158bb3272a7d772affbf17524571d1e65289057f533f5fe7
   owner treadle_owner
   with a comment
@@ -5945,7 +6019,7 @@ create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_s
 create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 22052ae0e4a392f733fe3e579862b3a89e6533fb8938730830be82af484a961c
   owner treadle_owner
   with a comment
@@ -5955,7 +6029,7 @@ create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::tex
 create function treadle.pause_schedule(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d0bb8188bf776dd83f9249e37636cac3445b87eb9b3b14c49b5bdafb63e2b2a7
   owner treadle_owner
   with a comment
@@ -5965,7 +6039,7 @@ create function treadle.pause_schedule(p_name text, p_reason text DEFAULT NULL::
 create function treadle.pause_trigger(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 41d4e2337584b78a15174ca58594acf2f619d32cb09c4208be655057d7f5b5e9
   owner treadle_owner
   with a comment
@@ -5975,7 +6049,7 @@ create function treadle.pause_trigger(p_name text, p_reason text DEFAULT NULL::t
 create function treadle.pause_type(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bf6ff5afccff9ad5714b0b67f76d3efea4a05a6f178ce9fce2189803cbc88007
   owner treadle_owner
   with a comment
@@ -5985,7 +6059,7 @@ create function treadle.pause_type(p_name text, p_reason text DEFAULT NULL::text
 create function treadle.pause_webhook(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f39f8fb76b5ecc6de2db424b149374c00a2e7766e0482e3802219086ea4ea204
   owner treadle_owner
   with a comment
@@ -5995,7 +6069,7 @@ create function treadle.pause_webhook(p_name text, p_reason text DEFAULT NULL::t
 create function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks bigint[], p_tasks uuid[], p_limit integer, p_budget numeric, OUT lanes integer[], OUT shifts bigint[], OUT ranks bigint[], OUT tasks uuid[], OUT rows tid[])
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 dfbf52e41fd863230b505a0b4a2ff26e2162fff8d22dc200f2ce148f06144988
   owner treadle_owner
   with a comment
@@ -6004,7 +6078,7 @@ create function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks
 create function treadle.period_end(p_budget treadle.budgets)
   returns timestamp with time zone
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 07fb278793a4672e61efb9ed6a67e325bad1a784aed8b20e7bfb604268cc2d1a
   owner treadle_owner
   with a comment
@@ -6013,7 +6087,7 @@ create function treadle.period_end(p_budget treadle.budgets)
 create function treadle.period_start(p_period text, p_at timestamp with time zone)
   returns timestamp with time zone
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c117b49f84c4e684bafd4c03731118ba99e2d701ed7038166b4b1e266c218b46
   owner treadle_owner
   with a comment
@@ -6022,7 +6096,7 @@ create function treadle.period_start(p_period text, p_at timestamp with time zon
 create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projects uuid[], p_limit integer, p_budget numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d9fcd384dd90cdd2e7313eacd94c0aba99ac5baa0f005197f6048291c95a197d
   owner treadle_owner
   with a comment
@@ -6031,7 +6105,7 @@ create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projec
 create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 2e6bacf86c901b49be4959cddf08e63a883842db823a4139452c7032bb03b8f7
   owner treadle_owner
   with a comment
@@ -6040,7 +6114,7 @@ create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget
 create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8c4ac3f07dd09f965cb72e21c9efaae962313a7627711cfca1a3a19febd8f4a5
   owner treadle_owner
   with a comment
@@ -6049,7 +6123,7 @@ create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type
 create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 36d5deaf80ed7b12428c13504dae629b3418efc0c66a78ec88d90ae081c7e692
   owner treadle_owner
   with a comment
@@ -6058,7 +6132,7 @@ create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_
 create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_types text[], p_token uuid, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 75ab58f1d2c860277d877be5a2355549ae1a7d90c3218ab1ae6dd4464ae02b65
   owner treadle_owner
   with a comment
@@ -6067,7 +6141,7 @@ create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_ty
 create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_projects uuid[] DEFAULT NULL::uuid[])
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bbb81c0411166a3d51796cd2224fde8394db979f6d9674f4f684b0550e90234a
   owner treadle_owner
   with a comment
@@ -6076,7 +6150,7 @@ create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit
 create function treadle.pick_waiting(p_key text, p_limit integer)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
   as sha256 3b650b6b5afbd979470b2051794bab7321b11451dbff9c7b53ef05719a39b25c
   owner treadle_owner
   with a comment
@@ -6085,7 +6159,7 @@ create function treadle.pick_waiting(p_key text, p_limit integer)
 create function treadle.pinned_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1126b66163ebe8a8e3353c9c30c8a08d8671b0e0886a581964dd8236f19a5a18
   owner treadle_owner
   with a comment
@@ -6094,7 +6168,7 @@ create function treadle.pinned_tasks(p_ids uuid[])
 create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bb6c0e43e4a7ff7d35b3416d8d6b4d7465cf4f15545ef97cb7b02042f0049770
   owner treadle_owner
   with a comment
@@ -6103,7 +6177,7 @@ create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_typ
 create function treadle.place_webhook(p_name text, p_from_start boolean)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 40157dda6b1fb3b544122fff439dbc40a6a1567ec89fba0112c7c9ded34f6a3b
   owner treadle_owner
   with a comment
@@ -6112,7 +6186,7 @@ create function treadle.place_webhook(p_name text, p_from_start boolean)
 create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
   returns integer
   language sql immutable parallel safe security invoker cost 100
-  as sha256 028e41958ff60f06bf9051a80696e8692bcc7596943a431d179b8ba8137aa9e3
+  as sha256 6186cd2932c266af0fc60443689d8a873322c5262e5353e744753920ad6c8b12
   owner treadle_owner
   with a comment
 
@@ -6120,8 +6194,8 @@ create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with 
 create function treadle.placeholder_problem(p_template jsonb)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
-  as sha256 5cd6b37cf7c700a54caacfe5f9012ad03c3d372f58c65614eff4cb56771eeee8
+  set search_path=pg_catalog, pg_temp
+  as sha256 ff47c83a976c9aef655564ca8ef8a144a645bc9db5a349b99dc95d97d576e597
   owner treadle_owner
   with a comment
 
@@ -6129,7 +6203,7 @@ create function treadle.placeholder_problem(p_template jsonb)
 create function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 238bdda2833f884492936356ea041335366f23738673fd7d357b41fa35460c68
   owner treadle_owner
   with a comment
@@ -6138,8 +6212,8 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
 create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zone)
   returns treadle.waits
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 45154c10345875c2f15d3bb622fbfafea7aa04e08e0283f12f7103b92658e6df
+  set search_path=pg_catalog, pg_temp
+  as sha256 467a1eaf4c82f4717fc5ecd61ae20c756b2ec33583e35028e842f90c7dc50632
   owner treadle_owner
   with a comment
 
@@ -6147,7 +6221,7 @@ create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zon
 create function treadle.previous_attempts(p_id uuid)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c6724bbac53fa010b4d85c7ed588ac87e5435bde44c576ca3fd76a24adff4d55
   owner treadle_owner
   with a comment
@@ -6156,7 +6230,7 @@ create function treadle.previous_attempts(p_id uuid)
 create function treadle.priority_of_tier(p_tier text)
   returns smallint
   language plpgsql immutable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4321ae970862abe6c5ff8961d01ed903b8e0ae36bfb546514770502a334d0718
   owner treadle_owner
   with a comment
@@ -6169,7 +6243,7 @@ create function treadle.priority_of_tier(p_tier text)
 create function treadle.priority_of_urgency(p_urgency integer)
   returns smallint
   language plpgsql immutable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 075c4dcd637ae0bf7cb8b97901fa5ac572eb32eecfaab2b63a2d4dfa460db691
   owner treadle_owner
   with a comment
@@ -6182,7 +6256,7 @@ create function treadle.priority_of_urgency(p_urgency integer)
 create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with time zone)
   returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d527db96f9a5b0e8c08ff89e4466e7ea316f7e560c94ff8750ce79ca4e40ba54
   owner treadle_owner
   with a comment
@@ -6191,7 +6265,7 @@ create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with t
 create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
   returns record
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c9a1db23eb3cb85c5d572152a6e0b066d8c912912560464d80e604f634b8b174
   owner treadle_owner
   with a comment
@@ -6200,7 +6274,7 @@ create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_t
 create function treadle.project_named(p_name text)
   returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d418b00343c7e393dfbb507736839f56271a2eb112dbe53b2486828a8888e696
   owner treadle_owner
   with a comment
@@ -6209,7 +6283,7 @@ create function treadle.project_named(p_name text)
 create function treadle.project_of(p_id uuid)
   returns treadle.projects
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e0845eaa322827f25c12ff5e8577298ff50afc3ae012c8827b65a2134a3e3bc1
   owner treadle_owner
   with a comment
@@ -6218,7 +6292,7 @@ create function treadle.project_of(p_id uuid)
 create function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
   returns integer[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9f8415c7e7754dc2535b44c248aaf198f3ba596b8f2fc665330aeaafe0190098
   owner treadle_owner
   with a comment
@@ -6227,7 +6301,7 @@ create function treadle.project_turns(p_running bigint[], p_shares double precis
 create function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_projects uuid[], OUT lanes integer[], OUT shifts bigint[], OUT firsts bigint[], OUT lasts bigint[], OUT running bigint[], OUT shares double precision[])
   returns record
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 b5d677918c82ebfadc152c6de134d2de2ab51b343689dd5305850f21b873437f
   owner treadle_owner
   with a comment
@@ -6236,8 +6310,8 @@ create function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_proj
 create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 2c41672acab8da321a7d77aee37981917c039cc1373b94949f073197d3206454
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 a096d0fb5a23828d42ad7485fbe1ced57844cd4f122a494297033880b1ae3e89
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6246,7 +6320,7 @@ create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[
 create function treadle.prune_agents(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e6214c929110ba4194d4ef6adc84d108441b056f676420f3f1af7581b87b0d72
   owner treadle_owner
   with a comment
@@ -6255,7 +6329,7 @@ create function treadle.prune_agents(p_limit integer)
 create function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
   returns void
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 fb3d64f1d02eca5af5508997d3745055a414a9f3b55d42a8469f9d3eeaa81aa0
   owner treadle_owner
   with a comment
@@ -6264,7 +6338,7 @@ create function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
 create function treadle.prune_events(p_after bigint DEFAULT 0, p_limit integer DEFAULT 1000, p_open_since timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT place bigint, OUT pruned integer)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 297018b09c34c81406717927aaba0483e9240194423ea3b0fccb1a85f8a572ad
   owner treadle_owner
   with a comment
@@ -6274,7 +6348,7 @@ create function treadle.prune_events(p_after bigint DEFAULT 0, p_limit integer D
 create function treadle.prune_keys(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b11eb21eafbba928d0a1ae43062b6c5359ad6aa3059f3944f0c597ae275e8138
   owner treadle_owner
   with a comment
@@ -6283,7 +6357,7 @@ create function treadle.prune_keys(p_limit integer)
 create function treadle.prune_replies(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 df231be0556cd18131a664825a51030f4a15c83530f7ad67b939d40bcab0e360
   owner treadle_owner
   with a comment
@@ -6292,7 +6366,7 @@ create function treadle.prune_replies(p_limit integer)
 create function treadle.prune_rest(p_limit integer DEFAULT 1000)
   returns TABLE(kind text, pruned integer)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ee0847f78570211f3da7c67db80435189b918486a614c72981ec99ab0815e9d4
   owner treadle_owner
   with a comment
@@ -6302,7 +6376,7 @@ create function treadle.prune_rest(p_limit integer DEFAULT 1000)
 create function treadle.prune_rows(p_ids uuid[])
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f621980987141a1b2b994baf74aa629808c46ac42d65f3f4526f4d5db24625ca
   owner treadle_owner
   with a comment
@@ -6311,7 +6385,7 @@ create function treadle.prune_rows(p_ids uuid[])
 create function treadle.prune_runs(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e2159e693e2bc28469eb7f6690b42ac2c4563494d09ca8463904b9147c106a0b
   owner treadle_owner
   with a comment
@@ -6320,7 +6394,7 @@ create function treadle.prune_runs(p_limit integer)
 create function treadle.prune_tasks(p_after tid DEFAULT '(0,0)'::tid, p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[], OUT place tid, OUT pruned integer, OUT kept integer, OUT bad uuid[], OUT problems text[])
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 78a53e6430cf12fa8014c32e7e69a8f9cf0abd6abc677170a688088416970728
   owner treadle_owner
   with a comment
@@ -6330,7 +6404,7 @@ create function treadle.prune_tasks(p_after tid DEFAULT '(0,0)'::tid, p_limit in
 create function treadle.prune_uses(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 001df4e51b3636cc97f2762b14b09daf9a99cbec075c004aeddc2869def77844
   owner treadle_owner
   with a comment
@@ -6339,7 +6413,7 @@ create function treadle.prune_uses(p_limit integer)
 create function treadle.push_depth()
   returns integer
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 02fae8720a54777fbc30955f13d4d332afdb93e5f60da1a9ae99ebe32e0e4fc2
   owner treadle_owner
   with a comment
@@ -6348,7 +6422,7 @@ create function treadle.push_depth()
 create function treadle.push_id(p_queue_id text)
   returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0048056f3a46bd11cd69f56a879a3dd23f09ef8a3d001bfdb709f6149b6ba21e
   owner treadle_owner
   with a comment
@@ -6357,7 +6431,7 @@ create function treadle.push_id(p_queue_id text)
 create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time zone)
   returns bigint
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0073f3288230689175aef40c4ea8c365281cfa86f2c40a38f298c4f9257f139f
   owner treadle_owner
   with a comment
@@ -6366,7 +6440,7 @@ create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time
 create function treadle.push_spec(p_request jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 47742fe52145f12d379b048534612a666f4c0b15350846f97037e062f89cefbb
   owner treadle_owner
   with a comment
@@ -6375,7 +6449,7 @@ create function treadle.push_spec(p_request jsonb)
 create function treadle.push_template(p_task jsonb)
   returns jsonb
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2da3608d517abfe7a2ec6e4e6bc516823fc61915b2f90b9bcab82157138a59fa
   owner treadle_owner
   with a comment
@@ -6384,8 +6458,8 @@ create function treadle.push_template(p_task jsonb)
 create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 12d8880b4c0a0238fd446870ceacf10617c80748047b3647673fadaeaaca2c2e
+  set search_path=pg_catalog, pg_temp
+  as sha256 b92982d03fb57fab8cbece8498484bc33c7274a1afaa7e3c3280a57abb042e80
   owner treadle_owner
   with a comment
 
@@ -6393,7 +6467,7 @@ create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left in
 create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8277c05e93dc9b9b4afe36b5b2a1a0befe180fbbe28e47ec28a24fba980402c2
   owner treadle_owner
   with a comment
@@ -6402,7 +6476,7 @@ create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
 create function treadle.rank_ms(p_at timestamp with time zone)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 2411c103d62be88584e720b8517ec723f25f5f2799cf1e2f7c032c28969d08a8
+  as sha256 5df07e76ba82cae9ee1ebe2bb1b7bb764a4ab0646c4b504b5d642f01c803666e
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6412,7 +6486,7 @@ create function treadle.rank_ms(p_at timestamp with time zone)
 create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zone)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 3deb614c0ed79197850d2fecad23748b1760c73d656385b73bb4130f7d3f7268
+  as sha256 f6495077d97fc386050f677d4d2afeddbc2a4362627a251779918bf0557268a0
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6422,6 +6496,7 @@ create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zon
 create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
   as sha256 06c9ad2bb907ad05372f31126e6f7ffe5b76b6ca74dc3415c1784c3d9c9828db
   owner treadle_owner
   with a comment
@@ -6430,7 +6505,7 @@ create function treadle.rate_limit_in(p_text text)
 create function treadle.rate_problem(p_rate jsonb)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f086e70039e59cd822c7b349e61f0ceb7d74a7e80c09c170c82cfdf5eb4bc50d
   owner treadle_owner
   with a comment
@@ -6439,7 +6514,7 @@ create function treadle.rate_problem(p_rate jsonb)
 create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL::uuid, OUT key text, OUT value jsonb)
   returns record
   language plpgsql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 1072d6da53a2fd6e9f5c6b1c948c8e99202d5e385d4148cd9bcea3e714cf10c0
   owner treadle_owner
   with a comment
@@ -6450,7 +6525,7 @@ create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL
 create function treadle.read_by_all()
   returns treadle.event_readers
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4f90449b975d7e60b9a968533fbce69d88f210d4e09efaed72fb228241c2e0e3
   owner treadle_owner
   with a comment
@@ -6459,7 +6534,7 @@ create function treadle.read_by_all()
 create function treadle.read_dag(p_dag uuid)
   returns TABLE(id uuid, name text, status text, tasks integer, completed integer, cancelled integer, dead_lettered integer, cost_usd numeric, duration_s double precision, open_waits integer)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2271ad5e498830a1a3a2175300c1e60ea112828c9f68b5a2692f4802f8dc6b7e
   owner treadle_owner
   with a comment
@@ -6471,7 +6546,7 @@ create function treadle.read_dag(p_dag uuid)
 create function treadle.read_events(p_after text, p_kinds text[] DEFAULT NULL::text[], p_limit integer DEFAULT 500)
   returns TABLE(wanted boolean, place text, id bigint, at timestamp with time zone, kind text, task_id uuid, dag_id uuid, queue text, actor text, key text, data jsonb)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 50d54f87b5ba1791445e3f1d3f0d11d0b11bac9a8671dd59d24aaa2033af6a3c
   owner treadle_owner
   with a comment
@@ -6482,8 +6557,8 @@ create function treadle.read_events(p_after text, p_kinds text[] DEFAULT NULL::t
 create function treadle.read_options(p_options jsonb, p_now timestamp with time zone)
   returns treadle.tasks
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 cd2bf463bd404069fa706e7048f4d64166681ff41739367373df6405e1edead7
+  set search_path=pg_catalog, pg_temp
+  as sha256 d7dc6e3bc29babec8b9c9f3311368adeb162a9a390fd6e2bd323a676543f282d
   owner treadle_owner
   with a comment
 
@@ -6491,7 +6566,7 @@ create function treadle.read_options(p_options jsonb, p_now timestamp with time 
 create function treadle.read_queue(p_queue text)
   returns TABLE(queue text, paused boolean, paused_at timestamp with time zone, paused_by text, paused_reason text, priority smallint, max_attempts smallint, timeout_s double precision, ageing_rate numeric, retry jsonb, max_spec_bytes integer, audit text, max_depth integer, fair boolean, created_at timestamp with time zone)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e10f881ee32ffee3fae1f41c936cedb84ec246e72f877f13ef28539a396f787a
   owner treadle_owner
   with a comment
@@ -6502,7 +6577,7 @@ create function treadle.read_queue(p_queue text)
 create function treadle.read_results(p_ids uuid[])
   returns TABLE(id uuid, status text, output jsonb, failure_class text, failure_reason text)
   language sql stable security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1b9a1633501870009fe3495cbd6dac4cfeca2ec6d8ba22470e6ec0cb55a2fd70
   owner treadle_owner
   with a comment
@@ -6513,7 +6588,7 @@ create function treadle.read_results(p_ids uuid[])
 create function treadle.read_steps(p_id uuid)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 14dde075d82644f72622b8107a47f7770ed0b44c5909c4e16ed5b4a675f4b331
   owner treadle_owner
   with a comment
@@ -6522,7 +6597,7 @@ create function treadle.read_steps(p_id uuid)
 create function treadle.read_webhook(p_name text, p_token uuid, p_limit integer DEFAULT 100, p_max_bytes integer DEFAULT 262144)
   returns TABLE(xid xid8, id bigint, kind text, document text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0845c5cbcb59d816a43831dcac7529d75bbfcbb7cfb323b3cc9e96e1bb28158c
   owner treadle_owner
   with a comment
@@ -6532,7 +6607,7 @@ create function treadle.read_webhook(p_name text, p_token uuid, p_limit integer 
 create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 656d05f01f29c8496c1408990bfb446cc2f0d59196d2ccacee23e314b82b6485
   owner treadle_owner
   with a comment
@@ -6541,7 +6616,7 @@ create function treadle.ready_rows(p_rows tid[])
 create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
   as sha256 76dac41d44a621cab1e4e1aa2b524cb2598dac4c93f28fc01be1bcce4f031418
   owner treadle_owner
   with a comment
@@ -6551,7 +6626,7 @@ create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] D
 create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c234dd20992eb28e04708ac172fa01cf63571a1ec819e1ce7f6d0eefed9da13c
   owner treadle_owner
   with a comment
@@ -6560,7 +6635,7 @@ create function treadle.reap_rows(p_rows tid[], p_reasons text[])
 create function treadle.rebase_events()
   returns bigint
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 49103310a154a0811212bc19067de17a1f76f517bb26ce92f38b2c6794c344d6
   owner treadle_owner
   with a comment
@@ -6570,7 +6645,7 @@ create function treadle.rebase_events()
 create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers jsonb DEFAULT '{}'::jsonb, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 655671d5b7c672cc409ca9248c7b0d50e58268afdd488f52e71e05c3dae579ce
   owner treadle_owner
   with a comment
@@ -6582,7 +6657,7 @@ create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers 
 create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_uri text, p_media_type text DEFAULT NULL::text, p_bytes bigint DEFAULT NULL::bigint, p_sha256 text DEFAULT NULL::text)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b662e8f2675ddab4ffca83347b8133d90555561f0e736842cdbd3bca77bd8810
   owner treadle_owner
   with a comment
@@ -6592,7 +6667,7 @@ create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_
 create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 db6c405f5a0a7883aca85cc12c5d1e50d8b4a2d0f7b3b8be85aa1f6aa46bb9af
   owner treadle_owner
   with a comment
@@ -6601,7 +6676,7 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
 create function treadle.record_run(p_run treadle.schedule_runs)
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f1e6d8cbf89699ad54e58ebe4fdfd920c602c07399f0f611e2de5d8a9a232251
   owner treadle_owner
   with a comment
@@ -6610,7 +6685,7 @@ create function treadle.record_run(p_run treadle.schedule_runs)
 create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1bcbc09f8b1735e42a3ed1b995371f787e49d1235820a8775c737f19885c31f8
   owner treadle_owner
   with a comment
@@ -6620,8 +6695,26 @@ create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT
 create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
   returns void
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
+  owner treadle_owner
+  with a comment
+
+-- function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
+create function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
+  returns TABLE(id uuid, problem text)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 8a8514a01fc803a11383e8b7ee279dcb72c08723d29d678a3466eac551204446
+  owner treadle_owner
+  with a comment
+
+-- function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
+create function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 bff249d774c84127f5e2073d1242c684c5a302c8be2d4decc4070bc59e0957b2
   owner treadle_owner
   with a comment
 
@@ -6629,7 +6722,7 @@ create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor t
 create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5609b17d7bf57879d27c82d7e0b9a31612986330861aade4fa8f3e2c7979a341
   owner treadle_owner
   with a comment
@@ -6638,8 +6731,8 @@ create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_n
 create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::jsonb, p_hint text DEFAULT ''::text, p_code text DEFAULT 'TR001'::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 fb9c8839a1dc253284a03e6bf2be5fcf56ed928ecfaac0877ad1418944fbc477
+  set search_path=pg_catalog, pg_temp
+  as sha256 02ab73115bc447d41f293918c47311c082d1169f5c3dbe587288b7ff48aff21b
   owner treadle_owner
   with a comment
 
@@ -6647,8 +6740,8 @@ create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::json
 create function treadle.refuse_answer(p_wait treadle.waits)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
-  as sha256 b6decef3e634986071cf7a1cc90fa21b312372055b36a2ac9847527ef9c9e850
+  set search_path=pg_catalog, pg_temp
+  as sha256 e27da000a6dd1b6683c85237e876ea8d78b3490ab6a91f0a215bb91e917eb262
   owner treadle_owner
   with a comment
 
@@ -6656,7 +6749,7 @@ create function treadle.refuse_answer(p_wait treadle.waits)
 create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fb323be8975c42a9515d828bb5fa53d73ad0411d55ac2d0ecf8d0bfa4992d28a
   owner treadle_owner
   with a comment
@@ -6665,7 +6758,7 @@ create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks 
 create function treadle.refuse_dag(p_dag uuid)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 34f3d1a2f727728373457ecf8fb078a64bf2910f3837ed969d19547da2919416
   owner treadle_owner
   with a comment
@@ -6674,7 +6767,7 @@ create function treadle.refuse_dag(p_dag uuid)
 create function treadle.refuse_gate(p_key text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 29ca884ab62b33cfe2540859fcdf3f5f6e72ddc8c1dd9226bf9525bc94714cfc
   owner treadle_owner
   with a comment
@@ -6683,7 +6776,7 @@ create function treadle.refuse_gate(p_key text)
 create function treadle.refuse_priority(p_priority integer)
   returns void
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5a28979435fd71bb961e155b7296c386b01229ca412e5462a12dae8209dcdb2c
   owner treadle_owner
   with a comment
@@ -6692,7 +6785,7 @@ create function treadle.refuse_priority(p_priority integer)
 create function treadle.refuse_secret(p_value jsonb, p_name text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 472f62284eb2176cddcec7cbeb2bda90a842aaf7e5ff6a5634453de551ed1e62
   owner treadle_owner
   with a comment
@@ -6701,7 +6794,7 @@ create function treadle.refuse_secret(p_value jsonb, p_name text)
 create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a899ce11f651723b38c1b7c0b22283f2986bc004a5766ff906f1c9561f7c8702
   owner treadle_owner
   with a comment
@@ -6710,7 +6803,7 @@ create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAUL
 create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text DEFAULT NULL::text)
   returns void
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5148bc42b24b0ab771fbe6be8f2460e4384005df059cb4012014fa6cc8c037ec
   owner treadle_owner
   with a comment
@@ -6719,7 +6812,7 @@ create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason 
 create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 031eac6231340f68352bb3887f1ee9a5b4db0ad776573ba6e5f7575acf33ffc5
   owner treadle_owner
   with a comment
@@ -6729,7 +6822,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
 create function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem text)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ac43c7fa24f7d515a0b4ddaf1d76013c5d8fb63d43cf38ffc630d7df1b56d935
   owner treadle_owner
   with a comment
@@ -6739,7 +6832,7 @@ create function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem 
 create function treadle.release_reservations(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 7cc9c4332e87cb6b128794caa6ccd2e7a1115ddca74f12584812461f609e7be2
   owner treadle_owner
   with a comment
@@ -6748,7 +6841,7 @@ create function treadle.release_reservations(p_ids uuid[])
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0051ff464e6a1e6f098ce4a58e658df296fbac9c0c73d0acbd2d9671ef89ef0b
   owner treadle_owner
   with a comment
@@ -6758,7 +6851,7 @@ create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.release_webhook(p_name text, p_token uuid)
   returns void
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 064f7be387eb786ce6d6045e3da7b1fcb124cea56d947e6aaec14a4c102f293a
   owner treadle_owner
   with a comment
@@ -6768,7 +6861,7 @@ create function treadle.release_webhook(p_name text, p_token uuid)
 create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::text, p_period text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3a6a9cd7150a9a1440b264bcbb1ccf320ad2175a954c23087ecc4de4020a2839
   owner treadle_owner
   with a comment
@@ -6778,7 +6871,7 @@ create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::tex
 create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cbf6f56dd7227fab5b740fd2f32146a41cc6aaec0fba8b6ec2f1b63dad600b71
   owner treadle_owner
   with a comment
@@ -6788,7 +6881,7 @@ create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::
 create function treadle.remove_schedule(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 788ec7746a1b3c92339da66af5bfd88aed78cd6c29362f53cd628748dcdd95dd
   owner treadle_owner
   with a comment
@@ -6798,7 +6891,7 @@ create function treadle.remove_schedule(p_name text, p_actor text DEFAULT NULL::
 create function treadle.remove_trigger(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 931e0ed269d58d2d5480f1eba34330b1b1b643495b71535f8a30636a136f7d8d
   owner treadle_owner
   with a comment
@@ -6808,7 +6901,7 @@ create function treadle.remove_trigger(p_name text, p_actor text DEFAULT NULL::t
 create function treadle.remove_webhook(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 347c4580e94a238ed8cffc55235b060442f49f017c02acd6c3295f5089b9895e
   owner treadle_owner
   with a comment
@@ -6818,7 +6911,7 @@ create function treadle.remove_webhook(p_name text, p_actor text DEFAULT NULL::t
 create function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s double precision DEFAULT 60)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 068fd6d36faa5407a4f78fb9d867b3dab82ca31e3c3ced30c454982aeb3d9c3e
   owner treadle_owner
   with a comment
@@ -6828,7 +6921,7 @@ create function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s d
 create function treadle.renew_dispatches(p_holder uuid, p_heard uuid[] DEFAULT '{}'::uuid[], p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400)
   returns SETOF treadle.dispatch_target
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 4958944a1bea6b164a9ed5863d016bbb5f67531fc8d1f18b8e3fee259c16c21f
   owner treadle_owner
   with a comment
@@ -6838,7 +6931,7 @@ create function treadle.renew_dispatches(p_holder uuid, p_heard uuid[] DEFAULT '
 create function treadle.reopen_gates()
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f109cb7ce5fad4a844614fd2b7c2c4a5c90622c67e26312a091419e612d4ea6c
   owner treadle_owner
   with a comment
@@ -6848,7 +6941,7 @@ create function treadle.reopen_gates()
 create function treadle.reply_age()
   returns interval
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f3d412fff75cd71efb9cc789f81dcba9d22f9236f3c19267ea9cc939010508d7
   owner treadle_owner
   with a comment
@@ -6857,7 +6950,7 @@ create function treadle.reply_age()
 create function treadle.report_problem(p_report jsonb)
   returns text
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cbcd34a4be63a7de821506a98cce6dcb31cd732c117b960d97884b0415af6691
   owner treadle_owner
   with a comment
@@ -6866,7 +6959,7 @@ create function treadle.report_problem(p_report jsonb)
 create function treadle.request_budgets(p_ids bigint[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e54f397afe77c2229a524acedf171ff2e15b65e3dd2d3310c647ed7c23542ed1
   owner treadle_owner
   with a comment
@@ -6875,7 +6968,7 @@ create function treadle.request_budgets(p_ids bigint[])
 create function treadle.request_slots(p_keys text[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 7507a3b40394a698332dedc9ad07518b9830d46f54fc75efde8f6236c61280fb
   owner treadle_owner
   with a comment
@@ -6884,18 +6977,17 @@ create function treadle.request_slots(p_keys text[])
 create function treadle.requeue_harness(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, agent_url text, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, lock_timeout=200ms
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, lock_timeout=200ms
   as sha256 5c1b30a5980f4f0a0d5571c095e0e798ddf17cc12b61913f3f03248651e418c9
   owner treadle_owner
   with a comment
-  grant execute to treadle_producer
   grant execute to treadle_worker
 
 -- function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
 create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone)
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 20cc59e37955c2da58c527f17b40f5056fa7b5d7b63a00fc3bf3c19fbc466919
   owner treadle_owner
   with a comment
@@ -6904,7 +6996,7 @@ create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone
 create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 e73a0b7d806d2ee77f76563d8a8a064bd7b7919fae8a02c4e08aa2e7c46ecc78
   owner treadle_owner
   with a comment
@@ -6914,7 +7006,7 @@ create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[]
 create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4aa93332abf5cd72bd7ed25ab38a93ba7f1ad1f55f64a5ba8ab22f77c9a5acb6
   owner treadle_owner
   with a comment
@@ -6924,7 +7016,7 @@ create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text,
 create function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text DEFAULT NULL::text, OUT key text, OUT uri text)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 267a58f61b8cd815fc4f3cf257215d15e707063a5d4df6cd0acecb29086d541b
   owner treadle_owner
   with a comment
@@ -6934,7 +7026,7 @@ create function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uui
 create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 3aa1fa64a16bdacc41e27a4901147ebe597d1da9c01aa716a6b446d22e3e0d1d
   owner treadle_owner
   with a comment
@@ -6943,7 +7035,7 @@ create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp
 create function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric DEFAULT 0, p_ask boolean DEFAULT true, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text, OUT wait_id uuid)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 3aeaae231b8d21986eb4741bc6f873f838c10b812c6bf01a6289ed5a392d267e
   owner treadle_owner
   with a comment
@@ -6953,7 +7045,7 @@ create function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric DEF
 create function treadle.reset_breaker(p_type text, p_actor text DEFAULT NULL::text)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a81efa0522197cee1a82a3abffcf43da5b6dd8357b5d44b9e7dbaa629fe965cd
   owner treadle_owner
   with a comment
@@ -6963,7 +7055,7 @@ create function treadle.reset_breaker(p_type text, p_actor text DEFAULT NULL::te
 create function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
   returns TABLE(id uuid, task_id uuid, letter_id uuid, verdict text, status text, why text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7ebd5025f8e0f24750d928b6357c77a24ce90379327b8e311693d6d03b81559a
   owner treadle_owner
   with a comment
@@ -6973,7 +7065,7 @@ create function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text DEF
 create function treadle.resolve_dead_where(p_filter jsonb, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 1000, p_after uuid DEFAULT NULL::uuid)
   returns TABLE(queue text, type text, class text, fingerprint text, verdict text, why text, letters bigint, last_task uuid)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 047b0b1320e052a849cd82dfe2891b0f2e88a15db4f2b8c3d148ffe3494cffc8
   owner treadle_owner
   with a comment
@@ -6983,7 +7075,7 @@ create function treadle.resolve_dead_where(p_filter jsonb, p_resolution text DEF
 create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
   returns record
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4d2f84ee7bf5bf042128f3a6c17bc2c8eb977af3838057f3ae853fa98bbec0ef
   owner treadle_owner
   with a comment
@@ -6992,7 +7084,7 @@ create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT
 create function treadle.resolve_reference(p_task uuid, p_reference text, OUT value jsonb, OUT problem text)
   returns record
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b1d59a566d88491d327c63aa9a8dc1fab21840446d152de748fc179dc6769381
   owner treadle_owner
   with a comment
@@ -7001,8 +7093,8 @@ create function treadle.resolve_reference(p_task uuid, p_reference text, OUT val
 create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text, p_delay_s double precision DEFAULT NULL::double precision)
   returns text
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 0420f3a23d84ffcd4e556c5df3ac4ff6a6a2ab61ad708e089db966dc53e71827
+  set search_path=pg_catalog, pg_temp
+  as sha256 53a7b967aa6bf0e2b5d1fb0e620e0c8a07688d501e505c835bc24b28e598a045
   owner treadle_owner
   with a comment
 
@@ -7010,8 +7102,8 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
 create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
   returns text
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 bdb3a93ff8a3d49e99c480a3dabfa1d841ac711abd856d47a8d41a57c7e85dee
+  set search_path=pg_catalog, pg_temp
+  as sha256 d5b0acc194da229f7c95efc672fde58554bd17c6018c689e40344b850fc6aa2b
   owner treadle_owner
   with a comment
 
@@ -7019,7 +7111,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
 create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7526c8e0ad02abb108937a104a7a0f122b8a7e8062909da751cffa50a93bfb9d
   owner treadle_owner
   with a comment
@@ -7029,7 +7121,7 @@ create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::tex
 create function treadle.resume_schedule(p_name text, p_actor text DEFAULT NULL::text)
   returns boolean
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0cd555dc3cf2f08915bfe64985231fbdc7c98f50bd00fc73394b6ba95a05c921
   owner treadle_owner
   with a comment
@@ -7039,7 +7131,7 @@ create function treadle.resume_schedule(p_name text, p_actor text DEFAULT NULL::
 create function treadle.resume_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 caa7ea3e1a1abc4d1d975b282cb0101fa70a86f0a6459652e2f9f47288387640
   owner treadle_owner
   with a comment
@@ -7048,7 +7140,7 @@ create function treadle.resume_tasks(p_ids uuid[])
 create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 afa0f864c9f54768639b7fc55f500de2003834d79a8d73556b6fb62a28277677
   owner treadle_owner
   with a comment
@@ -7058,7 +7150,7 @@ create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::t
 create function treadle.resume_type(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e2205ca07ed00fe8411d217f4d880c548805f2e86e10dedb0483f0479abbbcb5
   owner treadle_owner
   with a comment
@@ -7068,7 +7160,7 @@ create function treadle.resume_type(p_name text, p_actor text DEFAULT NULL::text
 create function treadle.resume_webhook(p_name text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5aab01e24f53eb7485592677b07659d33969b0269f8af305f82cdf6b94ff7597
   owner treadle_owner
   with a comment
@@ -7078,6 +7170,7 @@ create function treadle.resume_webhook(p_name text, p_actor text DEFAULT NULL::t
 create function treadle.retry_after_in(p_text text)
   returns double precision
   language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
   as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
   owner treadle_owner
   with a comment
@@ -7086,7 +7179,7 @@ create function treadle.retry_after_in(p_text text)
 create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_delay_s double precision DEFAULT NULL::double precision)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a1059a0b8597b18fe77b3db45100637c270d981bec3067e3ec6fcc6994646b3d
   owner treadle_owner
   with a comment
@@ -7095,7 +7188,7 @@ create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_
 create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1be2ec775854b17a064620402d73e8892f8ffee2ffa2b1e445e7a30c6be1bc2a
   owner treadle_owner
   with a comment
@@ -7105,7 +7198,7 @@ create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p
 create function treadle.retry_delay(p_policy jsonb, p_attempt integer)
   returns double precision
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3ce6b1317c5599e3858313832f68dde7642ac5fc2e587be5d37d32fda5ddaa6d
   owner treadle_owner
   with a comment
@@ -7116,7 +7209,7 @@ create function treadle.retry_delay(p_policy jsonb, p_attempt integer)
 create function treadle.retry_fires(p_now timestamp with time zone)
   returns treadle.trigger_fires[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f4351bbe1b7b0eefe684028cfe9e01eb93bfebe83a26845f21acbb56de6044f5
   owner treadle_owner
   with a comment
@@ -7125,7 +7218,7 @@ create function treadle.retry_fires(p_now timestamp with time zone)
 create function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
   returns jsonb
   language sql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bd7275ed0f431e6fc2ebbb503b89f264e87a55d329cccf7ba1fe72acf35cdf23
   owner treadle_owner
   with a comment
@@ -7136,7 +7229,7 @@ create function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
 create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_reviewer text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 59f982c3dc39f8e5025eb498a0edf7c234c76e480cfc96adb43da9cdd9c22716
   owner treadle_owner
   with a comment
@@ -7146,7 +7239,7 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
 create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_note text, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_delay_s double precision DEFAULT NULL::double precision)
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 38f4bb9c9f0cce128a3482ed703ca503655eb02bb2601b349933bd42c978a179
   owner treadle_owner
   with a comment
@@ -7155,7 +7248,7 @@ create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_n
 create function treadle.retry_where(p_filter jsonb, p_note text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ccb42a432429c4b6b5bb34b9eaaefa001b819ab79aca6debc23e1749e344e9ad
   owner treadle_owner
   with a comment
@@ -7165,7 +7258,7 @@ create function treadle.retry_where(p_filter jsonb, p_note text DEFAULT NULL::te
 create function treadle.review_budget(p_budget bigint, p_now timestamp with time zone)
   returns uuid
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6e0ee27f5ee25cf56b8736d3c33435d138c3c9ec06e094641932704cb35f1469
   owner treadle_owner
   with a comment
@@ -7174,7 +7267,7 @@ create function treadle.review_budget(p_budget bigint, p_now timestamp with time
 create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, verdict text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, lock_timeout=200ms
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, lock_timeout=200ms
   as sha256 e6f69de4987ecd2bea7692614b79dea61196b7b363d6df97286b56892fcc4f49
   owner treadle_owner
   with a comment
@@ -7184,7 +7277,7 @@ create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[
 create function treadle.revivable_of(p_ids uuid[])
   returns uuid[]
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 62e1cccb6fb9374b0bf2bc1488900737c7d052e8db11193b50aafe670103a03d
   owner treadle_owner
   with a comment
@@ -7193,7 +7286,7 @@ create function treadle.revivable_of(p_ids uuid[])
 create function treadle.revoke_token(p_token text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5d42b366fc03a14d4c8e45c476db11538252eca908042535d646bad9081a983d
   owner treadle_owner
   with a comment
@@ -7203,7 +7296,7 @@ create function treadle.revoke_token(p_token text, p_actor text DEFAULT NULL::te
 create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6af5156dcb96c5b84b6fbc1ccf2509ab4988fac5ffe8c8bf35cafafccfb5f42e
   owner treadle_owner
   with a comment
@@ -7212,7 +7305,7 @@ create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time z
 create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
   returns timestamp with time zone
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 10637ec260aaaf8be2e82e83ab293bb67bcb499d7d89955107c557366f777a2e
   owner treadle_owner
   with a comment
@@ -7221,7 +7314,7 @@ create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now
 create function treadle.rotate_webhook(p_name text, p_keep_s double precision DEFAULT 86400, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a303a66a1e61f58e034a5daffe72dcfb539742488468ed34c0a065483d359301
   owner treadle_owner
   with a comment
@@ -7231,7 +7324,7 @@ create function treadle.rotate_webhook(p_name text, p_keep_s double precision DE
 create function treadle.run_moment(p_schedule treadle.schedules, p_nominal timestamp with time zone)
   returns timestamp with time zone
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e6d5375614b981118f8e7e5e5e8fe2c37197ca7924f248fe33a0341d5b1c9068
   owner treadle_owner
   with a comment
@@ -7240,7 +7333,7 @@ create function treadle.run_moment(p_schedule treadle.schedules, p_nominal times
 create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
   returns TABLE(nominal_at timestamp with time zone, missed boolean, missed_until timestamp with time zone)
   language sql immutable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 07959a834677820265f4810ea7ef3f6a5f67403edf56838098b31ef9019dba02
   owner treadle_owner
   with a comment
@@ -7249,7 +7342,7 @@ create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp w
 create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::text, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a59cff3a0dcbdc333c8ab55704c0c464505612358170678e4cafb33c2665d056
   owner treadle_owner
   with a comment
@@ -7259,8 +7352,8 @@ create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::tex
 create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
   returns record
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
-  as sha256 68892a2d19f19e01934bc6fd51a695e26a0c137449de0d8fa489a05b2dcfd72e
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 ed9511a643cd07919656156028e4bb72958e146aca48673a3925d4d0ebe2fd65
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7269,8 +7362,8 @@ create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output
 create function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
-  as sha256 3cfd57933439a6166cdb6e6ee57336a9fd68bd1f4591a6ef379b0afb69c9315f
+  set search_path=pg_catalog, pg_temp
+  as sha256 77478fb28b5853b29efb4821fc35aa914c2580e47fd16abf24be23fcf9826d0a
   owner treadle_owner
   with a comment
 
@@ -7278,7 +7371,7 @@ create function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text
 create function treadle.schema_version(OUT version integer, OUT code_checksum text)
   returns record
   language sql stable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6df6d2c7ca3bcf7075eccb5ac9de18753d067439daccc7cf749397d08559a7a3
   owner treadle_owner
   with a comment
@@ -7291,7 +7384,7 @@ create function treadle.schema_version(OUT version integer, OUT code_checksum te
 create function treadle.seen_agents(p_ids text[])
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 07577040f73853b9002dc5e889acc251f8696fb46a537e84e1a90b26dfdcdd2c
   owner treadle_owner
   with a comment
@@ -7301,7 +7394,7 @@ create function treadle.seen_agents(p_ids text[])
 create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5b2b21c9ec9deab23c1856ac6388db6cd0bfacc0e5d64fc64c234931813ea602
   owner treadle_owner
   with a comment
@@ -7310,7 +7403,7 @@ create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_
 create function treadle.set_agent_status(p_id text, p_status text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e5da8652b7b0b4ff6912f58b294590a50f1e857c7004e39246e5c7e4eead7418
   owner treadle_owner
   with a comment
@@ -7321,7 +7414,7 @@ create function treadle.set_agent_status(p_id text, p_status text, p_actor text 
 create function treadle.set_aside(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e6b387aad943e5ef0ce70d7144360bd3605701f1d276af67a572cd7eb0f5b987
   owner treadle_owner
   with a comment
@@ -7330,7 +7423,7 @@ create function treadle.set_aside(p_rows tid[], p_wait boolean)
 create function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text DEFAULT NULL::text, p_on_exhausted text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8ee7ebd0b79bac2433e1f0fe644a75be416dc90d480a60d4d58a82b4b429b67c
   owner treadle_owner
   with a comment
@@ -7340,7 +7433,7 @@ create function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric
 create function treadle.set_concurrency(p_key text, p_max integer, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a4dea5814094effb169f49f621397bd1d4b713932e218d4a9401fbe54f62eebd
   owner treadle_owner
   with a comment
@@ -7350,7 +7443,7 @@ create function treadle.set_concurrency(p_key text, p_max integer, p_actor text 
 create function treadle.set_retention(p_kind text, p_keep_s double precision, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5a37fda10741e74de93b9115bf22b1695386b5093d5643b72de31e8d9bb5f717
   owner treadle_owner
   with a comment
@@ -7360,7 +7453,7 @@ create function treadle.set_retention(p_kind text, p_keep_s double precision, p_
 create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 23747b276b37c5bfb9f895408a69f5b9899004e0e59b8cb79fe20ad18f86420a
   owner treadle_owner
   with a comment
@@ -7369,7 +7462,7 @@ create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable 
 create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome text, p_error text, p_output jsonb)
   returns text
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5e22bfe06d773993a9080a325f3d7f59b00fa30ca0e0941416e06efb1777ec52
   owner treadle_owner
   with a comment
@@ -7378,7 +7471,7 @@ create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome tex
 create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 01bbb0b5a34fd213a2c073f2e74c10d29f427a484f336af54f1a09f835703880
   owner treadle_owner
   with a comment
@@ -7387,7 +7480,7 @@ create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone
 create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 6836c404d42ee7348ebca8c4dc9d2c6a715941b03aa6e551aca8631117db07df
   owner treadle_owner
   with a comment
@@ -7396,7 +7489,7 @@ create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
 create function treadle.settled_before()
   returns xid8
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 73ba5d9e619d9cecbdafffce26a74d8dd9f31b240f302a14aa76cb11f2cf4c32
   owner treadle_owner
   with a comment
@@ -7405,7 +7498,7 @@ create function treadle.settled_before()
 create function treadle.shift_at(p_ageing bigint, p_ms bigint)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 41cccc3d9128043664e287f4a0106bc399aeac9971025c165794dbcdf899e172
+  as sha256 0b31e03ec5390705bf9110b961b075a6c7d3872ebaee2fc77c674ecdf491e5a9
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7415,7 +7508,7 @@ create function treadle.shift_at(p_ageing bigint, p_ms bigint)
 create function treadle.skip_action(p_id uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2850b47c333d6d9ea3279f97b636208228f3055ccb983d8619f61da3e3ec4f42
   owner treadle_owner
   with a comment
@@ -7425,7 +7518,7 @@ create function treadle.skip_action(p_id uuid, p_actor text DEFAULT NULL::text, 
 create function treadle.skip_schedule(p_name text, p_error text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8512e7d5f523d3fd979145141a10a9a6e9e604786bde3c316436040d8835fb7a
   owner treadle_owner
   with a comment
@@ -7435,7 +7528,7 @@ create function treadle.skip_schedule(p_name text, p_error text, p_actor text DE
 create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a6917d7fb4c19b7e557d19e7261b0dbf8532b219134e1df80beb0bcd1f133878
   owner treadle_owner
   with a comment
@@ -7444,7 +7537,7 @@ create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[]
 create function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 2c689f27d969e4f7655b38f17ae8587d42c82188304476e4198ef97779cd1784
   owner treadle_owner
   with a comment
@@ -7453,7 +7546,7 @@ create function treadle.slow_gate(p_key text, p_after_s double precision, p_task
 create function treadle.slowdown_s(p_times integer)
   returns double precision
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 31595ef2a491a92bce4ba55898530e0f910e2b992ed118ad7d18acbe97b82ac1
   owner treadle_owner
   with a comment
@@ -7462,6 +7555,7 @@ create function treadle.slowdown_s(p_times integer)
 create function treadle.sorted(p_names text[])
   returns text[]
   language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
   as sha256 5c61adafe0b7fa2d08f3deca11ad8ae2e4bd0ddbbd3d20c58bf25b35bea0417f
   owner treadle_owner
   with a comment
@@ -7470,6 +7564,7 @@ create function treadle.sorted(p_names text[])
 create function treadle.span_words(p_span interval)
   returns text
   language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
   as sha256 9bf0f24c8e36f330166134fd7426ab1d15ea4f2757b654c950cf7cb5d39a3193
   owner treadle_owner
   with a comment
@@ -7480,7 +7575,7 @@ create function treadle.span_words(p_span interval)
 create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f987cfa9f36517db6704aab6708680031c2cabb7dd7a7780f1f09f75ac33000b
   owner treadle_owner
   with a comment
@@ -7490,7 +7585,7 @@ create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_task
 create function treadle.spent_in(p_scope text, p_key text, p_since timestamp with time zone)
   returns numeric
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 516ba2a86c00030d8460c55e11c7accecd4805ad788cfa0e9feebaaa848af61d
   owner treadle_owner
   with a comment
@@ -7499,7 +7594,7 @@ create function treadle.spent_in(p_scope text, p_key text, p_since timestamp wit
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
   returns TABLE(ctid tid, id uuid, reason text)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 eca1094575472a78efda6f2a754ca61af9bdc320f7b53c1cc7bda4d98218c378
   owner treadle_owner
   with a comment
@@ -7508,7 +7603,7 @@ create function treadle.stale_claims(p_now timestamp with time zone, p_limit int
 create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
   returns text
   language sql stable security invoker cost 100
-  as sha256 c85bc56a6437758e43511d230822b10aa55df4c585f681ae77e1f768fc37f9ff
+  as sha256 898904bfd652fcb11575b6b3f5a1c43fed99d9a755a183e966624b7fe189397d
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7518,7 +7613,7 @@ create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with 
 create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 da071f2271023aa4d55647d72aa03da69c1bbd6325e96c15970fe9dcfc8cf27e
   owner treadle_owner
   with a comment
@@ -7527,7 +7622,7 @@ create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
 create function treadle.stamp(p_at timestamp with time zone)
   returns text
   language sql stable parallel safe security invoker cost 100
-  as sha256 3ece4dceff37c63f34d3ffc2e6e7c251ee0a973715a83663f62aa5e2db629a12
+  as sha256 dc55cd3e15bd93799422d45ff8de1ab238f09037ccf4bf3d561bb880eda7656d
   owner treadle_owner
   with a comment
 
@@ -7535,7 +7630,7 @@ create function treadle.stamp(p_at timestamp with time zone)
 create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 84c4101b0124472de76da82aa66b14328ef18ea6a34eae4e912b7c87356792c4
   owner treadle_owner
   with a comment
@@ -7547,7 +7642,7 @@ create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
 create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 aa13a4b790bc01c9c92636b6eea36509de06f70fb8f13dbf509b75876210a69a
   owner treadle_owner
   with a comment
@@ -7557,7 +7652,7 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.status_of_token(p_revoked_at timestamp with time zone, p_expires_at timestamp with time zone)
   returns text
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fe264051a79392d42fbcd58579606405f4f521225b57aabdf1082d297f61d02c
   owner treadle_owner
   with a comment
@@ -7568,7 +7663,7 @@ create function treadle.status_of_token(p_revoked_at timestamp with time zone, p
 create function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_bytes bigint, p_sha256 text)
   returns jsonb
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a4badd0ac3a0d7897d3709964407f4d2e8a250ae92299ff71e8340d05090f5f8
   owner treadle_owner
   with a comment
@@ -7578,8 +7673,8 @@ create function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid,
 create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 ba66c20403dd6526c1ffb8ded2021898618719020a48b2b8b775267ffb8f3819
+  set search_path=pg_catalog, pg_temp
+  as sha256 fa509e8f1197ed0f9ebca48863832c7ad2f8eb60ad5ebe428315d576cd487d1b
   owner treadle_owner
   with a comment
 
@@ -7587,8 +7682,17 @@ create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids u
 create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4f7236de20bdc404f960744e61d2518778e94c64b179b90c78525f9265ac2349
+  owner treadle_owner
+  with a comment
+
+-- function treadle.stored_reply(p_principal text, p_key text)
+create function treadle.stored_reply(p_principal text, p_key text)
+  returns SETOF treadle.replies
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 57848a559abfada209fb13c4c86517a2de8c1638567342c5b2b47e7beb4f1f84
   owner treadle_owner
   with a comment
 
@@ -7596,7 +7700,7 @@ create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p
 create function treadle.submit_push(p_request jsonb, p_source text, p_source_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
   returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 86933c094a433503e6101ed13cf482fc50657cb23e1235bb6df013b68ee67e34
   owner treadle_owner
   with a comment
@@ -7607,7 +7711,7 @@ create function treadle.submit_push(p_request jsonb, p_source text, p_source_job
 create function treadle.subschemas(p_schema jsonb, p_path text)
   returns TABLE(path text, schema jsonb)
   language sql immutable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f24356f3ace1fcd6f2e3ea5e98fe9b00fcc32c475e7de2bdcf09986c0c4d476c
   owner treadle_owner
   with a comment
@@ -7616,7 +7720,7 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
 create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 018a4acf870067673aac1fb79244698be3b804c66ce8769656e57dbd26ed8454
+  as sha256 ded8fa4250b0c41a56bfc0b9d1fbd473dc47044c50396ca9c4231ba9de3e8fdb
   owner treadle_owner
   with a comment
 
@@ -7624,7 +7728,7 @@ create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
 create function treadle.sum_spend(p_ids uuid[])
   returns void
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 18adadcd0e73424e3881d834c51a5332006d6c97680016f237c7655f13662f2a
   owner treadle_owner
   with a comment
@@ -7633,7 +7737,7 @@ create function treadle.sum_spend(p_ids uuid[])
 create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] DEFAULT '{}'::uuid[], p_waits uuid[] DEFAULT '{}'::uuid[], p_run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_optional boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 cac335abee555b62e6a0d41492114ec0658356ae78b345cc30f642dbe4db2c5d
   owner treadle_owner
   with a comment
@@ -7643,7 +7747,7 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
 create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 4da208ec1cb9404b75170c9355d9589234410f61ec58e239f7e02f78220801cf
   owner treadle_owner
   with a comment
@@ -7652,7 +7756,7 @@ create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now
 create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
   returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 b0232f978c5b320a9f2b539cbd1c5c64e65346b4acd3480265b82db7f1486eb3
   owner treadle_owner
   with a comment
@@ -7662,7 +7766,7 @@ create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p
 create function treadle.take_dispatches(p_holder uuid, p_limit integer DEFAULT 100, p_lease_s double precision DEFAULT 15)
   returns SETOF treadle.dispatch_target
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fe466148aa964c39313a1c261b814a952ea318020d9e685c256b87d932adbf86
   owner treadle_owner
   with a comment
@@ -7672,7 +7776,7 @@ create function treadle.take_dispatches(p_holder uuid, p_limit integer DEFAULT 1
 create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
   returns treadle.waits
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6752321dc9cdee99770199773a31a9ea8bb70d74b9762a8eebcc846e75ab787e
   owner treadle_owner
   with a comment
@@ -7681,17 +7785,17 @@ create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
 create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] DEFAULT '{}'::text[])
   returns TABLE(agent_url text, task_id uuid, allow_private boolean)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f7a82b72ac93b2dd7b74a33963554b6a16ad0f76ed4c8afb82d8a978df5cd92d
   owner treadle_owner
   with a comment
-  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.take_results(p_consumer text, p_limit integer, p_token uuid)
 create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 100, p_token uuid DEFAULT NULL::uuid)
   returns TABLE(id uuid, queue text, type text, spec jsonb, output jsonb, decision_report jsonb, completed_by text, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 c200e724ba834cc7d929b0aaf91474376581943d9c055d54bc201b6a0bbae109
   owner treadle_owner
   with a comment
@@ -7701,7 +7805,7 @@ create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 10
 create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 7c7f8cf251a826b112614a6b33a51c00cd70bfe105bf501a2ab5e576d3fb0450
   owner treadle_owner
   with a comment
@@ -7710,7 +7814,7 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
 create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
   returns SETOF treadle.webhook_target
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 68ae57cc021445ea86320e5091b2df82ecc3e05f2f48dd70c37fc380f19500ff
   owner treadle_owner
   with a comment
@@ -7720,7 +7824,7 @@ create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, 
 create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 40146f0e22977a6170facb7e58facb2aba4921afab656e2466b3ec175c9c4d33
   owner treadle_owner
   with a comment
@@ -7729,7 +7833,7 @@ create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s 
 create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 467478098b129d0034fb45b99ef71c530fdfc79301cd0adec7a88545803bf58f
   owner treadle_owner
   with a comment
@@ -7738,7 +7842,7 @@ create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time z
 create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 195aee2ff11a355160c7a0a97326de570a0e288fd3b37bd50631a7a69240ea44
   owner treadle_owner
   with a comment
@@ -7747,7 +7851,7 @@ create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_n
 create function treadle.target_of(p_hook treadle.webhooks)
   returns treadle.webhook_target
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e32162d2d8327a829a8d2dc31f642701f71ef737afce797b2aad8437fa76c74f
   owner treadle_owner
   with a comment
@@ -7756,7 +7860,7 @@ create function treadle.target_of(p_hook treadle.webhooks)
 create function treadle.task_named(p_ref text, p_dag uuid)
   returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e9d1bef9a8e542f534e2532786270d1f60ee621296bc8b51d2268c81ec7bab29
   owner treadle_owner
   with a comment
@@ -7765,7 +7869,7 @@ create function treadle.task_named(p_ref text, p_dag uuid)
 create function treadle.task_words(p_id uuid, p_name text, p_type text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 fce1c56bd585ba78e83c6315e6c159df1b532d6864fb545ea416052a020e00e7
+  as sha256 910cb6d4880997a1df7f0f194c103f194e979b0b471a20f252a545a3bfef0436
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7775,7 +7879,7 @@ create function treadle.task_words(p_id uuid, p_name text, p_type text)
 create function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_note text)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
   owner treadle_owner
   with a comment
@@ -7784,7 +7888,7 @@ create function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_no
 create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 62b72fbccc1ad71bb84288b77d8f0835c20ca29fe8bdc7237a0e471c833b6b6b
   owner treadle_owner
   with a comment
@@ -7793,7 +7897,7 @@ create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric,
 create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 42a5908a9f3e6143b811204e1adefc5b174cd082f78acbe71afd46051ba07778
   owner treadle_owner
   with a comment
@@ -7802,7 +7906,7 @@ create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time z
 create function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
   owner treadle_owner
   with a comment
@@ -7811,8 +7915,8 @@ create function treadle.tell_slowdown(p_key text, p_until timestamp with time zo
 create function treadle.tell_token(p_what text, p_id text, p_actor text)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
-  as sha256 915ee331769e519af6f1213ad3c51e5b72971b2afb83e9ee56a006f112ab055a
+  set search_path=pg_catalog, pg_temp
+  as sha256 dca30fe5eee59492faaa5f6804162549cc907ad14bfe24216806fe0e91ca1c8c
   owner treadle_owner
   with a comment
 
@@ -7820,7 +7924,7 @@ create function treadle.tell_token(p_what text, p_id text, p_actor text)
 create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fe0b46bbb8e7c4e3e1f2c35f52f9d4f4242ecf9e2d23a9bfa62d03a020185027
   owner treadle_owner
   with a comment
@@ -7829,7 +7933,7 @@ create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_d
 create function treadle.tend_triggers()
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
   owner treadle_owner
   with a comment
@@ -7837,20 +7941,18 @@ create function treadle.tend_triggers()
 -- function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
 create function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
   returns record
-  language sql stable security definer cost 100
-  set search_path=""
-  as sha256 62553b1e0c8df1f596697af5da64d1583c417e96aebdae0eba972348cba590ca
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 650769c50ad3244ddfa4d302b0fbc9ae9beb1e6324b88977ed6d6076c354e3a4
   owner treadle_owner
   with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
 
 -- function treadle.test_trigger(p_name text, p_event bigint, p_sample jsonb)
 create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::bigint, p_sample jsonb DEFAULT NULL::jsonb)
   returns jsonb
   language plpgsql volatile security definer cost 100
-  set search_path=""
-  as sha256 430463326b03f1cf21c3fc7bdca7e495ef82354070fdde2fbf22444ce6416fe2
+  set search_path=pg_catalog, pg_temp
+  as sha256 f02f3068321aa8f2689a24b0263702d2cd8ceea1d6cc20f87364c4f70846e7e1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7859,7 +7961,7 @@ create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::b
 create function treadle.test_webhook(p_name text)
   returns TABLE(target treadle.webhook_target, document text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 19060e4a1ebc78b7bb8d06c493194988c29bdd71b8d7d95c8cef289b6fefd9b2
   owner treadle_owner
   with a comment
@@ -7869,7 +7971,7 @@ create function treadle.test_webhook(p_name text)
 create function treadle.tg_dead_letter_decisions__keep()
   returns trigger
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dfef3979210a841173140d619f877a49b91868e7039b6367e0deecc7238a3368
   owner treadle_owner
   with a comment
@@ -7878,7 +7980,7 @@ create function treadle.tg_dead_letter_decisions__keep()
 create function treadle.tg_events__tell()
   returns trigger
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6f5ec675ea2ecda631fb0b2b3129091fe5617b96d3ceffdf0c0595f19d315a41
   owner treadle_owner
   with a comment
@@ -7887,7 +7989,7 @@ create function treadle.tg_events__tell()
 create function treadle.tg_tasks__doom()
   returns trigger
   language plpgsql volatile security definer cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 36cfc2542be347fcf83bc712533dc77bd5791be3abc75b8654197e8679e4e905
   owner treadle_owner
   with a comment
@@ -7896,7 +7998,7 @@ create function treadle.tg_tasks__doom()
 create function treadle.tg_tasks__place()
   returns trigger
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 37bf84f3ee5a5b071fdc1e431431bcf30bc7d3eea0c296f9aed4fe4012dbf671
   owner treadle_owner
   with a comment
@@ -7905,7 +8007,7 @@ create function treadle.tg_tasks__place()
 create function treadle.tg_tasks__wake()
   returns trigger
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 24d1a1b90d56af4834d790723e0abc15204c54da95019e793719eb777a151cbe
   owner treadle_owner
   with a comment
@@ -7914,7 +8016,7 @@ create function treadle.tg_tasks__wake()
 create function treadle.tg_work_log__keep()
   returns trigger
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bfe94283696cb5e286463b08172f580052276436208e7ac028820bfc100e23c0
   owner treadle_owner
   with a comment
@@ -7923,7 +8025,7 @@ create function treadle.tg_work_log__keep()
 create function treadle.tier_of_priority(p_priority integer)
   returns text
   language plpgsql immutable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 77391bd36818f2ea637c90a3f52f9221fcc820d298a436c2e1fdd0b3e15745ce
   owner treadle_owner
   with a comment
@@ -7936,7 +8038,7 @@ create function treadle.tier_of_priority(p_priority integer)
 create function treadle.too_large(p_task treadle.tasks)
   returns text
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ad62cdcd5c1b10b3d5410bef5b87b5623f8607159f434aa474ec8dd57068f61b
   owner treadle_owner
   with a comment
@@ -7945,7 +8047,7 @@ create function treadle.too_large(p_task treadle.tasks)
 create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0889d56dc8d35dd6652da1abb6b5dba0c1dd594f4d92c05aa70e291c239381da
   owner treadle_owner
   with a comment
@@ -7954,7 +8056,7 @@ create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
 create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint DEFAULT NULL::bigint)
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 21e301693c651c0ed906a050783b520433644b52036d77349e9a8fed986346a2
   owner treadle_owner
   with a comment
@@ -7963,7 +8065,7 @@ create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint 
 create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
   returns treadle.triggers
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d12f552a11d06da294924dae09d3658d85ea23686f8a12e2101e2e9ffd0a79c8
   owner treadle_owner
   with a comment
@@ -7972,7 +8074,7 @@ create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_sett
 create function treadle.trigger_named(p_name text)
   returns treadle.triggers
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b41248837deb8245afedd6a46751e2c38de9f8c6adff83430d11864a0fbfb9e9
   owner treadle_owner
   with a comment
@@ -7981,7 +8083,7 @@ create function treadle.trigger_named(p_name text)
 create function treadle.trip_breaker(p_type text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f88b6a3340e8b3725d6ea3d334a26d3ad17e850473ec972472d6529b1d8b24ad
   owner treadle_owner
   with a comment
@@ -7991,8 +8093,8 @@ create function treadle.trip_breaker(p_type text, p_seconds double precision DEF
 create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
-  set search_path=""
-  as sha256 a21d63c0c4b01e08c8fc901123a6069c8257b0b80bc57deeebc856c956fd3548
+  set search_path=pg_catalog, pg_temp
+  as sha256 464bd0b4fb48cf0832db51f06840cf20d2454f63d51e2a9b8fdb91f3a7375517
   owner treadle_owner
   with a comment
 
@@ -8000,7 +8102,7 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
 create function treadle.try_schedule(p_schedule treadle.schedules)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 39068599c1c952c8c6877075708eb50600cfa265966b08e1903adcc1f736cf8f
   owner treadle_owner
   with a comment
@@ -8009,7 +8111,7 @@ create function treadle.try_schedule(p_schedule treadle.schedules)
 create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(agent treadle.agents, has_room boolean, fair boolean, queues text[], ahead integer, ready integer)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 b4e48e001b9a20e873ec3b7e2069ca0541b4c49c6500bf63457857b11bfdd786
   owner treadle_owner
   with a comment
@@ -8018,7 +8120,7 @@ create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_n
 create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::text)
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 3cf6de62959383e3f83f7a7da39fa710ac45ce8cab9ef1e03d82936f7800ac43
   owner treadle_owner
   with a comment
@@ -8029,7 +8131,7 @@ create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::te
 create function treadle.unit_of(p_id uuid, p_of uuid[])
   returns uuid[]
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a6ed99d33e32a04f6dcfd61119288549ac0d52d92127c36fd0ce294696def07c
   owner treadle_owner
   with a comment
@@ -8038,7 +8140,7 @@ create function treadle.unit_of(p_id uuid, p_of uuid[])
 create function treadle.unknown_artifacts(p_ids uuid[])
   returns SETOF uuid
   language sql stable security definer cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 991301876f76b434124ccf1071c7252be283c23ad8102022b0d4adda4f69e693
   owner treadle_owner
   with a comment
@@ -8048,7 +8150,7 @@ create function treadle.unknown_artifacts(p_ids uuid[])
 create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e6e282374d2479f124d4e8953ce1e62afac5a51bfdbd1a1c913422437bf5271c
   owner treadle_owner
   with a comment
@@ -8057,7 +8159,7 @@ create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone
 create function treadle.unpinned(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
   owner treadle_owner
   with a comment
@@ -8066,7 +8168,7 @@ create function treadle.unpinned(p_ids uuid[])
 create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7030f2b8dd7cb22d35981003e578458d6b39660546b470837a1810570faeaac6
   owner treadle_owner
   with a comment
@@ -8075,7 +8177,7 @@ create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
 create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
   returns treadle.events
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
   owner treadle_owner
   with a comment
@@ -8084,7 +8186,7 @@ create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key 
 create function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_as text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
   returns uuid
   language plpgsql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6ef754e361b0a72c3d4b3b4609af364a8b10e1f57f944f79a89320cadcd7287a
   owner treadle_owner
   with a comment
@@ -8095,7 +8197,7 @@ create function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text DEF
 create function treadle.urgency_of_priority(p_priority integer)
   returns smallint
   language plpgsql immutable security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f62b4905bd71306209924fe313764d0356fe8c6745972eb76a42e50be9bb2ecb
   owner treadle_owner
   with a comment
@@ -8108,7 +8210,7 @@ create function treadle.urgency_of_priority(p_priority integer)
 create function treadle.utc_words(p_at timestamp with time zone)
   returns text
   language sql stable parallel safe security invoker cost 100
-  as sha256 8e214c884a222c7aa76bce871611b05b6753ffc48653d39e8bd0dc4b5bba223e
+  as sha256 cd49465be019782da15d955ce38e0fdae719e36ae35e2274f8c600453a9ffb76
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8125,7 +8227,7 @@ create function treadle.uuidv7()
 create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path="", jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 116a445eb653725bd191581e95ec7eed0a673245e9b1cf1f5873983438846ce9
   owner treadle_owner
   with a comment
@@ -8135,8 +8237,8 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
-  as sha256 dd4754de4921ad608325fb25203781b3f0194288ee9c0d80f09b7355f59c9324
+  set search_path=pg_catalog, pg_temp
+  as sha256 789882ef705ed05e996f07f47bed126543f2f6012df2a59f25b6ef33a5265ebc
   owner treadle_owner
   with a comment
 
@@ -8144,8 +8246,8 @@ create function treadle.validator_problem(p_settings jsonb)
 create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
-  set search_path=""
-  as sha256 763998b649f13ab70a02081f5880a03724757ef8f5dad73b2a1db79c38df797b
+  set search_path=pg_catalog, pg_temp
+  as sha256 688e2c4f48e37b4d8c25a446a975a99224de2fc55bdc1f9ff5ae8cc9d16f8506
   owner treadle_owner
   with a comment
 
@@ -8153,7 +8255,7 @@ create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text
 create function treadle.wait_answer(p_wait treadle.waits)
   returns jsonb
   language sql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
   owner treadle_owner
   with a comment
@@ -8162,7 +8264,7 @@ create function treadle.wait_answer(p_wait treadle.waits)
 create function treadle.waiting_for(p_event text, p_key text)
   returns uuid[]
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4ae339fdb85dac2648e18f2a2c60f29cdfd2cc4372c1daceaf4955b060342b17
   owner treadle_owner
   with a comment
@@ -8171,7 +8273,7 @@ create function treadle.waiting_for(p_event text, p_key text)
 create function treadle.wake_gates(p_keys text[])
   returns void
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 50847520a6a620cc764a51631a804a655e957c1a9ac5c31bbde49a59ad8dc5e0
   owner treadle_owner
   with a comment
@@ -8180,7 +8282,7 @@ create function treadle.wake_gates(p_keys text[])
 create function treadle.wake_harness()
   returns void
   language sql volatile security definer cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 90b8e0e20807ec37f83d7d2f3337239044336ea1a862c064874c9191a16ff1a5
   owner treadle_owner
   with a comment
@@ -8191,7 +8293,7 @@ create function treadle.wake_harness()
 create function treadle.wake_promoter(p_due_at timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 ddcc37b43455c7ae3de56c2888cbeda8a69931d547d48a5b335eb518885bf52d
   owner treadle_owner
   with a comment
@@ -8200,7 +8302,7 @@ create function treadle.wake_promoter(p_due_at timestamp with time zone)
 create function treadle.wake_queues(p_queues text[])
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
   owner treadle_owner
   with a comment
@@ -8209,7 +8311,7 @@ create function treadle.wake_queues(p_queues text[])
 create function treadle.wanted_inputs(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 a16c346244b092552d085f6aebcd2cfb4bfe18442e46a64400041384fec7ea30
   owner treadle_owner
   with a comment
@@ -8218,7 +8320,7 @@ create function treadle.wanted_inputs(p_ids uuid[])
 create function treadle.wanted_origins(p_ids uuid[])
   returns uuid[]
   language sql volatile security invoker cost 100
-  set search_path="", jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 b29c09b36b3c38a648c7f82f7fd0b50821e15c5bba556085bbfb5064e675fc18
   owner treadle_owner
   with a comment
@@ -8227,7 +8329,7 @@ create function treadle.wanted_origins(p_ids uuid[])
 create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
   returns boolean
   language plpgsql stable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e599c782c836d37f58d2802e302b981e60e8876111adc772f30f3edca0090258
   owner treadle_owner
   with a comment
@@ -8236,7 +8338,7 @@ create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text,
 create function treadle.was_run(p_schedule uuid, p_nominal timestamp with time zone)
   returns boolean
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 fc38a4209fdc1ff8871d00b30f0b144a28812157fedbba3ca4b6f32d7acf0401
   owner treadle_owner
   with a comment
@@ -8245,7 +8347,7 @@ create function treadle.was_run(p_schedule uuid, p_nominal timestamp with time z
 create function treadle.webhook_delay(p_failures integer, p_after_s double precision DEFAULT NULL::double precision)
   returns double precision
   language sql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 529df5cd153f60ada5839f04b102219f0b723812f837d40df3f2cbe08cac7830
   owner treadle_owner
   with a comment
@@ -8254,7 +8356,7 @@ create function treadle.webhook_delay(p_failures integer, p_after_s double preci
 create function treadle.webhook_named(p_name text)
   returns treadle.webhooks
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 971d7aeeb00dc63133c205dcc489909f374ed2595a807c4882b11be153bd6409
   owner treadle_owner
   with a comment
@@ -8263,7 +8365,7 @@ create function treadle.webhook_named(p_name text)
 create function treadle.why(p_id uuid)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security definer cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3a1da2cd1bdd2f09fbe131914760ff86e6f6d530b4ae312902f547ce7c0a5abc
   owner treadle_owner
   with a comment
@@ -8276,7 +8378,7 @@ create function treadle.why(p_id uuid)
 create function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 d9f99c69b4f5c9c6c658064cec632d0a98824f2206fd07987d9d06ef1efa67fc
   owner treadle_owner
   with a comment
@@ -8285,7 +8387,7 @@ create function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with ti
 create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 285b7fb1c1c5840447eabfab6143e2dc8c7214c9e7fe8d67d21add7f887c696f
   owner treadle_owner
   with a comment
@@ -8294,7 +8396,7 @@ create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with t
 create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 172755eccaa2fd8f2ae1c29bb531450b0ef90d09f3789b6a371e5c7f813a24b6
   owner treadle_owner
   with a comment
@@ -8303,7 +8405,7 @@ create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with 
 create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 3cf7f6262662d2b9a2243d9642943268b491a212e2bc9d54d56ff69c9e8b542e
   owner treadle_owner
   with a comment
@@ -8312,7 +8414,7 @@ create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with t
 create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 dd7b6faaa82ff806a7deaf6c63d1be75d953e42bf7e1f05d97789c748a50bb2b
   owner treadle_owner
   with a comment
@@ -8321,7 +8423,7 @@ create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with t
 create function treadle.why_dependencies(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 89cc8d0b656ad7e267e910ef86a0832e6014aa487afd3bad51147f8417eb064f
   owner treadle_owner
   with a comment
@@ -8330,7 +8432,7 @@ create function treadle.why_dependencies(p_task treadle.tasks)
 create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6228cf6b961d415bd242ef0f9dd28fea8838811961f2c633c05f81ce5e84d68d
   owner treadle_owner
   with a comment
@@ -8339,7 +8441,7 @@ create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with tim
 create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 f6f1b283c488648f371f200027ee2bef6b51e8c29bf0608439465b51a2f72f4c
   owner treadle_owner
   with a comment
@@ -8348,7 +8450,7 @@ create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with tim
 create function treadle.why_held(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 791218e28478f2994d530384681093c6e6a0461234b57abcf390ca7257fe706f
   owner treadle_owner
   with a comment
@@ -8357,7 +8459,7 @@ create function treadle.why_held(p_task treadle.tasks)
 create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9d128a945554e88b2b2b1609ec8486b7f91e57c65508696b7314fe23a268824f
   owner treadle_owner
   with a comment
@@ -8366,7 +8468,7 @@ create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time
 create function treadle.why_money(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 324c8569998583c298b74efa7f86c2e721c9d6e647db73f8b834fb101957b81e
   owner treadle_owner
   with a comment
@@ -8375,7 +8477,7 @@ create function treadle.why_money(p_task treadle.tasks, p_now timestamp with tim
 create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 31f296128edc572ba7c1d03735328597b9d50019879426e50e4454ff31281c52
   owner treadle_owner
   with a comment
@@ -8384,7 +8486,7 @@ create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with ti
 create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 586832ea3bd88caa9a55bb715f2816bd1727e9f4d15ff484d113c7ec466ed157
   owner treadle_owner
   with a comment
@@ -8393,7 +8495,7 @@ create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_
 create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 e409b7d2782a84100a508845b373bce55b588059a3f396edb6df43504802892e
   owner treadle_owner
   with a comment
@@ -8402,7 +8504,7 @@ create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p
 create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4d174742fed2c3a81bc77bf1e677caf7c67a53507407a71fa1223fd7f3222a8b
   owner treadle_owner
   with a comment
@@ -8411,7 +8513,7 @@ create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_
 create function treadle.why_shut(p_lane treadle.lanes)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 8462b431c25b20f1bc53e0aa0a794f25a1578b5ac149c11d9e86384f1376a395
   owner treadle_owner
   with a comment
@@ -8420,7 +8522,7 @@ create function treadle.why_shut(p_lane treadle.lanes)
 create function treadle.why_slot(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path="", jit=off, enable_seqscan=off
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 347f7011f1de64022bf4c78d82559903c5ef66bdac9b55096b2f828d4b8fda16
   owner treadle_owner
   with a comment
@@ -8429,7 +8531,7 @@ create function treadle.why_slot(p_task treadle.tasks)
 create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 4a2e18ab1215fcde1ddaa29b196df18c3ed84534331dfad7e3a36c5ca3e78879
   owner treadle_owner
   with a comment
@@ -8438,7 +8540,7 @@ create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time
 create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 5a118bd2e77042164f20b91eae2ef7e988beb435f1b36001629a908a596244e4
   owner treadle_owner
   with a comment
@@ -8447,7 +8549,7 @@ create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_n
 create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 c574c381e12d833c8b042a978fcb64f75dc0492011f0a3183969ce01a45e74be
   owner treadle_owner
   with a comment
@@ -8456,7 +8558,7 @@ create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with t
 create function treadle.why_work(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 a1b79644a28f370442cc0122dbd2f032e7bb62f1f0b93b190638f6a2d3a77370
   owner treadle_owner
   with a comment
@@ -8465,7 +8567,7 @@ create function treadle.why_work(p_task treadle.tasks)
 create function treadle.without_nulls(p_object jsonb)
   returns jsonb
   language sql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 92c177b307fdf5a539b734f6b2f1fa4457efbfedbadef06295f7dbb16fe0591a
   owner treadle_owner
   with a comment
@@ -8474,7 +8576,7 @@ create function treadle.without_nulls(p_object jsonb)
 create function treadle.work_outcome(p_status text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 7dd2ed9dcb1c80b4f6cc51a2cbb593eda4ca0e2b552f67630202b18b0655e623
+  as sha256 11d99b315394549a70e6785ba768cecde107c194397bdbad2b51068ef6bfdfdb
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8484,7 +8586,7 @@ create function treadle.work_outcome(p_status text)
 create function treadle.work_priority(p_priority smallint)
   returns integer
   language sql immutable parallel safe security invoker cost 100
-  as sha256 9a1b267b8a21072fb8cec432d7538c41b84357ecc80bed730f91220666104a2a
+  as sha256 523ccde543757e42e77b93150894dab7978ab08d219d6f1e9820d4902ff9542e
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8494,7 +8596,7 @@ create function treadle.work_priority(p_priority smallint)
 create function treadle.work_states(p_status text)
   returns text[]
   language plpgsql immutable security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 6c2c2657235cc10c346e0b2b199465377644a26cc0a4c391ace6863d7f8a1aba
   owner treadle_owner
   with a comment
@@ -8503,7 +8605,7 @@ create function treadle.work_states(p_status text)
 create function treadle.work_status(p_status text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 fb8cd6fc2ce6d65cd243aca4406dac788d53ee6b866aa48409e2d72204b4f099
+  as sha256 e8f279b35c0e30ba57773204d904be2f2f8be88c5d278731e30bc3e078ab9ee7
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8513,7 +8615,7 @@ create function treadle.work_status(p_status text)
 create function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes text, p_stale_s double precision, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=""
+  set search_path=pg_catalog, pg_temp
   as sha256 9f22911d46e74ad66c4b88430eefa9f8c0ee5e40f315f5711e10ccfaedea67ec
   owner treadle_owner
   with a comment

@@ -47,6 +47,8 @@ _numbers = itertools.count(1)
 def pytest_configure() -> None:
     """Let a run that is told to end stop its servers first."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Tests are superusers that replace functions on purpose: the clock, and broken ones.
+    os.environ["TREADLE_VERIFY_CODE"] = "false"
 
 
 class Dealer(LoadFileScheduling):

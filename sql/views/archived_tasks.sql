@@ -31,7 +31,7 @@ select
 from treadle.task_history;
 
 comment on column treadle.archived_tasks.task is
-'The row of the task: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
+'The row without its tokens: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
 comment on view treadle.archived_tasks is
 'Pruned tasks: the whole row in task, and attempts, steps, waits and the rest as json.';
 

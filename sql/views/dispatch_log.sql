@@ -44,10 +44,14 @@ select
       order by spend.at desc
       limit 1
     ),
-    (treadle.terms_of(tasks)).models[1]
+    (treadle.attempt_models(
+      tasks.attempt, tasks.models, tasks.fallback_models,
+      task_types.models, task_types.fallback_models
+    ))[1]
   ),
   null
 from treadle.tasks
+left join treadle.task_types on tasks.type = task_types.name
 where tasks.status in ('claimed', 'running', 'validating', 'completed');
 
 comment on view treadle.dispatch_log is

@@ -19,7 +19,7 @@ shut as (
     waiting.*,
     lanes.queue,
     lanes.type,
-    treadle.lane_trouble(lanes) as reason
+    treadle.lane_trouble(waiting.lane_id) as reason
   from waiting
   inner join treadle.lanes on waiting.lane_id = lanes.id
 )

@@ -19,8 +19,10 @@ select
   tasks.output,
   tasks.output_ref,
   tasks.artifacts,
-  terms.validation,
-  case when terms.report then 'required' else 'optional' end as report,
+  coalesce(tasks.validation, task_types.validation) as validation,
+  case coalesce(tasks.report, task_types.report)
+    when 'required' then 'required' else 'optional'
+  end as report,
   tasks.decision_report,
   tasks.outcome,
   tasks.failure_class,
@@ -32,7 +34,10 @@ select
       and dead_letters.poison_pill
       and dead_letters.resolution is null
   ) as poison_pill,
-  terms.models,
+  treadle.attempt_models(
+    tasks.attempt, tasks.models, tasks.fallback_models,
+    task_types.models, task_types.fallback_models
+  ) as models,
   tasks.fallback_models,
   (
     -- Without the tokens, which are secret.
@@ -99,7 +104,7 @@ select
   tasks.output_tokens
 from treadle.tasks
 inner join treadle.lanes on tasks.lane_id = lanes.id
-left join lateral treadle.terms_of(tasks) as terms on true;
+left join treadle.task_types on tasks.type = task_types.name;
 
 comment on view treadle.task_details is 'One row per task with all its fields.';
 

@@ -1,4 +1,6 @@
 -- task_parts: all that belongs to a task, as json; empty where there is nothing.
+--
+-- For archive_tasks: no role may read it. The tokens of claims are left out, since they are secret.
 
 create view treadle.task_parts as
 select
@@ -9,12 +11,16 @@ select
     where edges.task_id = tasks.id
   ) as depends_on,
   (
-    select jsonb_agg(to_jsonb(parts) - 'task_id' order by parts.ended_at, parts.attempt)
+    select
+      jsonb_agg(
+        to_jsonb(parts) - '{task_id,claim_token}'::text[]
+        order by parts.ended_at, parts.attempt
+      )
     from treadle.attempts as parts
     where parts.task_id = tasks.id
   ) as attempts,
   (
-    select jsonb_agg(to_jsonb(parts) - 'task_id' order by parts.seq)
+    select jsonb_agg(to_jsonb(parts) - '{task_id,claim_token}'::text[] order by parts.seq)
     from treadle.steps as parts
     where parts.task_id = tasks.id
   ) as steps,
@@ -45,7 +51,11 @@ select
     where parts.task_id = tasks.id
   ) as spend,
   (
-    select jsonb_agg(to_jsonb(parts) - 'task_id' order by parts.created_at, parts.id)
+    select
+      jsonb_agg(
+        to_jsonb(parts) - '{task_id,claim_token}'::text[]
+        order by parts.created_at, parts.id
+      )
     from treadle.artifacts as parts
     where parts.task_id = tasks.id
   ) as artifacts,
@@ -58,5 +68,3 @@ from treadle.tasks;
 
 comment on view treadle.task_parts is
 'Attempts, steps, waits, dead letters, spend, artifacts and events of a task; filter by id.';
-
-grant select on treadle.task_parts to treadle_observer, treadle_operator;

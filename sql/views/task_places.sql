@@ -4,10 +4,9 @@ create view treadle.task_places as
 select
   tasks.id,
   tasks.queue,
-  projects.name as project,
+  tasks.project_id,
   coalesce(tasks.agent_id, tasks.assigned_agent) as agent
-from treadle.tasks
-left join treadle.projects on tasks.project_id = projects.id;
+from treadle.tasks;
 
 comment on view treadle.task_places is
 'The queue and the project of each task, and who has it or is to have it.';

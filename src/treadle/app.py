@@ -18,6 +18,7 @@ import structlog
 
 from treadle.dags import DagMaker
 from treadle.db import migrate
+from treadle.db.calls import LONG
 from treadle.db.gateway import Gateway
 from treadle.db.pool import Pool, make_pool
 from treadle.db.reader import Reader
@@ -39,6 +40,8 @@ from treadle.worker.registry import Definition, Handler, Registry
 from treadle.worker.validators import OUTPUT_LIMIT, Command, Function
 
 log = structlog.get_logger(__name__)
+# How long a pool may take to close; what is left then is cut off.
+CLOSE_S = 1.0
 
 
 class WorkerSettings(TypedDict, total=False):
@@ -62,6 +65,10 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
     # The longest that a statement may take, for who answers requests; 0 is any time.
     statement_timeout_s = 0.0
+    # What its connections are called in pg_stat_activity.
+    pool_name = "treadle"
+    # For a command that makes few calls, however long they take: somebody looks on.
+    one_shot = False
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
         self.registry = Registry()
@@ -158,7 +165,9 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         async with self._opening:
             if self._gateway is None:
                 stack = AsyncExitStack()
-                self._gateway = Gateway(await stack.enter_async_context(self._pool("treadle")))
+                pool = await stack.enter_async_context(self._pool(self.pool_name))
+                self._gateway = Gateway(pool)
+                self._gateway.statement_limit_s = self.settings.handler_statement_timeout_s
                 self._stack = stack
             if not self._checked:
                 await _check_schema(self._gateway)
@@ -196,15 +205,24 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
             **overrides,
         }
         self.registry.validators.limit_s = settings.validator_timeout_s
-        async with self._pool("treadle-worker") as pool:
+        # An idle worker looks now and then: a check before each look would double its statements.
+        most = min(options["slots"], settings.transaction_connections)
+        async with (
+            self._pool("treadle-worker", check_after_s=4 * settings.poll_s) as pool,
+            self._pool(
+                "treadle-transactions", size=most, smallest=0, patience="always"
+            ) as transactions,
+        ):
             gateway = Gateway(pool)
             await _check_schema(gateway)
             await self.offer_schedules(gateway)
             yield Worker(
                 self.registry,
                 gateway,
-                WorkerOptions(**options),
-                handlers=await self.gateway(),
+                WorkerOptions(
+                    **options, connections=2 * settings.pool_size + most + (listen_url is not None)
+                ),
+                handlers=(await self.gateway()).for_handlers(transactions),
                 store=self.store,
             )
 
@@ -247,23 +265,29 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         await self.close()
 
     @asynccontextmanager
-    async def _pool(self, name: str) -> AsyncIterator[Pool]:
+    async def _pool(self, name: str, **options: Any) -> AsyncIterator[Pool]:
         settings = self.settings
+        given = {"size": settings.pool_size, "call_timeout_s": self._call_timeout_s, **options}
         pool = make_pool(
             self.url,
-            size=settings.pool_size,
             prepare=settings.prepare,
             connect_timeout_s=settings.connect_timeout_s,
-            statement_timeout_s=self.statement_timeout_s,
+            # The server of the database should end a slow statement before we stop waiting for it.
+            statement_timeout_s=min(self.statement_timeout_s, 0.9 * self._call_timeout_s),
             name=name,
+            **given,
         )
         try:
             with translated():
                 await pool.open(wait=True, timeout=settings.connect_timeout_s)
             yield pool
         finally:
-            with anyio.CancelScope(shield=True):
-                await pool.close(timeout=2)
+            with anyio.move_on_after(CLOSE_S + 1, shield=True):
+                await pool.close(timeout=CLOSE_S)
+
+    @property
+    def _call_timeout_s(self) -> float:
+        return self.settings.call_timeout_s * (LONG if self.one_shot else 1)
 
 
 async def _check_schema(gateway: Gateway) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from treadle.errors import InvalidArgument, TooLarge
+from treadle.errors.masking import excerpt_name
 
 MAX_DEPTH = 64
 
@@ -101,7 +102,7 @@ def _examine(value: object, path: str, depth: int = 0) -> None:
     elif isinstance(value, dict):
         for key, item in value.items():
             _examine(key, f"{path} key", depth)
-            _examine(item, f"{path}.{key}", depth + 1)
+            _examine(item, f"{path}.{excerpt_name(str(key))}", depth + 1)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for index, item in enumerate(value):
             _examine(item, f"{path}[{index}]", depth + 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument
+from treadle.errors.masking import excerpt, excerpt_name
 from treadle.handles import Handle
 from treadle.options import EnqueueOptions, make_options
 from treadle.tasks import Task
@@ -94,7 +95,7 @@ class Output:
         part = str(key)
         if not part or "." in part:
             raise InvalidArgument(
-                f"{part!r} cannot be a part of a reference",
+                f"{excerpt_name(part)!r} cannot be a part of a reference",
                 hint="Take the object around it, and look into that in the handler.",
             )
         return Output(self.of, (*self.path, part))
@@ -199,7 +200,7 @@ def id_of(source: Source) -> str:
     if isinstance(source, UUID | str):
         return str(source)
     raise InvalidArgument(
-        f"{source!r} is no task", hint="Give what add() returned, a handle, an id or a name."
+        f"{excerpt(source)} is no task", hint="Give what add() returned, a handle, an id or a name."
     )
 
 
@@ -237,7 +238,7 @@ def _parts(
 
 def _no_task(what: object) -> InvalidArgument:
     return InvalidArgument(
-        f"{what!r} is no task",
+        f"{excerpt(what)} is no task",
         hint="Give a function with @app.task(), a call of one, or the name of a type.",
     )
 

@@ -4,10 +4,12 @@ The least that counts is a summary and a confidence. SQL holds every client to t
 type may have a model of its own: a subclass, or any report with more fields.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from treadle.errors.masking import excerpt_name
 
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -41,9 +43,13 @@ class DecisionReport(BaseModel):
 def problems_of(error: ValidationError) -> list[str]:
     """What is wrong with a report, one line for each field."""
     return [
-        f"decision report: {'.'.join(str(part) for part in item['loc']) or 'all'}: {item['msg']}"
+        f"decision report: {_place(item['loc'])}: {item['msg']}"
         for item in error.errors(include_url=False, include_input=False)
     ]
+
+
+def _place(location: Iterable[int | str]) -> str:
+    return ".".join(excerpt_name(str(part)) for part in location) or "all"
 
 
 def described(report: Mapping[str, Any]) -> str:

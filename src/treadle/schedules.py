@@ -18,6 +18,7 @@ import structlog
 
 from treadle.cron import Cron
 from treadle.errors import InvalidArgument, MissingExtra, NotFound, TooLarge
+from treadle.errors.masking import excerpt
 from treadle.options import EnqueueOptions, make_options
 from treadle.tasks import Task
 from treadle.worker.call import Call
@@ -124,7 +125,7 @@ def _template(
         work = work.call(**(spec or {}))
     elif not isinstance(work, Call):
         raise InvalidArgument(
-            f"{work!r} is no task",
+            f"{excerpt(work)} is no task",
             hint="Give a function with @app.task(), a call of one, or the name of a type.",
             argument="work",
         )

@@ -93,8 +93,28 @@ class CoreSettings(BaseSettings):
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
     )
-    pool_size: int = Field(4, ge=2, le=100, description="Most pooled connections of a process.")
+    verify_code: bool = Field(
+        True,
+        description="Compare functions and views with this release before a superuser runs them.",
+    )
+    pool_size: int = Field(
+        4, ge=2, le=100, description="Most pooled connections of a process for its own calls."
+    )
+    transaction_connections: int = Field(
+        20,
+        ge=1,
+        le=1000,
+        description="Most connections of a worker for `ctx.transaction()`; never more than slots.",
+    )
     connect_timeout_s: Seconds = Field(10.0, description="Longest wait for a connection.")
+    call_timeout_s: Seconds = Field(
+        30.0,
+        description="Longest wait for the answer to a database call; then it is repeated on "
+        "a new connection.",
+    )
+    handler_statement_timeout_s: Seconds = Field(
+        600.0, description="Longest statement of a handler in `ctx.transaction()`."
+    )
     log_format: Literal["auto", "json", "console"] = Field("auto", description="Log rendering.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Log level."

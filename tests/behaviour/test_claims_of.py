@@ -8,7 +8,7 @@ from treadle.models import Claim
 
 def owner(driver: Driver, task_id: UUID, token: UUID) -> list[tuple[object, ...]]:
     return driver.rows(
-        "select queue, project, agent_id from treadle.claims_of(%s, %s)", [task_id], [token]
+        "select queue, project_id, agent_id from treadle.claims_of(%s, %s)", [task_id], [token]
     )
 
 
@@ -47,7 +47,7 @@ def test_a_token_of_nobody_has_no_agent(driver: Driver) -> None:
 
 
 def test_the_project_of_a_task_is_told(driver: Driver) -> None:
-    driver.rows("select treadle.define_project('p')")
+    project_id = driver.value("select treadle.define_project('p')")
     driver.enqueue(project="p")
     claim = claimed(driver)
-    assert owner(driver, claim.id, claim.token) == [("default", "p", "a")]
+    assert owner(driver, claim.id, claim.token) == [("default", project_id, "a")]

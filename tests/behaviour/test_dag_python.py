@@ -150,7 +150,7 @@ async def test_a_thousand_tasks_are_one_statement(
 async def test_a_lost_answer_is_asked_for_again_and_makes_nothing_twice(
     app: Treadle, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = Gateway._call
+    call = Gateway._long_call
     lost: list[Any] = []
 
     async def forgetful(self: Gateway, query: str, *parameters: object) -> Any:
@@ -160,7 +160,7 @@ async def test_a_lost_answer_is_asked_for_again_and_makes_nothing_twice(
             raise Unavailable("gone") from psycopg.OperationalError("gone")
         return answer
 
-    monkeypatch.setattr(Gateway, "_call", forgetful)
+    monkeypatch.setattr(Gateway, "_long_call", forgetful)
     async with app.dag("once") as dag:
         node = dag.add("code")
 

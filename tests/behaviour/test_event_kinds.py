@@ -17,9 +17,9 @@ from treadle.db import sqlfiles
 URL = "https://example.org/in"
 # A message of its own, that is no event.
 NO_EVENTS = {"webhook.test"}
-# Functions that write the end of a kind which they are given.
+# Calls of functions that write the end of a kind which they are given.
 TELLING = {
-    "task": r"(?:audit_tasks|announce_rows)\([^;']+'([a-z_]+)'",
+    "task": r"(?<!function treadle\.)(?:audit_tasks|announce_rows)\([^;']+'([a-z_]+)'",
     "wait": r"record_wait\(\s*\w+, '([a-z_]+)'",
     "webhook": r"tell_webhook\([^;,']*'([a-z_]+)'(?: else '([a-z_]+)')?",
     "token": r"tell_token\('([a-z_]+)'",

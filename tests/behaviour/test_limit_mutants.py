@@ -40,8 +40,11 @@ MUTANTS = {
         errors.LockNotAvailable,
     ),
     "a first use that is waited for": Mutant(
-        "slots/hold_key",
-        {"or not pg_try_advisory_xact_lock(": "and not pg_try_advisory_xact_lock("},
+        "slots/make_key",
+        {
+            "set lock_timeout = '1ms'\n": "",
+            "exception\n  when lock_not_available then\n    return false;\n": "",
+        },
         races.test_the_first_use_of_a_key_waits_for_nobody_who_makes_its_row,
         errors.LockNotAvailable,
     ),

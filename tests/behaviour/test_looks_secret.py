@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -35,7 +36,9 @@ SECRETS: dict[str, Any] = {
     "repo": {"repo": "https://ann:hunter2@example.org/x.git"},
     "curl": {"curl": "-H 'Authorization: Bearer " + "a1B2" * 8 + "'"},
     "slack": {"slack": "xox" + "b-123456789012-abcdef"},
-    f"headers.{GITHUB}": {"headers": {GITHUB: 1}},
+    # A long key is not repeated.
+    "headers.ghp_...": {"headers": {GITHUB: 1}},
+    "a.corr....token": {"a": {"correct horse battery staple 123": {"token": "abc"}}},
     "query": {"query": "https://example.org/x?page=2&access_token=" + "a1B2" * 5},
     "vars.1": {"vars": ["PATH=/usr/bin", "GITHUB_TOKEN=" + "a1B2" * 5]},
     "shell": {"shell": "export DB_PASSWORD='hunter2222' && run"},
@@ -80,6 +83,17 @@ def test_neither_a_payload_nor_a_decision_with_one_is_stored(driver: Driver) -> 
     with unchanged(driver), refused("TR111", "credential at github.token"):
         call = "select treadle.complete_harness(%s, %s, %s)"
         driver.rows(call, task["id"], task["token"], Jsonb(SECRETS["github.token"]))
+
+
+@pytest.mark.requirement("H10")
+def test_a_refused_credential_is_not_repeated(driver: Driver) -> None:
+    short = "AKIA" + "ABCDEFGH12345678"
+    for payload in ({short: 1}, {"a": {short: {"token": "abc"}}}, {GITHUB: GITHUB}):
+        with pytest.raises(psycopg.Error, match="credential at") as raised:
+            put(driver, payload)
+        text = str(raised.value)
+        assert short not in text
+        assert GITHUB not in text
 
 
 def test_who_may_store_them_can(driver: Driver) -> None:

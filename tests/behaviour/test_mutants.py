@@ -30,6 +30,7 @@ from tests.behaviour import test_retry_rules as retry_rules
 from tests.behaviour import test_states as states
 from tests.behaviour import test_take_results as results
 from tests.behaviour import test_waking as waking
+from tests.behaviour import test_wrong_clock as wrong_clock
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
@@ -191,11 +192,48 @@ MUTANTS = {
         {"coalesce(p_type, '')": "''"},
         idempotency.test_with_dedupe_the_key_is_made_from_the_content,
     ),
+    "delays of a wrong clock that are left": Mutant(
+        "tasks/promote_tasks",
+        {"recount_delays(p_limit,": "recount_delays(0,"},
+        lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
+            driver, "a retry by its policy"
+        ),
+    ),
+    "delays that shrink with each look": Mutant(
+        "tasks/recount_rows",
+        {"    delayed_at = p_now\n": "    delayed_at = tasks.delayed_at\n"},
+        wrong_clock.test_a_delay_is_not_shortened_by_looking_at_it_again,
+    ),
+    "retries that forget since when they wait": Mutant(
+        "claims/move_attempts",
+        {"then p_now else tasks.delayed_at end": "then null else tasks.delayed_at end"},
+        lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
+            driver, "a retry that its handler asked for"
+        ),
+    ),
+    "a delay that is taken for a wish": Mutant(
+        "tasks/read_options",
+        {"    v_task.delayed_at := p_now;\n": ""},
+        lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
+            driver, "a task with a delay"
+        ),
+    ),
     "commits that are not flushed": Mutant(
         "core/keep_durable",
-        {"= 'off'": "= 'never'"},
-        lambda driver: durability.test_a_client_with_synchronous_commit_off_still_commits_to_disk(
-            driver, "complete_tasks"
+        {"in ('off', 'local')": "= 'local'"},
+        lambda driver: (
+            durability.test_a_client_with_less_than_synchronous_commit_still_commits_for_good(
+                driver, "complete_tasks", "off"
+            )
+        ),
+    ),
+    "commits that no standby has": Mutant(
+        "core/keep_durable",
+        {"in ('off', 'local')": "= 'off'"},
+        lambda driver: (
+            durability.test_a_client_with_less_than_synchronous_commit_still_commits_for_good(
+                driver, "complete_tasks", "local"
+            )
         ),
     ),
     "a wake-up for nothing": Mutant(

@@ -18,7 +18,7 @@ PRODUCE = (
     f"take_actions('{NOBODY}')",
     f"renew_actions({ONE}, {ONE})",
     f"finish_action('{NOBODY}', '{NOBODY}')",
-    *("interrupt_actions()", "next_action_at()", "take_nudges()", "note_nudge('http://a')"),
+    *("interrupt_actions()", "next_action_at()"),
     f"create_dag('{A_DAG}')",
     *("open_dag('x')", "enqueue_task('default', 'code')", "enqueue_tasks('[]')"),
     *(f"cancel_tasks({ONE})", f"read_results({ONE})", "take_results('me')"),
@@ -33,6 +33,7 @@ WORK = (
     *(f"{each}_tasks({ONE}, {ONE})" for each in ("complete", "fail", "release")),
     "doomed_artifacts()",
     f"claim_harness('http://a', '{NOBODY}')",
+    *("take_nudges()", "note_nudge('http://a')", "requeue_harness()"),
     "reap_claims()",
     "promote_tasks()",
     *("due_schedules()", "next_schedule_at()"),
@@ -176,12 +177,16 @@ def test_nobody_may_call_a_function_without_a_role(driver: Driver) -> None:
     assert open_to_all == []
 
 
-def test_functions_that_act_for_the_owner_have_a_fixed_search_path(driver: Driver) -> None:
-    loose = driver.rows(
+def test_no_function_looks_a_name_up_in_the_path_of_its_caller(fresh: Driver) -> None:
+    # A database of its own: tests put another clock into the shared one.
+    # Parsed bodies have no names left to look up. An empty path would not do: pg_temp is searched
+    # first for types unless it is named.
+    loose = fresh.rows(
         """
         select proname from pg_proc
-        where pronamespace = 'treadle'::regnamespace and prosecdef
-        and not coalesce('search_path=""' = any (proconfig), false)
+        where pronamespace = 'treadle'::regnamespace
+        and not coalesce('search_path=pg_catalog, pg_temp' = any (proconfig), false)
+        and prosqlbody is null
         """
     )
 

@@ -1,6 +1,7 @@
 """The answer to a request with a key is stored with what it did, and given again to a repeat."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -9,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from treadle import Treadle
+from treadle.db import sqlfiles
 from treadle.db.gateway import Gateway
 from treadle.db.replies import Asked, Reply
 from treadle.errors import InvalidArgument, KeyReused, RequestInFlight, UnknownType
@@ -56,6 +58,7 @@ def test_a_key_is_the_callers_own(driver: Driver) -> None:
 
 def test_a_request_under_way_is_not_done_twice(driver: Driver) -> None:
     other = driver.another()
+    other.rows("set lock_timeout = '2s'")
     with driver.conn.transaction():
         assert begin(driver) == []
         refused(other, "TR113")
@@ -64,6 +67,63 @@ def test_a_request_under_way_is_not_done_twice(driver: Driver) -> None:
         keep(driver)
         refused(other, "TR113")
     assert len(begin(other)) == 1
+
+
+def test_a_request_begun_again_is_not_done_twice(driver: Driver) -> None:
+    """Its key has a row already, without an answer or with one that is too old."""
+    assert begin(driver) == []
+    assert begin(driver, "k", "you", *ASKED[2:]) == []
+    other = driver.another()
+    other.rows("set lock_timeout = '2s'")
+    with driver.conn.transaction():
+        assert begin(driver) == []
+        refused(other, "TR113")
+        assert begin(other, "k", "you", *ASKED[2:]) == []
+
+
+def test_a_key_that_was_begun_and_never_answered_is_free(driver: Driver) -> None:
+    assert begin(driver) == []
+
+    assert begin(driver, "k", "me", "POST /y", "other") == []
+
+
+def test_an_answer_that_is_stored_while_its_repeat_looks_for_it_is_found(fresh: Driver) -> None:
+    """The lock is free when the repeat comes to it, because the first request has ended."""
+    fresh.rows(
+        """
+        create function public.answer_meanwhile() returns void language sql as $$
+          select treadle.keep_reply('k', 'me', 'POST /x', 'hash', 201, '{}', 'body')
+        $$
+        """
+    )
+    text = Path(sqlfiles.sql_dir(), "functions/replies/hold_reply.sql").read_text()
+    held = "begin\n  perform replies.key"
+    assert held in text
+    planted = text.replace(held, f"begin\n  perform public.answer_meanwhile();{held[5:]}")
+    fresh.conn.execute(planted.encode())
+
+    assert begin(fresh) == [(201, {}, b"body")]
+
+
+def test_a_stored_answer_is_read_without_a_lock(driver: Driver) -> None:
+    keep(driver)
+    other = driver.another()
+    with driver.conn.transaction():
+        assert len(begin(driver)) == 1
+        assert len(begin(other)) == 1
+
+
+@pytest.mark.parametrize("missing", ["status", "body"])
+def test_an_answer_has_a_status_and_a_body(driver: Driver, missing: str) -> None:
+    status, body = (None, b"") if missing == "status" else (200, None)
+    with pytest.raises(psycopg.Error) as raised:
+        driver.rows(
+            "select treadle.keep_reply(%s, %s, %s, %s, %s::integer, '{}', %s::bytea)",
+            *ASKED,
+            status,
+            body,
+        )
+    assert raised.value.sqlstate == "TR001"
 
 
 def test_what_was_rolled_back_is_not_answered(driver: Driver) -> None:

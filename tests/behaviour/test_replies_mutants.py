@@ -8,23 +8,44 @@ from tests.behaviour import test_replies as replies
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+GIVES_UP = "exception\n  when lock_not_available then\n    return false;\n"
+
 MUTANTS = {
     "a key that nobody holds": Mutant(
         "replies/begin_reply",
-        {"if not pg_try_advisory_xact_lock(": "if false and not pg_try_advisory_xact_lock("},
+        {"if not treadle.hold_reply(": "if false and not treadle.hold_reply("},
         replies.test_a_request_under_way_is_not_done_twice,
     ),
-    "a lock for all callers": Mutant(
-        "replies/begin_reply",
-        {"format('treadle.replies %L %L', p_principal, p_key)": "format('replies %L', p_key)"},
+    "a key that is waited for": Mutant(
+        "replies/hold_reply",
+        {"set lock_timeout = '1ms'\n": "", GIVES_UP: ""},
         replies.test_a_request_under_way_is_not_done_twice,
+    ),
+    "a key that is begun again by two": Mutant(
+        "replies/hold_reply",
+        {"for update skip locked;": ";"},
+        replies.test_a_request_begun_again_is_not_done_twice,
+    ),
+    "a row for all callers": Mutant(
+        "replies/hold_reply",
+        {"replies.principal = p_principal and ": ""},
+        replies.test_a_request_begun_again_is_not_done_twice,
         psycopg.Error,
     ),
-    "a lock for all keys": Mutant(
-        "replies/begin_reply",
-        {"format('treadle.replies %L %L', p_principal, p_key)": "format('r %L', p_principal)"},
-        replies.test_a_request_under_way_is_not_done_twice,
+    "a row without an answer is an answer": Mutant(
+        "replies/stored_reply",
+        {"    and replies.status is not null\n": ""},
+        replies.test_a_key_that_was_begun_and_never_answered_is_free,
         psycopg.Error,
+    ),
+    "an answer that came in between": Mutant(
+        "replies/begin_reply",
+        {
+            "    -- Again, under the lock: the answer may have been stored in between.\n"
+            "    select stored.* into v_reply from treadle.stored_reply(p_principal, p_key)"
+            " as stored;\n": ""
+        },
+        replies.test_an_answer_that_is_stored_while_its_repeat_looks_for_it_is_found,
     ),
     "any body will do": Mutant(
         "replies/begin_reply",
@@ -41,14 +62,14 @@ MUTANTS = {
         replies.test_a_key_is_for_one_request,
     ),
     "answers of somebody else": Mutant(
-        "replies/begin_reply",
+        "replies/stored_reply",
         {"replies.principal = p_principal\n    and ": ""},
         replies.test_a_key_is_the_callers_own,
         psycopg.Error,
     ),
     "answers for ever": Mutant(
-        "replies/begin_reply",
-        {"and replies.created_at > treadle.clock() - treadle.reply_age()": ""},
+        "replies/stored_reply",
+        {"    and replies.created_at > treadle.clock() - treadle.reply_age()\n": ""},
         replies.test_an_answer_is_kept_for_a_day,
     ),
     "answers for an hour": Mutant(

@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from tests.behaviour import test_looks_secret as secrets
 from tests.behaviour import test_token_refusals as refusals
 from tests.behaviour import test_tokens as tokens
 from tests.behaviour.driver import Driver
@@ -88,9 +89,9 @@ MUTANTS = {
         (*FAILED, ValueError),
     ),
     "a secret that is repeated": Mutant(
-        "tokens/revoke_token",
-        {"left(quote_nullable(v_key), 100)": "quote_nullable(p_token)"},
-        refusals.test_a_token_that_is_given_whole_is_not_repeated,
+        "core/refuse",
+        {"message = treadle.mask_text(p_message)": "message = p_message"},
+        secrets.test_a_refused_credential_is_not_repeated,
     ),
     "a name before an id": Mutant(
         "tokens/revoke_token",

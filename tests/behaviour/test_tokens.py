@@ -40,6 +40,7 @@ def test_no_two_tokens_are_alike(driver: Driver) -> None:
 
 
 def test_what_a_token_is_for_is_found_by_its_id(driver: Driver) -> None:
+    project_id = driver.value("select treadle.define_project('site')")
     text = create(
         driver, "steve", scopes=["read", "work"], queues=["a", "b"], agent="steve-w", project="site"
     )
@@ -51,6 +52,7 @@ def test_what_a_token_is_for_is_found_by_its_id(driver: Driver) -> None:
     assert found["scopes"] == ["read", "work"]
     assert found["queues"] == ["a", "b"]
     assert (found["agent"], found["project"]) == ("steve-w", "site")
+    assert found["project_id"] == project_id
     assert find(driver, "trd_000000000000_") is None
 
 

@@ -110,20 +110,20 @@ MUTANTS = {
         ),
     ),
     "a fallback that comes too early": Mutant(
-        "validation/terms_of",
-        {"p_task.attempt >= 3": "p_task.attempt >= 2"},
+        "validation/attempt_models",
+        {"p_attempt >= 3": "p_attempt >= 2"},
         terms.test_fallback_models_are_in_force_from_the_third_attempt_that_counts,
     ),
     "a fallback that comes too late": Mutant(
-        "validation/terms_of",
-        {"p_task.attempt >= 3": "p_task.attempt >= 4"},
+        "validation/attempt_models",
+        {"p_attempt >= 3": "p_attempt >= 4"},
         terms.test_fallback_models_are_in_force_from_the_third_attempt_that_counts,
     ),
     "no fallback that is taken for one": Mutant(
-        "validation/terms_of",
+        "validation/attempt_models",
         {
-            "nullif(coalesce(p_task.fallback_models, task_types.fallback_models), '{}')": (
-                "coalesce(p_task.fallback_models, task_types.fallback_models)"
+            "nullif(coalesce(p_fallback, p_type_fallback), '{}')": (
+                "coalesce(p_fallback, p_type_fallback)"
             )
         },
         lambda driver: terms.test_without_fallback_models_the_models_stay(driver, []),

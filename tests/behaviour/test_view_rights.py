@@ -3,14 +3,16 @@
 import pytest
 
 from tests.behaviour.driver import Driver
+from tests.behaviour.durable import claimed, record_artifact, save_step
 from tests.behaviour.expect import refused
 from tests.behaviour.money import pay
-from tests.behaviour.retention import keep, prune
-from tests.behaviour.test_privileges import A_DAG, A_SCHEDULE, A_TRIGGER, become
+from tests.behaviour.retention import age, keep, prune
+from tests.behaviour.test_privileges import A_DAG, A_SCHEDULE, A_TRIGGER, ROLES, become
+from tests.behaviour.test_retention_archive import rich
 from tests.behaviour.working import in_progress
 
 VIEWS = (
-    *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages", "task_parts"),
+    *("prunable_tasks", "archived_tasks", "archived_dags", "retention_ages"),
     *("dispatch_log", "queue_health", "agent_load", "dead_letter_review", "stuck"),
     *("task_details", "task_places", "transitions", "dag_overview", "dag_tasks"),
     *("gate_status", "breaker_status", "type_status"),
@@ -28,16 +30,18 @@ VIEWS = (
 )
 # Shown with the tests of waits and of steps.
 ELSEWHERE = {"wait_details", "task_steps"}
+# Read by the pruner alone.
+NOBODYS = {"task_parts"}
 
 
 def test_no_view_is_forgotten_here(driver: Driver) -> None:
     found = driver.rows("select viewname from pg_views where schemaname = 'treadle'")
 
-    assert {name for (name,) in found} == {*VIEWS, *ELSEWHERE}
+    assert {name for (name,) in found} == {*VIEWS, *ELSEWHERE, *NOBODYS}
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
+def furnish(driver: Driver) -> None:
+    """Put a row into every view."""
     driver.rows(f"select treadle.create_dag('{A_DAG}')")
     driver.complete(driver.claim_one("a"))
     keep(driver, keep_completed_s=0)
@@ -71,9 +75,85 @@ def test_an_observer_reads_every_view(driver: Driver, view: str) -> None:
     claim = driver.claim_one("a")
     pay(driver, claim, "0.5")
     driver.rows("select treadle.record_artifact(%s, %s, 'a', 'b')", claim.id, claim.token)
+
+
+def test_an_observer_reads_every_view(driver: Driver) -> None:
+    furnish(driver)
     session = become(driver, "treadle_observer")
 
-    assert session.rows(f"select * from treadle.{view}") != []
+    empty = [view for view in VIEWS if session.rows(f"select * from treadle.{view}") == []]
+
+    assert empty == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_reads_what_only_the_pruner_needs(driver: Driver, role: str) -> None:
+    session = become(driver, role)
+
+    for view in NOBODYS:
+        with refused("42501", "permission denied for view"):
+            session.rows(f"select * from treadle.{view}")
+
+
+def test_no_column_of_a_view_is_named_like_a_token_of_a_claim(driver: Driver) -> None:
+    found = driver.rows(
+        """
+        select attrelid::regclass::text, attname
+        from pg_attribute
+        inner join pg_class on attrelid = pg_class.oid
+        where
+          relnamespace = 'treadle'::regnamespace and relkind in ('v', 'm') and attnum > 0
+          and attname ~ 'token' and attname !~ '(^|_)(max|input|output)_tokens$'
+        """
+    )
+
+    assert found == []
+
+
+@pytest.mark.requirement("B16")
+def test_no_view_shows_a_token_anywhere(driver: Driver) -> None:
+    """Neither of a running claim nor of a past one, whose late answers may be accepted."""
+    keep(driver)
+    rich(driver)
+    age(driver)
+    assert prune(driver) == 1
+    claim = claimed(driver)
+    driver.rows("select treadle.add_note(%s, %s, 'note')", claim.id, claim.token)
+    save_step(driver, claim, "step", 1)
+    record_artifact(driver, claim)
+    furnish(driver)
+    tokens = secrets_of(driver)
+    assert str(claim.token) in tokens
+
+    views = [*VIEWS, *ELSEWHERE, *NOBODYS]
+    shown = {
+        view
+        for view in views
+        for (row,) in driver.rows(f"select shown::text from treadle.{view} as shown")
+        if any(token in row for token in tokens)
+    }
+
+    assert shown == set()
+
+
+def secrets_of(driver: Driver) -> set[str]:
+    """Every value of a column for a token, in any table."""
+    columns = driver.rows(
+        """
+        select attrelid::regclass::text, attname
+        from pg_attribute
+        inner join pg_class on attrelid = pg_class.oid
+        where
+          relnamespace = 'treadle'::regnamespace and relkind = 'r' and attnum > 0
+          and attname ~ '(^|_)token$' and atttypid = 'uuid'::regtype
+        """
+    )
+    return {
+        value
+        for table, column in columns
+        for (value,) in driver.rows(f"select distinct {column}::text from {table}")
+        if value is not None
+    }
 
 
 @pytest.mark.parametrize("role", ["treadle_producer", "treadle_worker"])

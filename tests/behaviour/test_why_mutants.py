@@ -23,7 +23,7 @@ MUTANTS = {
     ),
     "silent agents live": Mutant(
         "why/is_live",
-        {"\n    and p_agent.heartbeat_at": "\n    or p_agent.heartbeat_at"},
+        {"\n  and p_agent.heartbeat_at": "\n  or p_agent.heartbeat_at"},
         lambda driver: agents.test_an_agent_that_does_not_claim_is_none(driver, "silent"),
     ),
     "agents without a limit": Mutant(

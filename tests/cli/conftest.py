@@ -52,6 +52,7 @@ def bare() -> Cli:
 def cli(bare: Cli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run a command on a database with the schema."""
     monkeypatch.setenv("TREADLE_DATABASE_URL", database_url)
+    monkeypatch.setenv("TREADLE_VERIFY_CODE", "false")
     return bare
 
 
@@ -69,6 +70,7 @@ def still_url(server_url: str, template: str) -> Iterator[str]:
 def still(bare: Cli, still_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run a command on the database that the tests of a module share."""
     monkeypatch.setenv("TREADLE_DATABASE_URL", still_url)
+    monkeypatch.setenv("TREADLE_VERIFY_CODE", "false")
     return bare
 
 

@@ -14,8 +14,9 @@ from tests.conftest import OwnServer
 from treadle.db.migrate import migrate
 
 CHECKS = [
-    "connection", "server", "schema", "functions", "roles", "durability", "clock", "transactions",
-    "listen", "agents", "reaper", "promoter", "scheduler", "stuck", "vacuum",
+    "connection", "server", "schema", "functions", "roles", "temporary", "durability", "clock",
+    "transactions", "connections", "listen", "agents", "reaper", "promoter", "scheduler", "stuck",
+    "vacuum",
 ]  # fmt: skip
 
 
@@ -133,3 +134,21 @@ def test_a_health_file_that_is_not_there_is_a_failure(bare: Cli) -> None:
 
     assert done.code == 1
     assert done.rows[1][:2] == ["health", "fail"]
+
+
+@pytest.mark.requirement("B16")
+@pytest.mark.parametrize(("connections", "status"), [(5, "ok"), (100_000, "warn")])
+def test_more_connections_than_the_server_has_are_told(
+    cli: Cli, sync_conn: Conn, connections: int, status: str
+) -> None:
+    sync_conn.execute(
+        """
+        select treadle.register_agent('a', p_meta => jsonb_build_object('connections', %s::integer))
+        """,
+        (connections,),
+    )
+
+    found = examine(cli)["connections"]
+
+    assert found["status"] == status
+    assert found["found"].startswith(f"1 workers may open {connections}, others have ")

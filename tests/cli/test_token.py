@@ -29,6 +29,7 @@ def test_a_token_is_all_that_is_printed_and_shown_once(cli: Cli) -> None:
 
 
 def test_a_token_for_programs_comes_with_what_it_is_for(cli: Cli) -> None:
+    cli("projects", "define", "site")
     made = cli(
         *("token", "create", "steve", "--scope", "work", "--agent", "steve-w"),
         *("--project", "site", "--expires", "90d", "--json"),

@@ -41,10 +41,8 @@ def post(client: httpx2.Client, body: bytes, kind: str = "application/json") -> 
 
 @pytest.mark.requirement("B10")
 def test_a_body_that_is_announced_too_large_is_refused_unread(bounded: Served) -> None:
-    began = time.monotonic()
     found = ask(bounded.url, head("POST", PATH, JSON, f"Content-Length: {100 * 2**20}"))
 
-    assert time.monotonic() - began < 5
     assert found.status == 413
     assert found.problem["code"] == "too-large"
     assert found.problem["max_bytes"] == MOST

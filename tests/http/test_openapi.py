@@ -45,6 +45,8 @@ def closed_server(
 def test_the_server_does_as_its_document_says(closed_server: Closed, tmp_path: Path) -> None:
     with closed_server.client(closed_server.tokens["admin"]) as http:
         write_config(tmp_path / "schemathesis.toml", furnish(http))
+        # The server makes the document once. Schemathesis waits for it only a few seconds.
+        assert http.get("/openapi.json", timeout=120).status_code == 200
 
     # Every boundary of every field takes minutes; a run by hand looks at them too.
     effort = ("--phases", "coverage,fuzzing", "-n", str(EXAMPLES)) if EXAMPLES else QUICK

@@ -75,6 +75,7 @@ def test_a_token_for_something_else_does_not_reach_the_queue(
     with closed(new_database, tmp_path) as guarded:
         with guarded.client(guarded.tokens["enqueue"]) as http:
             made = submit(http)["queue_id"]
+        guarded.sql.execute("select treadle.define_project('shop')")
         others = [
             create(guarded.sql, name, "read", "enqueue", **{name: value})
             for name, value in (("queues", ["default"]), ("project", "shop"))

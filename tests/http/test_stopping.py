@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import httpx2
 import psycopg
+import pytest
 
 from tests.http.conftest import Serve
 from tests.http.native import enqueue
 from tests.http.raw import answer, connect, head
-from tests.http.support import Conn, Served, until
+from tests.http.support import Conn, Served, until, waits_for_lock
 from treadle.api.serve import DRAIN_S
 
 JSON = "Content-Type: application/json"
@@ -76,3 +77,29 @@ def test_a_body_that_is_still_coming_is_not_waited_for(serve: Serve) -> None:
     assert found.closed
     assert short.startswith(b"HTTP/1.1 503")
     assert short.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.requirement("B16")
+def test_a_request_that_the_database_does_not_answer_is_told_that_the_server_stops(
+    serve: Serve,
+) -> None:
+    server = serve()
+    with (
+        httpx2.Client(base_url=server.url, timeout=60) as http,
+        psycopg.connect(server.database_url, autocommit=True) as sql,
+        ThreadPoolExecutor() as threads,
+    ):
+        sql.execute("select treadle.define_type('code')")
+        with sql.transaction():
+            sql.execute("lock table treadle.tasks")
+            waiting = threads.submit(http.post, "/v1/tasks", json={"type": "code"})
+            until(lambda: waits_for_lock(sql))
+
+            server.child.send(signal.SIGTERM)
+
+            found = waiting.result()
+
+    until(lambda: not server.child.running)
+    assert (found.status_code, found.json()["code"]) == (503, "unavailable")
+    assert found.json()["detail"] == "the server is shutting down"
+    assert not [line for line in server.child.lines() if "ASGI" in line["event"]]

@@ -1,6 +1,7 @@
 """Servers that want tokens, and tokens for them."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,22 @@ def create(sql: Conn, name: str, *scopes: str, **settings: object) -> str:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+def accepted_for(client: httpx2.Client, path: str) -> float:
+    """Ask until an answer is 401: how long after this call the last accepted request was sent.
+
+    How slowly requests are answered does not count: a server that accepts what was sent at this
+    time knows no better at this time or later.
+    """
+    began = time.monotonic()
+    last = 0.0
+    while True:
+        sent = time.monotonic() - began
+        if client.get(path).status_code == 401:
+            return last
+        assert sent < 40, "it is still accepted"
+        last = sent
 
 
 class Closed:

@@ -78,6 +78,7 @@ def test_the_reaper_reads_only_live_claims(hostile: Conn) -> None:
 
 
 def test_the_promoter_reads_only_what_is_due(hostile: Conn) -> None:
+    hostile.execute("update treadle.tasks set delayed_at = created_at where status = 'retrying'")
     hostile.execute(
         """
         update treadle.tasks set retry_at = clock_timestamp() - interval '1 s'

@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import anyio
 
+from tests.process.support import until
 from treadle import ClaimLost, Context, Treadle
 from treadle.options import RetryPolicy
 from treadle.settings import Settings
@@ -34,6 +36,28 @@ SOON: RetryPolicy = {
     "poison": False,
 }
 
+# Seconds to sleep, or a file whose appearance ends the nap: then the test decides when.
+Nap = float | str
+
+
+def nap_of(ctx: Context, naps: list[Nap]) -> Nap:
+    """The nap of this attempt; the last of the naps goes for all later attempts."""
+    return naps[min(ctx.attempt, len(naps)) - 1]
+
+
+async def take_nap(nap: Nap) -> None:
+    if isinstance(nap, str):
+        await until(Path(nap).exists, within=3600)
+    else:
+        await anyio.sleep(nap)
+
+
+def take_nap_in_thread(nap: Nap) -> None:
+    if not isinstance(nap, str):
+        time.sleep(nap)
+    while isinstance(nap, str) and not Path(nap).exists():
+        time.sleep(0.02)
+
 
 def make_app(url: str | None = None, settings: Settings | None = None) -> Treadle:
     """The application: for a worker by its settings, for a test on its database."""
@@ -44,33 +68,33 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
             await conn.execute(NOTE, (ctx.task.id, what, ctx.agent, ctx.attempt))
 
     @app.task(max_attempts=10, retry=SOON)
-    async def nap(ctx: Context, naps: list[float]) -> str:
-        """Sleep as long as this attempt should; the last of the naps goes for all later ones."""
+    async def nap(ctx: Context, naps: list[Nap]) -> str:
+        """Take the nap of this attempt and note when it begins and ends."""
         await note(ctx, "begin")
-        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        await take_nap(nap_of(ctx, naps))
         await note(ctx, "end")
         return ctx.agent
 
     @app.task(max_attempts=10, retry=SOON)
-    async def rest(ctx: Context, naps: list[float]) -> str:
-        """Sleep and answer at once, before a heartbeat can find that the claim is gone."""
-        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+    async def rest(ctx: Context, naps: list[Nap]) -> str:
+        """Take a nap and answer, without another call to the database."""
+        await take_nap(nap_of(ctx, naps))
         return ctx.agent
 
     @app.task(max_attempts=10, retry=SOON)
-    def doze(ctx: Context, naps: list[float]) -> str:
+    def doze(ctx: Context, naps: list[Nap]) -> str:
         """The same in a thread that cannot be interrupted."""
-        time.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        take_nap_in_thread(nap_of(ctx, naps))
         return ctx.agent
 
     @app.task(max_attempts=10, retry=SOON)
-    async def pay(ctx: Context, naps: list[float]) -> None:
+    async def pay(ctx: Context, naps: list[Nap]) -> None:
         """Write and complete in one transaction, with a nap between; nothing interrupts it."""
         try:
             with anyio.CancelScope(shield=True):
                 async with ctx.transaction(output=ctx.agent) as conn:
                     await conn.execute(NOTE, (ctx.task.id, "paid", ctx.agent, ctx.attempt))
-                    await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+                    await take_nap(nap_of(ctx, naps))
         except ClaimLost:
             ctx.log.warning("pay.refused")
             raise
@@ -100,15 +124,15 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
         return [answer.value, answer.by]
 
     @app.task(max_attempts=10, retry=SOON)
-    async def ponder(ctx: Context, naps: list[float]) -> str | None:
+    async def ponder(ctx: Context, naps: list[Nap]) -> str | None:
         """Ask a person, nap, and only then wait for the answer."""
         question = await ctx.ask_later("Go on?", options=["yes", "no"])
         await note(ctx, "asked")
-        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        await take_nap(nap_of(ctx, naps))
         return (await question.answer()).by
 
     @app.task(max_attempts=10, retry=SOON)
-    async def delegate(ctx: Context, naps: list[list[float]]) -> list[str]:
+    async def delegate(ctx: Context, naps: list[list[Nap]]) -> list[str]:
         """Let others nap between two steps; who they were."""
         await ctx.step("before", note, ctx, "before")
         agents = await ctx.spawn_and_wait([nap.call(naps=each) for each in naps])
@@ -116,10 +140,10 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
         return agents
 
     @app.task(max_attempts=100, retry=SOON)
-    async def shop(ctx: Context, usd: float, naps: list[float]) -> str:
+    async def shop(ctx: Context, usd: float, naps: list[Nap]) -> str:
         """Pay in two calls with a nap between them; each attempt pays the first one anew."""
         await ctx.spend(usd / 4)
-        await anyio.sleep(naps[min(ctx.attempt, len(naps)) - 1])
+        await take_nap(nap_of(ctx, naps))
         await ctx.spend(usd / 4, call_id="last")
         return ctx.agent
 

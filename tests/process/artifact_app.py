@@ -4,11 +4,11 @@ import hashlib
 import os
 import signal
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
-import anyio
-
 from tests.process.apps import SOON
+from tests.process.support import until
 from treadle import Artifact, Context, Treadle
 from treadle.settings import Settings
 from treadle.store import Written
@@ -24,8 +24,11 @@ def make_app(settings: Settings | None = None) -> Treadle:
     app = Treadle(settings=settings)
 
     @app.task(max_attempts=3, retry=SOON)
-    async def keep(ctx: Context, point: str) -> Artifact:
-        """Store a file, and be killed at a point of that, or before the task is completed."""
+    async def keep(ctx: Context, point: str, hold: str = "") -> Artifact:
+        """Store a file, and be killed at a point of that, or before the task is completed.
+
+        With `hold` the first attempt stores the rest only when there is a file of this name.
+        """
 
         def reached(here: str) -> None:
             if ctx.attempt == 1 and here == point:
@@ -36,8 +39,8 @@ def make_app(settings: Settings | None = None) -> Treadle:
             for at in range(0, len(CONTENT), MIB):
                 yield CONTENT[at : at + MIB]
             reached("writing")
-            if ctx.attempt == 1 and point == "slow":
-                await anyio.sleep(3)
+            if ctx.attempt == 1 and hold:
+                await until(Path(hold).exists, within=3600)
 
         real = app.store.write
 

@@ -22,7 +22,9 @@ class Proxy:
         self._plans: list[tuple[bytes, When]] = []
         self._links: set[_Link] = set()
         self._slow: dict[bytes, float] = {}
+        self._mute = False
         self.requests = 0
+        self.swallowed = 0
         self.lost: list[bytes] = []
         self.url = make_conninfo(url, host=str(self._folder), port=5432)
 
@@ -33,6 +35,19 @@ class Proxy:
     def slow(self, needle: str, seconds: float) -> None:
         """Hold back the answers to requests with this text."""
         self._slow[needle.encode()] = seconds
+
+    def silence(self, *, new: bool = False) -> None:
+        """Pass on nothing more on the connections of now; they stay open.
+
+        New ones work, unless they are to be silent too.
+        """
+        self._mute = new
+        for link in self._links:
+            link.silent = True
+
+    def speak(self) -> None:
+        """New connections work again; the silent ones stay silent."""
+        self._mute = False
 
     def held_back(self, request: bytes) -> float:
         """How long the answer to this request is to be held back."""
@@ -57,6 +72,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(self, (reader, writer), await self._connect())
+        link.silent = self._mute
         self._links.add(link)
         await link.run()
         self._links.discard(link)
@@ -84,6 +100,7 @@ class _Link:
         self._server, self._to_server = server
         self._request = b""
         self._losing = False
+        self.silent = False
         self._both: list[asyncio.Future[None]] = []
 
     async def run(self) -> None:
@@ -103,6 +120,9 @@ class _Link:
     async def _up(self) -> None:
         with suppress(ConnectionError):
             while data := await self._client.read(65536):
+                if self.silent:
+                    self._proxy.swallowed += 1
+                    continue
                 self._request += data
                 plan = None if self._losing else self._proxy.planned(self._request)
                 if plan == "before":
@@ -119,7 +139,9 @@ class _Link:
                 body = await self._server.readexactly(int.from_bytes(head[1:]) - 4)
                 if head[:1] == READY:
                     await asyncio.sleep(self._proxy.held_back(self._request))
-                if not self._losing:
+                if self.silent:
+                    self._proxy.swallowed += 1
+                elif not self._losing:
                     self._to_client.write(head + body)
                     await self._to_client.drain()
                 if head[:1] != READY:

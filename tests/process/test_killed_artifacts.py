@@ -105,15 +105,17 @@ async def test_a_crash_anywhere_before_completion_leaves_no_dangling_reference_a
 
 
 async def test_a_worker_that_was_only_paused_cannot_make_its_file_seen(
-    keeper: Treadle, conn: Conn, place: Place, start: Spawn
+    keeper: Treadle, conn: Conn, place: Place, start: Spawn, tmp_path: Path
 ) -> None:
-    handle = await keeper.enqueue("keep", {"point": "slow"})
+    hold = tmp_path / "go on"
+    handle = await keeper.enqueue("keep", {"point": "none", "hold": str(hold)})
     first = start("worker", "tests.process.artifact_app:app", agent_id="first")
     await until(lambda: rows(conn, "select id from treadle.artifacts"), within=30)
     await first.pause()
     await take_over(keeper, conn, handle.id)
     made = await handle.result(timeout=5)
     await swept(keeper)
+    hold.touch()
     first.send(signal.SIGCONT)
     await first.logged("task.stopped", within=30)
     first.kill()

@@ -19,7 +19,7 @@ async def test_the_slots_of_a_killed_worker_go_to_others_and_never_too_many(
     spawn("promoter")
     first = spawn("worker", agent_id="first", **QUICK)
     for _ in range(8):
-        naps = [30, 0.05]
+        naps = [3600, 0.05]
         await app.enqueue("nap", {"naps": naps}, concurrency_key="k", concurrency_limit=2)
     running = "select count(*) from treadle.tasks where status = 'running'"
 

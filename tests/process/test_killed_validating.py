@@ -21,7 +21,7 @@ async def test_a_task_survives_the_worker_that_was_checking_its_output(
     spawn("promoter")
     first = spawn("worker", agent_id="first", **QUICK)
     check = {"validator": validator} | ({"name": "ponder"} if validator == "test_pass" else {})
-    handle = await app.enqueue("draft", {"naps": [30, 0]}, validation=[check])
+    handle = await app.enqueue("draft", {"naps": [3600, 0]}, validation=[check])
     await until(lambda: _is(conn, handle.id, "validating"), within=30)
     # Long enough for a lease to run out: heartbeats go on while the validator works.
     beat = await value(conn, "select heartbeat_at from treadle.tasks where id = %s", handle.id)

@@ -51,7 +51,7 @@ async def test_a_question_of_a_killed_attempt_is_asked_once_and_keeps_its_answer
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     first = spawn("worker", agent_id="first", **QUICK)
-    handle = await app.enqueue("ponder", {"naps": [30, 0]})
+    handle = await app.enqueue("ponder", {"naps": [3600, 0]})
     await until(lambda: _has_asked(conn))
 
     first.kill()
@@ -72,7 +72,7 @@ async def test_subtasks_survive_the_worker_that_ran_them_and_their_parent(
     spawn("reaper", service_s=0.5)
     spawn("promoter")
     first = spawn("worker", agent_id="first", **QUICK)
-    handle = await app.enqueue("delegate", {"naps": [[0], [30, 0]]})
+    handle = await app.enqueue("delegate", {"naps": [[0], [3600, 0]]})
     await until(lambda: _one_has_ended(conn, handle))
 
     first.kill()

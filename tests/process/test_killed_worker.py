@@ -19,7 +19,7 @@ async def test_the_tasks_of_a_killed_worker_are_finished_by_another(
     await reaper.logged("reaper.started")
     first = spawn("worker", agent_id="first", **QUICK)
     for _ in range(5):
-        await app.enqueue("nap", {"naps": [30, 0.05]})
+        await app.enqueue("nap", {"naps": [3600, 0.05]})
     await until(lambda: _held(conn, running=3))
 
     first.kill()

@@ -41,7 +41,7 @@ async def test_everything_is_done_by_polling_when_notify_is_off(
 async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
-    worker = spawn("worker", poll_s=5)
+    worker = spawn("worker", poll_s=60)
     await worker.logged("worker.started")
     await until(lambda: rows(conn, LISTENERS))
     await (await app.enqueue("nap", {"naps": [0]})).result(timeout=20)
@@ -50,17 +50,17 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     await conn.execute("select pg_terminate_backend(%s)", listener)
     deaf = await app.enqueue("nap", {"naps": [0]})
 
-    await deaf.result(timeout=20)
+    await deaf.result(timeout=40)
     await worker.logged("listener.lost")
     await until(lambda: _listens(conn, but_not=listener[0]))
     delays = []
     for _ in range(2):
-        # Past the quick looks: without a notification the poll would find it after 3.65 s or later.
+        # Past the quick looks: without a notification the poll would find it 14 s later or more.
         await anyio.sleep(1.6)
         handle = await app.enqueue("nap", {"naps": [0]})
-        await handle.result(timeout=20)
+        await handle.result(timeout=40)
         delays.append(await value(conn, DELAY, handle.id))
-    assert max(delays) < 1
+    assert max(delays) < 10
 
 
 @pytest.mark.requirement("B8")

@@ -1,31 +1,38 @@
-"""A worker paused past its lease: its late answer counts only if nobody has taken over."""
+"""A worker paused past its lease: its late answer counts only if nobody has taken over.
+
+The order of events is made, not waited for. The handler of the paused worker ends when the test
+creates a file, so it is still at work when the pause begins. No heartbeat of the paused worker is
+due for a day: its answer always comes before it could learn that the claim is lost. The test ages
+the lease in its stead.
+"""
 
 import signal
+from pathlib import Path
 
-import anyio
 import pytest
 
 from tests.process.support import Child, Conn, Spawn, rows, until, value
 from treadle import Treadle
 from treadle.handles import Handle
 
-# A lease of 2.1 seconds.
-LEASED = {"heartbeat_s": 0.7, "claim_ttl_s": 2, "slots": 1}
-OTHER = {"slots": 1}
-NAP_S = 4.0
+PAUSED = {"agent_id": "paused", "heartbeat_s": 86_400, "claim_ttl_s": 86_400, "slots": 1}
+OTHER = {"agent_id": "other", "slots": 1}
 STATE = "select status from treadle.tasks where id = %s"
 
 
-async def start_and_pause(conn: Conn, worker: Child, handle: Handle) -> float:
-    """Pause the worker once it has begun; returns the moment at which its nap is over."""
+async def pause_past_lease(conn: Conn, worker: Child, handle: Handle) -> None:
+    """Pause the worker once its task is running, and let the lease run out."""
     await until(lambda: _is(conn, handle, "running"))
     await worker.pause()
-    return anyio.current_time() + NAP_S
+    await conn.execute(
+        "update treadle.tasks set lease_until = clock_timestamp() - interval '1 s' where id = %s",
+        (handle.id,),
+    )
 
 
-async def go_on(worker: Child, rested: float) -> None:
-    """Let it go on after its nap is over: it answers before it looks at its claim."""
-    await anyio.sleep_until(rested)
+def resume(worker: Child, ended: Path) -> None:
+    """End the nap of the handler, then let the worker go on."""
+    ended.touch()
     worker.send(signal.SIGCONT)
 
 
@@ -42,39 +49,41 @@ async def take_back(conn: Conn, handle: Handle) -> None:
 
 @pytest.mark.requirement("F10")
 async def test_a_late_completion_is_refused_while_another_works(
-    app: Treadle, conn: Conn, spawn: Spawn
+    app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
     spawn("reaper", service_s=0.5)
     spawn("promoter")
-    paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("rest", {"naps": [NAP_S, 5]})
-    rested = await start_and_pause(conn, paused, handle)
+    paused = spawn("worker", **PAUSED)
+    handle = await app.enqueue("rest", {"naps": [str(first), str(second)]})
+    await pause_past_lease(conn, paused, handle)
     await take_back(conn, handle)
-    spawn("worker", agent_id="other", **OTHER)
+    spawn("worker", **OTHER)
     await until(lambda: _is(conn, handle, "running"))
 
-    await go_on(paused, rested)
+    resume(paused, first)
 
     await paused.logged("task.stale_answer", task_id=str(handle.id))
     assert await _is(conn, handle, "running")
+    second.touch()
     assert await handle.result(timeout=40) == "other"
     assert await _ended(conn, handle) == ("completed", "other", 2)
 
 
 @pytest.mark.requirement("F10")
 async def test_a_late_completion_is_refused_after_another_has_finished(
-    app: Treadle, conn: Conn, spawn: Spawn
+    app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
     spawn("reaper", service_s=0.5)
     spawn("promoter")
-    paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("doze", {"naps": [NAP_S, 0]})
-    rested = await start_and_pause(conn, paused, handle)
-    spawn("worker", agent_id="other", **OTHER)
+    paused = spawn("worker", **PAUSED)
+    handle = await app.enqueue("doze", {"naps": [str(tmp_path / "ended"), 0]})
+    await pause_past_lease(conn, paused, handle)
+    spawn("worker", **OTHER)
     assert await handle.result(timeout=40) == "other"
     before = await _ended(conn, handle)
 
-    await go_on(paused, rested)
+    resume(paused, tmp_path / "ended")
 
     await paused.logged("task.stale_answer", task_id=str(handle.id))
     assert await _ended(conn, handle) == before == ("completed", "other", 2)
@@ -82,17 +91,17 @@ async def test_a_late_completion_is_refused_after_another_has_finished(
 
 @pytest.mark.requirement("F10")
 async def test_a_late_transaction_is_rolled_back_after_another_has_finished(
-    app: Treadle, conn: Conn, spawn: Spawn
+    app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
     spawn("reaper", service_s=0.5)
     spawn("promoter")
-    paused = spawn("worker", agent_id="paused", **LEASED)
-    handle = await app.enqueue("pay", {"naps": [NAP_S, 0]})
-    rested = await start_and_pause(conn, paused, handle)
-    spawn("worker", agent_id="other", **OTHER)
+    paused = spawn("worker", **PAUSED)
+    handle = await app.enqueue("pay", {"naps": [str(tmp_path / "ended"), 0]})
+    await pause_past_lease(conn, paused, handle)
+    spawn("worker", **OTHER)
     assert await handle.result(timeout=40) == "other"
 
-    await go_on(paused, rested)
+    resume(paused, tmp_path / "ended")
 
     await paused.logged("pay.refused", task_id=str(handle.id))
     assert await rows(conn, "select agent, attempt from effects") == [("other", 2)]
@@ -101,18 +110,20 @@ async def test_a_late_transaction_is_rolled_back_after_another_has_finished(
 
 @pytest.mark.requirement("F10")
 async def test_a_late_completion_is_accepted_when_nobody_took_over(
-    app: Treadle, conn: Conn, spawn: Spawn
+    app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
     spawn("reaper", service_s=0.5)
-    paused = spawn("worker", agent_id="paused", **LEASED)
+    paused = spawn("worker", **PAUSED)
     handle = await app.enqueue(
-        "rest", {"naps": [NAP_S]}, retry={"strategy": "fixed", "initial_delay_s": 60}
+        "rest",
+        {"naps": [str(tmp_path / "ended")]},
+        retry={"strategy": "fixed", "initial_delay_s": 3600},
     )
-    rested = await start_and_pause(conn, paused, handle)
+    await pause_past_lease(conn, paused, handle)
     await take_back(conn, handle)
     assert await value(conn, STATE, handle.id) == "retrying"
 
-    await go_on(paused, rested)
+    resume(paused, tmp_path / "ended")
 
     assert await handle.result(timeout=40) == "paused"
     assert await _ended(conn, handle) == ("completed", "paused", 1)

@@ -74,11 +74,11 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
         # Past the quick looks: without a notification a poll, each 16 s or later, has to find it.
         await anyio.sleep(1.6)
         handle = await pooled.enqueue("nap", {"naps": [0]})
-        await handle.result(timeout=20)
+        await handle.result(timeout=40)
         delays.append(await value(conn, DELAY, handle.id))
 
     assert len(paid) == len(set(paid)) == 10
-    assert max(delays) < 1
+    assert max(delays) < 10
     assert [line for child in children for line in child.lines() if line["event"] in TROUBLE] == []
 
 

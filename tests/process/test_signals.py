@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.apps import Nap
 from tests.process.support import Child, Conn, Spawn, rows, statuses, until, value
 from treadle import Treadle
 from treadle.errors import TreadleError
@@ -15,7 +16,7 @@ TASKS = "select status, attempt, count(*) from treadle.tasks group by 1, 2 order
 
 
 async def start(
-    app: Treadle, conn: Conn, spawn: Spawn, kind: str, nap: float, **more: object
+    app: Treadle, conn: Conn, spawn: Spawn, kind: str, nap: Nap, **more: object
 ) -> Child:
     """A worker with two handlers at work, and more to do."""
     worker = spawn("worker", agent_id="a", slots=2, **more)
@@ -31,11 +32,14 @@ async def start(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 async def test_the_first_signal_lets_handlers_finish_and_gives_back_the_rest(
-    app: Treadle, conn: Conn, spawn: Spawn, number: signal.Signals
+    app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path, number: signal.Signals
 ) -> None:
-    worker = await start(app, conn, spawn, "nap", 5)
+    rested = tmp_path / "rested"
+    worker = await start(app, conn, spawn, "nap", str(rested), drain_s=600)
 
     worker.send(number)
+    await worker.logged("worker.draining")
+    rested.touch()
 
     assert await worker.exit_code() == 0
     assert await rows(conn, TASKS) == [("completed", 1, 2), ("ready", 0, 4)]
@@ -48,7 +52,7 @@ async def test_the_first_signal_lets_handlers_finish_and_gives_back_the_rest(
 async def test_the_second_signal_stops_handlers_and_gives_their_tasks_back(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
-    worker = await start(app, conn, spawn, "nap", 30)
+    worker = await start(app, conn, spawn, "nap", 3600, drain_s=600)
 
     worker.send(signal.SIGTERM)
     await worker.logged("worker.draining")
@@ -66,7 +70,7 @@ async def test_after_the_grace_handlers_are_given_up(
     app: Treadle, conn: Conn, spawn: Spawn, kind: str
 ) -> None:
     """A plain function cannot be stopped: the process ends without it."""
-    worker = await start(app, conn, spawn, kind, 60, drain_s=0.3)
+    worker = await start(app, conn, spawn, kind, 3600, drain_s=0.3)
 
     worker.send(signal.SIGTERM)
 

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -22,6 +24,7 @@ from typer.testing import CliRunner
 from tests.repo import tree
 from tests.repo.test_docs import parse
 from treadle.cli import app
+from treadle.worker.health import write_health_file
 
 COMPOSE = (tree.ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (tree.ROOT / "Dockerfile").read_text()
@@ -176,10 +179,20 @@ def well() -> Iterator[int]:
 
 
 def healthy(words: list[str], *, file: Path, port: int) -> bool:
-    """What a health check says when its file and its port are these."""
+    """What a health check says when its file and its port are these.
+
+    In the image `python` is the interpreter of the virtual environment. Here it is the one that
+    runs the tests: this machine may have none of that name.
+    """
     assert any(HEALTH_FILE in word or "8420" in word for word in words)
     moved = [word.replace(HEALTH_FILE, str(file)).replace("8420", str(port)) for word in words]
-    return subprocess.run(moved, capture_output=True, timeout=20).returncode == 0
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "python").symlink_to(sys.executable)
+        path = f"{folder}:{os.environ.get('PATH', os.defpath)}"
+        done = subprocess.run(
+            moved, env={**os.environ, "PATH": path}, capture_output=True, timeout=20
+        )
+    return done.returncode == 0
 
 
 @pytest.mark.requirement("W14")
@@ -192,6 +205,17 @@ def test_the_check_of_the_image_sees_a_stuck_process(tmp_path: Path) -> None:
     os.utime(file, (old, old))
 
     assert not healthy(image_check(), file=file, port=1)
+
+
+@pytest.mark.requirement("B16")
+@pytest.mark.parametrize(("status", "expected"), [("ok", True), ("no_database", False)])
+def test_the_check_of_the_image_sees_a_process_without_its_database(
+    tmp_path: Path, status: str, expected: bool
+) -> None:
+    file = tmp_path / "health"
+    write_health_file(file, {"status": status})
+
+    assert healthy(image_check(), file=file, port=1) is expected
 
 
 @pytest.mark.requirement("W14")

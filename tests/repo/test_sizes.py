@@ -11,20 +11,20 @@ def too_long(paths: list[Path], limit: int) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count >= limit}
 
 
-def test_a_python_module_has_fewer_than_300_lines() -> None:
-    assert too_long(tree.files(".py"), 300) == {}
+def test_a_python_module_has_fewer_than_500_lines() -> None:
+    assert too_long(tree.files(".py"), 500) == {}
 
 
-def test_a_test_file_has_fewer_than_250_lines() -> None:
+def test_a_test_file_has_fewer_than_400_lines() -> None:
     tests = [path for path in tree.files(".py") if tree.name(path).startswith("tests/")]
 
     assert len(tests) > 0
-    assert too_long(tests, 250) == {}
+    assert too_long(tests, 400) == {}
 
 
-def test_a_sql_function_file_has_fewer_than_100_lines() -> None:
+def test_a_sql_function_file_has_fewer_than_200_lines() -> None:
     assert len(tree.functions()) > 0
-    assert too_long(tree.functions(), 100) == {}
+    assert too_long(tree.functions(), 200) == {}
 
 
 def test_a_line_has_at_most_100_columns() -> None:

@@ -59,7 +59,7 @@ def test_a_security_definer_function_pins_its_search_path(path: Path) -> None:
     declared = path.read_text().split("$$", 1)[0]
 
     if "security definer" in declared:
-        assert "set search_path = ''" in declared
+        assert "set search_path = pg_catalog, pg_temp" in declared
 
 
 @every_function

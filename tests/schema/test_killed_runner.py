@@ -17,7 +17,7 @@ from treadle.errors import Unavailable
     ("first", "blocker"),
     [
         pytest.param(None, "create schema treadle", id="in the first migration"),
-        pytest.param(1, "lock treadle.migrations in share mode", id="in a later migration"),
+        pytest.param(1, "lock treadle.code in share mode", id="in a later migration"),
         pytest.param(tools.LATEST, "lock treadle.code in share mode", id="in the code"),
     ],
 )

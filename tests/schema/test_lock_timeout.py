@@ -8,9 +8,8 @@ import pytest
 
 from tests.schema import tools
 from treadle.db import schema
-from treadle.db.install import LOCK
 from treadle.db.migrate import migrate, status
-from treadle.db.runner import TRIES
+from treadle.db.runner import LOCK, TRIES
 from treadle.errors import Unavailable
 
 
@@ -22,7 +21,7 @@ def test_a_lock_that_stays_taken_is_a_clear_error_and_changes_nothing(
     said: list[str] = []
 
     with (
-        tools.holding(empty_database_url, "lock treadle.migrations in share mode"),
+        tools.holding(empty_database_url, "lock treadle.code in share mode"),
         pytest.raises(Unavailable, match="lock was not free") as raised,
     ):
         migrate(empty_database_url, lock_timeout_s=0.02, on_step=said.append)
@@ -35,7 +34,7 @@ def test_a_lock_that_stays_taken_is_a_clear_error_and_changes_nothing(
 def test_a_lock_that_comes_free_is_only_a_delay(empty_database_url: str) -> None:
     migrate(empty_database_url, to=tools.LATEST - 1)
 
-    with tools.holding(empty_database_url, "lock treadle.migrations in share mode") as blocker:
+    with tools.holding(empty_database_url, "lock treadle.code in share mode") as blocker:
 
         def release(step: str) -> None:
             if "trying again" in step:
@@ -73,11 +72,11 @@ def test_a_deadlock_is_tried_again(empty_database_url: str) -> None:
         conn.execute(f"alter database {conn.info.dbname} set deadlock_timeout = '500ms'".encode())
 
     # The runner has the migration lock and wants the table; the blocker the other way round.
-    lock = "set local deadlock_timeout = '1h'; lock treadle.migrations in share mode"
+    lock = "set local deadlock_timeout = '1h'; lock treadle.code in share mode"
     with ThreadPoolExecutor(1) as pool, tools.holding(empty_database_url, lock) as blocker:
         run = pool.submit(migrate, empty_database_url, lock_timeout_s=1, on_step=said.append)
         tools.await_waiting(empty_database_url, 1)
-        blocker.execute(f"select {LOCK}".encode())
+        blocker.execute(LOCK.encode())
         blocker.rollback()
         result = run.result(timeout=30)
 

@@ -12,8 +12,7 @@ from tests.conftest import OwnServer
 from tests.schema import tools
 from treadle.db import runner as steps
 from treadle.db import schema
-from treadle.db.install import LOCK
-from treadle.db.migrate import migrate, migrations
+from treadle.db.migrate import install_script, migrate, migrations
 from treadle.errors import Unavailable
 
 EVERYTHING = [*(migration.label for migration in migrations()), "code"]
@@ -28,7 +27,7 @@ def outcome(process: subprocess.Popen[str]) -> list[str]:
 
 def test_three_runners_on_one_database_apply_each_migration_once(empty_database_url: str) -> None:
     with ExitStack() as stack:
-        with tools.holding(empty_database_url, f"select {LOCK}"):
+        with tools.holding(empty_database_url, "create schema treadle"):
             processes = [stack.enter_context(tools.runner(empty_database_url)) for _ in range(3)]
             tools.await_waiting(empty_database_url, 3)
         outcomes = [outcome(process) for process in processes]
@@ -71,13 +70,72 @@ def test_a_role_granted_by_another_database_at_the_same_moment_is_no_error(
     assert result.version == tools.LATEST
 
 
-def test_a_runner_does_not_wait_for_ever_for_another(
+def test_three_runners_on_one_database_upgrade_it_once(empty_database_url: str) -> None:
+    migrate(empty_database_url, to=1)
+    with ExitStack() as stack:
+        with tools.holding(empty_database_url, steps.LOCK):
+            processes = [stack.enter_context(tools.runner(empty_database_url)) for _ in range(3)]
+            tools.await_waiting(empty_database_url, 3)
+        outcomes = [outcome(process) for process in processes]
+
+    assert Counter(step for steps in outcomes for step in steps) == Counter(EVERYTHING[1:])
+    assert tools.described(empty_database_url) == schema.snapshot()
+
+
+def test_a_runner_waits_for_an_install_and_then_has_nothing_to_do(
+    empty_database_url: str,
+) -> None:
+    script = install_script()
+    assert script.endswith("commit;\n")
+    with (
+        ThreadPoolExecutor(1) as pool,
+        tools.holding(empty_database_url, script.removesuffix("commit;\n")) as install,
+    ):
+        run = pool.submit(migrate, empty_database_url, lock_timeout_s=30)
+        tools.await_waiting(empty_database_url, 1)
+        install.commit()
+        result = run.result(timeout=60)
+
+    assert not result.changed
+    assert tools.described(empty_database_url) == schema.snapshot()
+
+
+def test_a_runner_does_not_wait_for_ever_for_another_and_names_it(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    migrate(empty_database_url, to=1)
     monkeypatch.setattr(steps, "RUNNER_WAIT_S", 0.1)
 
-    with (
-        tools.holding(empty_database_url, f"select {LOCK}"),
-        pytest.raises(Unavailable, match="another migration"),
-    ):
-        migrate(empty_database_url)
+    with tools.holding(empty_database_url, steps.LOCK) as other:
+        with pytest.raises(Unavailable, match="another migration") as raised:
+            migrate(empty_database_url)
+        holder = f"process {other.info.backend_pid} of "
+
+    assert holder in (raised.value.hint or "")
+
+
+@pytest.mark.requirement("B16")
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_outsider_cannot_stop_a_runner(
+    empty_database_url: str, template: str, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """Neither by the advisory lock that earlier versions used nor by a lock on the table."""
+    monkeypatch.setattr(steps, "RUNNER_WAIT_S", 1)
+    if begun:
+        migrate(empty_database_url, to=1)
+    with psycopg.connect(empty_database_url, autocommit=True) as conn:
+        name = f"{conn.info.dbname}_outsider"
+        conn.execute(f"create role {name} login".encode())
+        try:
+            conn.execute(f"set session authorization {name}".encode())
+            conn.execute("select pg_advisory_lock(hashtextextended('treadle.migrate', 0))")
+            if begun:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege), conn.transaction():
+                    conn.execute(steps.LOCK.encode())
+
+            result = migrate(empty_database_url)
+        finally:
+            conn.execute("reset session authorization")
+            conn.execute(f"drop role {name}".encode())
+
+    assert result.version == tools.LATEST

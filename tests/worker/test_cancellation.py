@@ -7,7 +7,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from tests.worker.support import Conn, Stopwatch, expire, row, status, until, working
+from tests.worker.support import Conn, expire, row, status, until, working
 from treadle import Context, TaskFailed, Treadle
 
 
@@ -22,7 +22,7 @@ class Watched:
         """Be a handler that waits until it is interrupted."""
         self.started.append(ctx.task.id)
         try:
-            await anyio.sleep(30)
+            await anyio.sleep(3600)
         except anyio.get_cancelled_exc_class():
             self.stopped.append(ctx.task.id)
             raise
@@ -62,10 +62,10 @@ async def test_a_lost_claim_stops_its_handler_at_the_next_heartbeat(
 async def test_a_cancelled_task_stops_its_handler_at_once(
     app: Treadle, conn: Conn, state: str
 ) -> None:
-    """The heartbeat is far away: it is the notification that tells the worker."""
+    """The heartbeat is an hour away: it is the notification that tells the worker."""
     watched = Watched()
     wait = app.task("wait")(watched.wait)
-    async with working(app, heartbeat_s=60):
+    async with working(app, heartbeat_s=3600):
         handle = await wait.enqueue()
         await until(lambda: watched.started)
         if state == "running":
@@ -73,9 +73,7 @@ async def test_a_cancelled_task_stops_its_handler_at_once(
 
         assert await handle.cancel("changed my mind") is True
 
-        watch = Stopwatch()
         await until(lambda: watched.stopped == [handle.id], within=30)
-        assert watch.seconds < 1
         with pytest.raises(TaskFailed, match="changed my mind"):
             await handle.result(timeout=5)
     assert await status(conn, handle.id) == "cancelled"

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.process.proxy import Proxy
-from tests.worker.support import Conn, row, rows, run_all, until, working
+from tests.worker.support import Conn, Stopwatch, row, rows, run_all, until, working
 from treadle import Context, Treadle
 from treadle.db.gateway import Gateway
 from treadle.models import Claim
@@ -34,11 +34,12 @@ async def test_an_idle_worker_sends_at_most_one_statement_in_two_seconds(
                 while proxy.requests > before:
                     before = proxy.requests
                     await anyio.sleep(2)
+            watch = Stopwatch()
             await anyio.sleep(12)
-            sent = proxy.requests - before
+            sent, took_s = proxy.requests - before, watch.seconds
 
     # At least the poll was there, or nothing was measured.
-    assert 1 <= sent <= 6
+    assert 1 <= sent <= took_s / 2
 
 
 async def test_a_worker_asks_for_notifications_again_however_long_it_may_sleep(
@@ -85,28 +86,31 @@ async def test_what_was_claimed_starts_before_the_next_question(
 
 @pytest.mark.requirement("F11")
 async def test_a_task_reaches_an_idle_worker_without_waiting_for_its_poll(
-    app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
+    woken_app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the quick looks after each task, which would find it as well."""
-    monkeypatch.setattr(loop, "QUICK_LOOKS_S", ())
+    """Without the quick looks after each task, which would find it as well.
+
+    The first of them stays: it is followed by the look that says that the worker is idle.
+    """
+    monkeypatch.setattr(loop, "QUICK_LOOKS_S", (0.0,))
     starts: list[float] = []
 
-    @app.task()
+    @woken_app.task()
     async def note() -> None:
         starts.append(time.monotonic())
 
     delays = []
-    async with working(app):
-        await (await note.enqueue()).result(timeout=10)
-        await until(lambda: _is_idle(conn), within=10)
-        for n in range(2, 7):
-            await anyio.sleep(0.2)
+    async with working(woken_app):
+        for n in range(1, 7):
+            # Producers notify only while a worker is known to be idle.
+            await until(lambda: _is_idle(conn), within=40)
             sent = time.monotonic()
             await note.enqueue()
-            await until(lambda count=n: len(starts) == count, within=10)
+            await until(lambda count=n: len(starts) == count, within=40)
             delays.append(starts[-1] - sent)
 
-    assert statistics.median(delays) < 1
+    # Its polls are 16 s apart or more.
+    assert statistics.median(delays) < 10
 
 
 async def test_types_that_a_worker_does_not_know_are_left_alone(

@@ -207,5 +207,5 @@ async def test_what_cannot_be_spawned_is_refused(app: Treadle) -> None:
     await run_all(app)
 
     assert await handle.result(timeout=5) == []
-    assert seen[:2] == ["'child' cannot be spawned", "<Call child> has its arguments already"]
+    assert seen[:2] == ["'chil...' cannot be spawned", "<Call child> has its arguments already"]
     assert seen[2].startswith("child does not take these arguments: n:")

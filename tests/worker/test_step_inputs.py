@@ -64,8 +64,8 @@ async def test_a_conflict_that_only_the_database_knows_names_both_inputs(
     status, _, reason, attempt = await row(conn, ENDED, handle.id)
     assert (status, attempt) == ("dead_lettered", 1)
     assert "'draft'" in reason
-    assert "input 7" in reason
-    assert "input 8" in reason
+    assert 'input "7"' in reason
+    assert 'input "8"' in reason
 
 
 @pytest.mark.parametrize(

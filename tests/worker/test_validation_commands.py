@@ -112,7 +112,7 @@ async def test_the_limit_of_a_command_holds_whatever_the_task_says(
 
     await run_all(app)
 
-    assert watch.seconds < 8
+    assert watch.seconds < 30
     assert await row(conn, ENDED, handle.id) == ("dead_lettered", "timeout")
 
 
@@ -139,7 +139,7 @@ async def test_what_a_command_has_started_ends_with_it(tmp_path: Path, how: str)
             assert finished.code == 0
 
     assert scope.cancelled_caught == (how == "cut off")
-    assert watch.seconds < 8
+    assert watch.seconds < 30
     pid = int(file.read_text())
     await until(lambda: not _is_alive(pid))
 

@@ -9,7 +9,7 @@ returns setof text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := treadle.clock();

@@ -17,7 +17,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_status is null or p_status not in ('active', 'draining', 'offline') then

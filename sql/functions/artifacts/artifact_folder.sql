@@ -11,7 +11,7 @@ returns text
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select artifact_store.id::text from treadle.artifact_store
 $$;

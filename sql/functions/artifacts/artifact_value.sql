@@ -8,7 +8,7 @@ create or replace function treadle.artifact_value(p_row treadle.artifacts)
 returns jsonb
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'id', p_row.id, 'name', p_row.name, 'uri', p_row.uri,

@@ -20,7 +20,7 @@ returns table (id uuid, key text, uri text, name text, task_id uuid, reason text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -10,7 +10,7 @@ create or replace function treadle.find_artifact(p_id uuid, p_task uuid, p_name 
 returns treadle.artifacts
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

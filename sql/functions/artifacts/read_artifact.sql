@@ -15,7 +15,7 @@ create or replace function treadle.read_artifact(
 language plpgsql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_id  constant text := '^(?:artifact:)?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$';

@@ -21,7 +21,7 @@ create or replace function treadle.reserve_artifact(
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

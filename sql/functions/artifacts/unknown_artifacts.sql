@@ -13,7 +13,7 @@ returns setof uuid
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

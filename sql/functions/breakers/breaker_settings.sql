@@ -12,7 +12,7 @@ create or replace function treadle.breaker_settings(
 )
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     coalesce((task_types.breaker ->> 'threshold')::integer, 5),

@@ -8,7 +8,7 @@ create or replace function treadle.check_breaker(p_breaker jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;

@@ -15,7 +15,7 @@ create or replace function treadle.close_breaker(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   update treadle.breakers

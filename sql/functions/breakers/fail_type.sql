@@ -12,7 +12,7 @@ create or replace function treadle.fail_type(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_set     record := treadle.breaker_settings(p_type);

@@ -11,7 +11,7 @@ create or replace function treadle.note_failures(p_ended treadle.ended_attempt[]
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -8,7 +8,7 @@ create or replace function treadle.note_success(p_ids uuid[], p_now timestamptz)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

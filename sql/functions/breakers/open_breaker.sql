@@ -15,7 +15,7 @@ create or replace function treadle.open_breaker(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_probe_at timestamptz := p_now + make_interval(secs => p_seconds);

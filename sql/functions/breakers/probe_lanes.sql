@@ -16,7 +16,7 @@ create or replace function treadle.probe_lanes(
 )
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     array_agg(lane.id),

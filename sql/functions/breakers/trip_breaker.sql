@@ -16,7 +16,7 @@ returns timestamptz
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now     timestamptz := treadle.clock();

@@ -10,7 +10,7 @@ create or replace function treadle.admit_budget(p_budget bigint)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -10,7 +10,7 @@ create or replace function treadle.agent_can_spend(p_agent text, p_now timestamp
 returns numeric
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select case when min(rooms.usd) <= 0 then -1 else min(rooms.usd) end
   from (

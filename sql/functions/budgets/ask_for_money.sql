@@ -17,7 +17,7 @@ create or replace function treadle.ask_for_money(
 returns uuid
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

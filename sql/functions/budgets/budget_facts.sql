@@ -8,7 +8,7 @@ create or replace function treadle.budget_facts(p_budget treadle.budgets)
 returns jsonb
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'budget_id', p_budget.id, 'scope', p_budget.scope, 'key', p_budget.scope_key,

@@ -10,7 +10,7 @@ create or replace function treadle.budget_left(p_budget treadle.budgets, p_now t
 returns numeric
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     p_budget.limit_usd - p_budget.reserved_usd - case

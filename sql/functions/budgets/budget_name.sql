@@ -8,7 +8,7 @@ create or replace function treadle.budget_name(p_budget treadle.budgets)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select format(
     'the budget of %s%s',

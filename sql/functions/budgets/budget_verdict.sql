@@ -19,7 +19,7 @@ create or replace function treadle.budget_verdict(
 )
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

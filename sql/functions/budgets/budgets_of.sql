@@ -8,7 +8,7 @@ create or replace function treadle.budgets_of(p_task treadle.tasks, p_agent text
 returns bigint[]
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select budgets.id

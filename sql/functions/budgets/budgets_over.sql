@@ -10,7 +10,7 @@ create or replace function treadle.budgets_over(p_rows tid[], p_agent text)
 returns bigint[]
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

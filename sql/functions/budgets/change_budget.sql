@@ -13,7 +13,7 @@ create or replace function treadle.change_budget(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_budget treadle.budgets;

@@ -12,7 +12,7 @@ create or replace function treadle.check_limit(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit is null or p_limit = 'NaN' or p_limit not between 0 and 99999999 then

@@ -8,7 +8,7 @@ create or replace function treadle.check_spent(p_budget treadle.budgets, p_limit
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit < p_budget.spent_usd + p_budget.reserved_usd then

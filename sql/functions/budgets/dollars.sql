@@ -9,7 +9,7 @@ returns text
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select '$' || case
     when p_usd = round(p_usd, 2) then round(p_usd, 2) else trim_scale(p_usd)

@@ -8,7 +8,7 @@ create or replace function treadle.find_budget(p_scope text, p_key text, p_perio
 returns treadle.budgets
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_budget treadle.budgets;

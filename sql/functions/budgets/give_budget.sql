@@ -11,7 +11,7 @@ create or replace function treadle.give_budget(p_scope text, p_key text, p_limit
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_by     constant text := 'treadle';

@@ -11,9 +11,7 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select case when p_need is null then p_usd > 0 else p_usd >= p_need end
-$$;
+return case when p_need is null then p_usd > 0 else p_usd >= p_need end;
 
 comment on function treadle.has_room(numeric, numeric) is
 'Internal: whether what is left lets a task start that may cost so much.';

@@ -14,7 +14,7 @@ returns table (id uuid, budget_id bigint, need numeric, reason text)
 language sql
 stable
 rows 100
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

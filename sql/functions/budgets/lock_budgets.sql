@@ -8,7 +8,7 @@ create or replace function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 returns bigint[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -16,7 +16,7 @@ create or replace function treadle.make_budget(
 returns bigint
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_start timestamptz;

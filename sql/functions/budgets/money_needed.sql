@@ -9,12 +9,10 @@ returns numeric
 language sql
 immutable
 parallel safe
-as $$
-  select case
-    when p_task.max_cost_usd is not null
-      then greatest(p_task.max_cost_usd - p_task.cost_usd, 0)
-  end
-$$;
+return case
+  when p_task.max_cost_usd is not null
+    then greatest(p_task.max_cost_usd - p_task.cost_usd, 0)
+end;
 
 comment on function treadle.money_needed(treadle.tasks) is
 'Internal: what a claim of the task reserves.';

@@ -8,7 +8,7 @@ create or replace function treadle.need_text(p_budget treadle.budgets, p_needed 
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select format(
     '%s of %s is spent of %s%s; the task needs %s',

@@ -8,7 +8,7 @@ create or replace function treadle.park_rows(p_rows tid[], p_budgets bigint[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -10,7 +10,7 @@ create or replace function treadle.parked_budgets()
 returns bigint[]
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

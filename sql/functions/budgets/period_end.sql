@@ -8,7 +8,7 @@ create or replace function treadle.period_end(p_budget treadle.budgets)
 returns timestamptz
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     ((p_budget.period_start at time zone 'UTC') + ('1 ' || p_budget.period)::interval)

@@ -8,7 +8,7 @@ create or replace function treadle.period_start(p_period text, p_at timestamptz)
 returns timestamptz
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select date_trunc(p_period, p_at, 'UTC')
 $$;

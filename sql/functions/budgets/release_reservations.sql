@@ -8,7 +8,7 @@ create or replace function treadle.release_reservations(p_ids uuid[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -16,7 +16,7 @@ returns bigint
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id     bigint;

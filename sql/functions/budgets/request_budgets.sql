@@ -9,7 +9,7 @@ create or replace function treadle.request_budgets(p_ids bigint[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -9,7 +9,7 @@ create or replace function treadle.reserve_rows(p_rows tid[], p_agent text, p_no
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

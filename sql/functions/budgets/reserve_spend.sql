@@ -25,7 +25,7 @@ create or replace function treadle.reserve_spend(
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

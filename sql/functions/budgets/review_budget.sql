@@ -11,7 +11,7 @@ create or replace function treadle.review_budget(p_budget bigint, p_now timestam
 returns uuid
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

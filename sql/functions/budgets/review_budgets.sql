@@ -16,7 +16,7 @@ returns table (id uuid, verdict text, problem text)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 -- Well below deadlock_timeout: who holds what it wants is not made to give way.

@@ -10,7 +10,7 @@ create or replace function treadle.roll_budgets(p_ids bigint[], p_now timestampt
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -23,7 +23,7 @@ returns bigint
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_key    text := treadle.budget_key(p_scope, p_key);

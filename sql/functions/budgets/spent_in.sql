@@ -10,7 +10,7 @@ create or replace function treadle.spent_in(p_scope text, p_key text, p_since ti
 returns numeric
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(sum(paid.usd), 0)
   from (

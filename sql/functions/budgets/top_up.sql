@@ -8,7 +8,7 @@ create or replace function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

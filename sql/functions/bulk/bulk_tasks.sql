@@ -12,7 +12,7 @@ create or replace function treadle.bulk_tasks(
 returns treadle.bulk_task[]
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit is null or p_limit not between 1 and 100000 then

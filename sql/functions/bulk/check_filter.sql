@@ -12,7 +12,7 @@ create or replace function treadle.check_filter(
 returns text[]
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_classes constant text[] := array[
@@ -28,7 +28,7 @@ begin
     else (
       select case
         when given.key <> all (treadle.filter_keys())
-          then format('there is no %s', left(quote_literal(given.key), 60))
+          then format('there is no %s', quote_literal(treadle.excerpt_name(given.key)))
         when given.key = 'status' and jsonb_typeof(given.value) = 'array' then null
         when jsonb_typeof(given.value) <> 'string' or given.value = '""'
           then format('%s must be a text that is not empty', given.key)

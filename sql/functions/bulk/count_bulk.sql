@@ -10,7 +10,7 @@ create or replace function treadle.count_bulk(p_found treadle.bulk_task[])
 returns table (queue text, type text, status text, verdict text, why text, tasks bigint)
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select each.queue, each.type, each.status, each.verdict, min(each.why), count(*)
   from unnest(p_found) as each

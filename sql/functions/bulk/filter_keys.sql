@@ -9,7 +9,7 @@ returns text[]
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'queue', 'type', 'status', 'tag', 'dag_id', 'project_id', 'agent', 'failure_class', 'reason',

@@ -12,7 +12,7 @@ create or replace function treadle.judge_bulk(
 returns treadle.bulk_task[]
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     array(

@@ -14,7 +14,7 @@ create or replace function treadle.matching_tasks(
 returns table (id uuid, queue text, type text, status text)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column

@@ -8,7 +8,7 @@ create or replace function treadle.moment_of(p_text text, p_now timestamptz)
 returns timestamptz
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_parts text[] := regexp_match(p_text, '^([0-9]{1,9})([smhdw])$');
@@ -23,7 +23,7 @@ begin
     )
   end;
   if not isfinite(v_at) then
-    raise data_exception using message = format('%L is no moment', p_text);
+    raise data_exception using message = format('%L is no moment', treadle.excerpt_name(p_text));
   end if;
   return v_at;
 end;

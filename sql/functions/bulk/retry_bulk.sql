@@ -18,7 +18,7 @@ create or replace function treadle.retry_bulk(
 returns treadle.bulk_task[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_todo   treadle.bulk_task[] := array(

@@ -15,7 +15,7 @@ create or replace function treadle.retry_wave(
 returns treadle.bulk_task[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_wave treadle.bulk_task[] := p_wave;

@@ -8,7 +8,7 @@ create or replace function treadle.agent_of(p_task uuid, p_token uuid)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select attempts.agent_id
   from treadle.attempts

@@ -8,7 +8,7 @@ create or replace function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 returns numeric
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     greatest(

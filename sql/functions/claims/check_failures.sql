@@ -13,7 +13,7 @@ create or replace function treadle.check_failures(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.check_pairs(p_ids, p_tokens);

@@ -8,7 +8,7 @@ create or replace function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[]
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_max constant integer := 16777216;

@@ -21,7 +21,7 @@ create or replace function treadle.claim_rows(
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_limit   integer := least(p_limit, p_agent.max_concurrent_tasks);

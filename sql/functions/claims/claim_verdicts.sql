@@ -8,7 +8,7 @@ create or replace function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
 returns table (id uuid, verdict text)
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -9,7 +9,7 @@ create or replace function treadle.claiming_agent(p_agent text, p_limit integer)
 returns treadle.agents
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -8,7 +8,7 @@ create or replace function treadle.claims_are_plain()
 returns boolean
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return not (

@@ -8,11 +8,11 @@
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
-returns table (id uuid, queue text, project text, agent_id text)
+returns table (id uuid, queue text, project_id uuid, agent_id text)
 language plpgsql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -23,7 +23,7 @@ begin
   perform treadle.check_pairs(p_ids, p_tokens);
   return query
   select
-    tasks.id, tasks.queue, projects.name,
+    tasks.id, tasks.queue, tasks.project_id,
     case
       when tasks.claim_token = claim.token then tasks.agent_id
       when tasks.last_token = claim.token and tasks.status = 'completed' then tasks.completed_by
@@ -31,7 +31,6 @@ begin
     end
   from unnest(p_ids, p_tokens) with ordinality as claim (id, token, at)
   inner join treadle.tasks on claim.id = tasks.id
-  left join treadle.projects on tasks.project_id = projects.id
   order by claim.at;
 end;
 $$;

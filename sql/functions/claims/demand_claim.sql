@@ -8,7 +8,7 @@ create or replace function treadle.demand_claim(p_id uuid, p_verdict text)
 returns text
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_verdict in ('stale', 'lost', 'cancelled') then

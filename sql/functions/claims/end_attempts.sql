@@ -16,7 +16,7 @@ create or replace function treadle.end_attempts(
 returns table (id uuid, status text, retry_at timestamptz)
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -16,7 +16,7 @@ create or replace function treadle.end_verdicts(
 returns table (id uuid, verdict text)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_mergejoin = off

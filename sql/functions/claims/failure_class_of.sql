@@ -9,16 +9,14 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select case
-    when p_class in (
-      'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
-      'budget_exceeded', 'refused', 'unavailable'
-    ) then p_class
-    when treadle.rate_limit_in(p_error) then 'rate_limit'
-    else 'error'
-  end
-$$;
+return case
+  when p_class in (
+    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
+    'budget_exceeded', 'refused', 'unavailable'
+  ) then p_class
+  when treadle.rate_limit_in(p_error) then 'rate_limit'
+  else 'error'
+end;
 
 comment on function treadle.failure_class_of(text, text) is
 'Internal: a class that is not given or not known is error, unless the text tells of a rate limit.';

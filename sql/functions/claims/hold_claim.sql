@@ -10,7 +10,7 @@ create or replace function treadle.hold_claim(p_id uuid, p_token uuid)
 returns treadle.tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now  timestamptz := treadle.clock();

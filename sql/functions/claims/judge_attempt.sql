@@ -20,7 +20,7 @@ create or replace function treadle.judge_attempt(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_policy jsonb := treadle.retry_policy(p_task.queue, p_task.type, p_task.retry);

@@ -9,11 +9,9 @@ returns interval
 language sql
 immutable
 parallel safe
-as $$
-  select pg_catalog.make_interval(
-    secs => case when p_started then 3 * p_agent.heartbeat_s else p_agent.claim_ttl_s end
-  )
-$$;
+return pg_catalog.make_interval(
+  secs => case when p_started then 3 * p_agent.heartbeat_s else p_agent.claim_ttl_s end
+);
 
 comment on function treadle.lease(treadle.agents, boolean) is
 'Internal: three heartbeats once started, the claim ttl before.';

@@ -8,7 +8,7 @@ create or replace function treadle.lock_ready(p_rows tid[], p_limit integer)
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -13,7 +13,7 @@ returns table (
 )
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   update treadle.tasks
   set
@@ -23,6 +23,7 @@ as $$
     retry_at = case
       when ended.next = 'retrying' then p_now + make_interval(secs => ended.delay_s)
     end,
+    delayed_at = case when ended.next = 'retrying' then p_now else tasks.delayed_at end,
     completed_at = case when ended.next in ('dead_lettered', 'cancelled') then p_now end,
     outcome = case when ended.next in ('dead_lettered', 'cancelled') then ended.next end,
     slot = case when ended.next = 'ready' then tasks.slot end,

@@ -14,7 +14,7 @@ create or replace function treadle.pass_seen(
 )
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   select

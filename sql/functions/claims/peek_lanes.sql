@@ -25,7 +25,7 @@ create or replace function treadle.peek_lanes(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off

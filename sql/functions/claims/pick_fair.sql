@@ -17,7 +17,7 @@ create or replace function treadle.pick_fair(
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_all        record := treadle.projects_of(p_lanes, p_shifts, p_projects);

@@ -12,7 +12,7 @@ create or replace function treadle.pick_from_lane(
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

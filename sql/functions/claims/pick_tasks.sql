@@ -17,7 +17,7 @@ create or replace function treadle.pick_tasks(
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return case

@@ -11,7 +11,7 @@ create or replace function treadle.previous_attempts(p_id uuid)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     jsonb_agg(

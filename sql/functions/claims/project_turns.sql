@@ -17,7 +17,7 @@ create or replace function treadle.project_turns(
 returns integer[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_level float8 := (

@@ -20,7 +20,7 @@ create or replace function treadle.projects_of(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off

@@ -14,7 +14,7 @@ create or replace function treadle.put_aside(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_row tid;
@@ -35,6 +35,7 @@ begin
     attempt = tasks.attempt - 1,
     blocked_count = tasks.blocked_count + p_left,
     run_at = coalesce(p_run_at, tasks.run_at),
+    delayed_at = case when p_run_at is null then tasks.delayed_at end,
     -- One that goes on at once keeps its slot.
     slot = case when p_status = 'ready' then tasks.slot end,
     durable = true,

@@ -18,7 +18,7 @@ returns table (id uuid, reason text, status text, problem text)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off

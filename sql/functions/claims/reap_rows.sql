@@ -8,7 +8,7 @@ create or replace function treadle.reap_rows(p_rows tid[], p_reasons text[])
 returns table (id uuid, status text)
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

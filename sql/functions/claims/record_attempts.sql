@@ -11,7 +11,7 @@ create or replace function treadle.record_attempts(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.attempts (
     task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, class,

@@ -10,7 +10,7 @@ create or replace function treadle.retry_delay(p_policy jsonb, p_attempt integer
 returns double precision
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     case p_policy ->> 'strategy'

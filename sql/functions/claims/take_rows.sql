@@ -17,7 +17,7 @@ create or replace function treadle.take_rows(
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_until timestamptz := p_now + treadle.lease(p_agent, p_start);

@@ -11,7 +11,7 @@ create or replace function treadle.broken_rule(p_error text, p_constraint text, 
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
     nullif(p_column, '') || ' is missing',

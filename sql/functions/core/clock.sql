@@ -9,9 +9,7 @@ returns timestamptz
 language sql
 volatile
 parallel safe
-as $$
-  select pg_catalog.clock_timestamp()
-$$;
+return pg_catalog.clock_timestamp();
 
 comment on function treadle.clock() is 'The time by which leases, retries and ages are judged.';
 

@@ -9,11 +9,10 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select
-    p_at >= timestamptz '1970-01-01 00:00:00+00'
-    and p_at <= timestamptz '9999-12-31 00:00:00+00'
-$$;
+return (
+  p_at >= timestamptz '1970-01-01 00:00:00+00'
+  and p_at <= timestamptz '9999-12-31 00:00:00+00'
+);
 
 comment on function treadle.is_moment(timestamptz) is
 'Internal: from 1970 to 9999.';

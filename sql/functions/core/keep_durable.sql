@@ -1,5 +1,8 @@
 -- keep_durable: what is acknowledged survives a crash, whatever the client has set.
 --
+-- off loses the last commits in a crash, and local those that no synchronous standby has when the
+-- primary is lost. The other values wait for at least one standby and stay.
+--
 -- Concurrency: lasts to the end of the transaction. A SET clause of a function would not: it is
 --              undone before the commit, where the setting is read.
 -- Lock order:  none.
@@ -9,15 +12,16 @@ create or replace function treadle.keep_durable()
 returns void
 language plpgsql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if pg_catalog.current_setting('synchronous_commit') = 'off' then
+  if pg_catalog.current_setting('synchronous_commit') in ('off', 'local') then
     perform pg_catalog.set_config('synchronous_commit', 'on', true);
   end if;
 end;
 $$;
 
 comment on function treadle.keep_durable() is
-'Internal: turns synchronous_commit on for this transaction where the client had it off.';
+'Internal: turns synchronous_commit on for this transaction where the client had less.';
 
 revoke all on function treadle.keep_durable() from public;

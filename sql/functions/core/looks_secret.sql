@@ -17,7 +17,7 @@ returns text
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with recursive parts (path, name, value) as (
     select null::text, null::text, p_value
@@ -29,7 +29,14 @@ as $$
     )
     union all
     select
-      concat_ws('.', parts.path, inner_part.name),
+      -- A long key is cut short: it may be the credential.
+      concat_ws(
+        '.', parts.path,
+        case
+          when char_length(inner_part.name) > 30 then left(inner_part.name, 4) || '...'
+          else inner_part.name
+        end
+      ),
       case when inner_part.key = '$secret' then null else coalesce(inner_part.key, parts.name) end,
       inner_part.value
     from parts

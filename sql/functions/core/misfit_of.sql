@@ -10,7 +10,7 @@ create or replace function treadle.misfit_of(p_row anyelement, p_given jsonb)
 returns text
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text;

@@ -1,5 +1,7 @@
 -- refuse: raise one of treadle's errors with its message, detail and hint.
 --
+-- These reach clients and the log of the server, so what looks like a credential is masked in them.
+--
 -- Concurrency: none.
 -- Lock order:  none.
 -- Raises:      the code given, TR001 invalid argument by default.
@@ -13,14 +15,14 @@ create or replace function treadle.refuse(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   raise exception using
     errcode = p_code,
-    message = p_message,
-    detail = p_detail::text,
-    hint = coalesce(p_hint, '');
+    message = treadle.mask_text(p_message),
+    detail = treadle.mask_json(p_detail)::text,
+    hint = coalesce(treadle.mask_text(p_hint), '');
 end;
 $$;
 

@@ -8,7 +8,7 @@ create or replace function treadle.refuse_secret(p_value jsonb, p_name text)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_path text := treadle.looks_secret(p_value);

@@ -11,7 +11,7 @@ create or replace function treadle.schema_version(
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     (select max(migrations.version) from treadle.migrations),

@@ -12,7 +12,7 @@ returns uuid
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select added.id from treadle.add_tasks(p_dag, jsonb_build_array(p_task)) as added
 $$;

@@ -8,7 +8,7 @@ create or replace function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_da
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     jsonb_object_agg(

@@ -16,7 +16,7 @@ create or replace function treadle.chain_lengths(
 returns integer[]
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lengths integer[] := array_fill(0, array[p_count]);

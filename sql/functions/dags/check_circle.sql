@@ -8,7 +8,7 @@ create or replace function treadle.check_circle(p_task uuid, p_on uuid[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -18,6 +18,7 @@ create or replace function treadle.dag_news(
 returns setof text
 language sql
 immutable
+set search_path = pg_catalog, pg_temp
 as $$
   select news.kind
   from (

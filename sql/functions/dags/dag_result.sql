@@ -11,7 +11,7 @@ create or replace function treadle.dag_result(p_dag uuid)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -8,7 +8,7 @@ create or replace function treadle.dependencies_of(p_ids uuid[])
 returns uuid[]
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -9,15 +9,12 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select
-    case
-      when p_policy = 'wait' then 'wait'
-      when p_optional then 'continue'
-      when p_policy = 'cancel' then 'cancel'
-      else 'wait'
-    end
-$$;
+return case
+  when p_policy = 'wait' then 'wait'
+  when p_optional then 'continue'
+  when p_policy = 'cancel' then 'cancel'
+  else 'wait'
+end;
 
 comment on function treadle.edge_policy(text, boolean) is
 'Internal: wait, cancel or continue; only optional edges let a dependent continue.';

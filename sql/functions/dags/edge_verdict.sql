@@ -9,16 +9,13 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select
-    case
-      when p_status = 'completed' then 'met'
-      when p_status = 'cancelled' then case when p_optional then 'met' else 'never' end
-      when p_status = 'dead_lettered'
-        then case p_policy when 'continue' then 'met' when 'cancel' then 'never' else 'wait' end
-      else 'wait'
-    end
-$$;
+return case
+  when p_status = 'completed' then 'met'
+  when p_status = 'cancelled' then case when p_optional then 'met' else 'never' end
+  when p_status = 'dead_lettered'
+    then case p_policy when 'continue' then 'met' when 'cancel' then 'never' else 'wait' end
+  else 'wait'
+end;
 
 comment on function treadle.edge_verdict(text, boolean, text) is
 'Internal: whether a dependency in this state holds its dependent back.';

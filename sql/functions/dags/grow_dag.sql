@@ -9,7 +9,7 @@ create or replace function treadle.grow_dag(p_dag uuid, p_tasks integer)
 returns treadle.dags
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_dag treadle.dags;

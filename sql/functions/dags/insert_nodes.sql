@@ -16,7 +16,7 @@ create or replace function treadle.insert_nodes(
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids    uuid[] := array(

@@ -13,14 +13,13 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select
-    p_task.status = 'pending'
-    and p_task.blocked_count = p_edges
-    -- One that is parked goes on when its budget has room.
-    and p_task.budget_id is null
-    and coalesce(p_task.run_at <= p_now, true)
-$$;
+return (
+  p_task.status = 'pending'
+  and p_task.blocked_count = p_edges
+  -- One that is parked goes on when its budget has room.
+  and p_task.budget_id is null
+  and coalesce(p_task.run_at <= p_now, true)
+);
 
 comment on function treadle.is_free(treadle.tasks, integer, timestamptz) is
 'Internal: the edges were all it waited for, and its time has come.';

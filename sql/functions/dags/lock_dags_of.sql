@@ -8,7 +8,7 @@ create or replace function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid defau
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

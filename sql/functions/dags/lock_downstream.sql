@@ -10,7 +10,7 @@ create or replace function treadle.lock_downstream(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.lock_dags_of(treadle.lock_family(p_ids));

@@ -11,7 +11,7 @@ create or replace function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not p_cancels and not treadle.has_fallout(p_ids) then

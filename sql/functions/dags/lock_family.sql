@@ -11,7 +11,7 @@ create or replace function treadle.lock_family(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_family uuid[] := treadle.family_of(p_ids);

@@ -11,7 +11,7 @@ create or replace function treadle.lock_whole_dag(p_dag uuid)
 returns treadle.dags
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

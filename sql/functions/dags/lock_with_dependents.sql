@@ -11,7 +11,7 @@ create or replace function treadle.lock_with_dependents(p_ids uuid[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_next uuid[];

@@ -14,7 +14,7 @@ create or replace function treadle.make_dag(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.check_settings(

@@ -12,7 +12,7 @@ create or replace function treadle.meet_edges(p_ids uuid[], p_end text, p_now ti
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

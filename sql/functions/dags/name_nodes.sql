@@ -10,7 +10,7 @@ create or replace function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 returns jsonb
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     jsonb_agg(

@@ -10,7 +10,7 @@ create or replace function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag
 returns table (at integer, depends_on uuid, place integer, optional boolean)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -15,7 +15,7 @@ create or replace function treadle.node_kinds(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_own constant text[] := array['name', 'title', 'spec', 'after', 'inputs'];

@@ -10,7 +10,7 @@ create or replace function treadle.node_refs(p_tasks jsonb)
 returns table (at integer, ref text, optional boolean)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_wrong record;
@@ -53,8 +53,13 @@ begin
   limit 1;
   if found then
     perform treadle.refuse(
-      format('input %s refers to %s', v_wrong.key, left(v_wrong.value::text, 100)),
-      jsonb_build_object('argument', 'inputs', 'index', v_wrong.at, 'input', v_wrong.key),
+      format(
+        'input %s refers to %s',
+        treadle.excerpt_name(v_wrong.key), treadle.excerpt(v_wrong.value)
+      ),
+      jsonb_build_object(
+        'argument', 'inputs', 'index', v_wrong.at, 'input', treadle.excerpt_name(v_wrong.key)
+      ),
       'Write task:<name or id>:output, task:<name or id>:output.key, '
       || 'task:<name or id>:artifact:<name>, or artifact:<id>.'
     );

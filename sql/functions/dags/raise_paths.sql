@@ -12,7 +12,7 @@ create or replace function treadle.raise_paths(p_ids uuid[], p_lengths integer[]
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

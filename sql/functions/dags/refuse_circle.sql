@@ -15,7 +15,7 @@ create or replace function treadle.refuse_circle(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_waits_for integer[] := array(

@@ -8,7 +8,7 @@ create or replace function treadle.refuse_dag(p_dag uuid)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(

@@ -17,7 +17,7 @@ returns table (id uuid, created boolean)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -16,7 +16,7 @@ create or replace function treadle.store_nodes(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids jsonb := (
@@ -30,7 +30,7 @@ begin
     blocked_count, priority, max_attempts, max_cost_usd, ageing_rate, status, queue, type, consumer,
     assigned_agent, capabilities, tags, title, created_by, source, source_job, external_ref, notes,
     retry, validation, rerank_at, max_tokens, capped, on_budget, slot, concurrency_key, gates,
-    report, models, fallback_models, critical_path, name, inputs, spec
+    report, models, fallback_models, delayed_at, critical_path, name, inputs, spec
   )
   select
     nodes.id, kind.rank - nodes.path * 1000000::bigint, kind.created_at, kind.run_at,
@@ -47,8 +47,8 @@ begin
     kind.source, kind.source_job, kind.external_ref, kind.notes, kind.retry, kind.validation,
     kind.rerank_at, kind.max_tokens, kind.capped, kind.on_budget,
     case when nodes.waits = 0 and p_home.status is distinct from 'created' then kind.slot end,
-    kind.concurrency_key, kind.gates, kind.report, kind.models, kind.fallback_models, nodes.path,
-    nodes.task ->> 'name',
+    kind.concurrency_key, kind.gates, kind.report, kind.models, kind.fallback_models,
+    kind.delayed_at, nodes.path, nodes.task ->> 'name',
     case
       when nodes.task -> 'inputs' <> '{}'
         then treadle.bind_inputs(nodes.task -> 'inputs', v_ids, p_home.dag_id)

@@ -8,7 +8,7 @@ create or replace function treadle.task_named(p_ref text, p_dag uuid)
 returns uuid
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

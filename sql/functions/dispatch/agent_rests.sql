@@ -10,7 +10,7 @@ create or replace function treadle.agent_rests(p_agent text, p_rest_s double pre
 returns boolean
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
     (

@@ -13,7 +13,7 @@ create or replace function treadle.check_lease(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if num_nulls(p_token, p_holder) > 0

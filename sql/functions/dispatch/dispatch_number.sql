@@ -12,7 +12,7 @@ create or replace function treadle.dispatch_number(p_task uuid, p_agent text)
 returns integer
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     coalesce(

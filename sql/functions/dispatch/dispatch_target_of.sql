@@ -10,7 +10,7 @@ create or replace function treadle.dispatch_target_of(p_dispatch treadle.dispatc
 returns treadle.dispatch_target
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select row(
     (p_dispatch).task_id,

@@ -23,7 +23,7 @@ returns setof treadle.dispatch_target
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

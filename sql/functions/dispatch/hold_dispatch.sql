@@ -10,7 +10,7 @@ create or replace function treadle.hold_dispatch(p_task uuid, p_token uuid, p_ho
 returns treadle.dispatches
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_found treadle.dispatches;

@@ -17,7 +17,7 @@ returns setof treadle.dispatch_target
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off

@@ -8,7 +8,7 @@ create or replace function treadle.audit_tasks(p_rows tid[], p_what text, p_acto
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -10,7 +10,7 @@ create or replace function treadle.event_facts(p_event treadle.events)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -8,7 +8,7 @@ create or replace function treadle.event_numbered(p_id bigint)
 returns treadle.events
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_event treadle.events;

@@ -16,7 +16,7 @@ returns text
 language plpgsql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_event treadle.events;

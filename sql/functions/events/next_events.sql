@@ -12,7 +12,7 @@ create or replace function treadle.next_events(p_xid xid8, p_id bigint, p_limit 
 returns setof treadle.events
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

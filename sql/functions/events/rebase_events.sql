@@ -13,7 +13,7 @@ returns bigint
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_next  xid8 := pg_snapshot_xmax(pg_current_snapshot());

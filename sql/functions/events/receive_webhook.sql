@@ -20,7 +20,7 @@ returns bigint
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(p_name) between 1 and 200, false)

@@ -12,7 +12,7 @@ create or replace function treadle.settled_before()
 returns xid8
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select least(
     -- A snapshot does not list the transaction that took it.

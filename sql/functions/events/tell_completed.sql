@@ -10,7 +10,7 @@ create or replace function treadle.tell_completed(p_ids uuid[], p_now timestampt
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

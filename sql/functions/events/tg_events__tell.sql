@@ -11,7 +11,7 @@ returns trigger
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (

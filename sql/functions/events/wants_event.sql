@@ -16,7 +16,7 @@ create or replace function treadle.wants_event(
 returns boolean
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return exists (

@@ -8,7 +8,7 @@ create or replace function treadle.book_uses(p_keys text[], p_amounts numeric[],
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.gate_uses (key, slot, amount)
   select gates.key, treadle.gate_slot(p_now, gates.period_s), sum(given.amount)

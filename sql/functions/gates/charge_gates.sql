@@ -8,7 +8,7 @@ create or replace function treadle.charge_gates(p_rows tid[], p_now timestamptz)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -11,7 +11,7 @@ create or replace function treadle.charge_spend(p_task uuid, p_usd numeric, p_to
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

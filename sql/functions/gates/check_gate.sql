@@ -13,7 +13,7 @@ create or replace function treadle.check_gate(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text := case

@@ -8,7 +8,7 @@ create or replace function treadle.gate_of(p_task treadle.tasks, p_key text)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
     (select p_key where p_key = any (lanes.gates)),

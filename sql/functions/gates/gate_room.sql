@@ -11,7 +11,7 @@ create or replace function treadle.gate_room(p_keys text[], p_now timestamptz)
 returns numeric[]
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select

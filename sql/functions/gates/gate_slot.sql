@@ -9,9 +9,7 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select floor(extract(epoch from p_at) * 60 / p_period_s::numeric)::bigint
-$$;
+return floor(extract(epoch from p_at) * 60 / p_period_s::numeric)::bigint;
 
 comment on function treadle.gate_slot(timestamptz, double precision) is
 'Internal: the number of the sixtieth of a period.';

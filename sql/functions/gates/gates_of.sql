@@ -8,7 +8,7 @@ create or replace function treadle.gates_of(p_type text, p_gates text[])
 returns text[]
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_unknown text;

@@ -8,7 +8,7 @@ create or replace function treadle.is_gate(p_key text)
 returns boolean
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     p_key not like 'over:%'

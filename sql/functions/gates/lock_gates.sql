@@ -8,7 +8,7 @@ create or replace function treadle.lock_gates(p_keys text[], p_wait boolean)
 returns text[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_keys text[];

@@ -8,7 +8,7 @@ create or replace function treadle.make_gates(p_keys text[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if cardinality(p_keys) > 10 or array_position(p_keys, null) is not null then

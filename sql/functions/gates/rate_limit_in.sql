@@ -11,6 +11,7 @@ returns boolean
 language sql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as $$
   -- Lines of code in a traceback are about something else.
   with said as (

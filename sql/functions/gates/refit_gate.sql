@@ -12,7 +12,7 @@ create or replace function treadle.refit_gate(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_used numeric := (

@@ -8,7 +8,7 @@ create or replace function treadle.refuse_gate(p_key text)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(

@@ -9,6 +9,7 @@ returns double precision
 language sql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as $$
   select found.parts[1]::float8 * case
     when found.parts[2] ~* '^(ms|milli)' then 0.001

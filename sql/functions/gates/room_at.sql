@@ -13,7 +13,7 @@ create or replace function treadle.room_at(
 returns timestamptz
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     -- A little later: the sixtieth must be over by any rounding.

@@ -14,7 +14,7 @@ create or replace function treadle.slow_gate(
 returns timestamptz
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_gate  treadle.gates;

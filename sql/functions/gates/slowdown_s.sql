@@ -8,7 +8,7 @@ create or replace function treadle.slowdown_s(p_times integer)
 returns double precision
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select least(60 * power(2::float8, least(greatest(p_times, 1), 30) - 1), 3600)
     * (1 + 0.1 * random())

@@ -8,7 +8,7 @@ create or replace function treadle.wake_gates(p_keys text[])
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select treadle.wake_queues(
     array(select distinct lanes.queue from treadle.lanes where lanes.gates && p_keys)

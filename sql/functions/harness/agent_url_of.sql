@@ -8,7 +8,7 @@ create or replace function treadle.agent_url_of(p_url text)
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_url is null or octet_length(p_url) > 200

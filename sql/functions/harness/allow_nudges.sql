@@ -17,7 +17,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_url text := treadle.agent_url_of(p_agent_url);

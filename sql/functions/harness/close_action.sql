@@ -8,7 +8,7 @@ create or replace function treadle.close_action(p_id uuid, p_token uuid)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   update treadle.tasks

@@ -11,7 +11,7 @@ create or replace function treadle.demand_fresh(p_url text, p_token uuid)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -10,7 +10,7 @@ create or replace function treadle.harness_agent(p_url text, p_timeout_s double 
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now   timestamptz := treadle.clock();

@@ -8,7 +8,7 @@ create or replace function treadle.hold_action(p_id uuid, p_to text)
 returns treadle.harness_actions
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_action treadle.harness_actions;

@@ -11,7 +11,7 @@ create or replace function treadle.make_harness()
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if treadle.are_names('harness', 'harness') then

@@ -11,7 +11,7 @@ returns timestamptz
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select min(coalesce(harness_actions.next_try_at, harness_actions.lease_until))
   from treadle.harness_actions

@@ -9,7 +9,7 @@ returns void
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   update treadle.harness_agents
   set nudged_at = treadle.clock(), nudge_error = left(p_error, 500)
@@ -20,4 +20,4 @@ comment on function treadle.note_nudge(text, text) is
 'Record how the last nudge of an agent went; an error changes nothing else.';
 
 revoke all on function treadle.note_nudge(text, text) from public;
-grant execute on function treadle.note_nudge(text, text) to treadle_producer;
+grant execute on function treadle.note_nudge(text, text) to treadle_worker;

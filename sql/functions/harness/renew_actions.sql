@@ -13,7 +13,7 @@ returns setof uuid
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.check_pairs(p_ids, p_tokens);

@@ -16,7 +16,7 @@ returns table (id uuid, agent_url text, reason text, status text, problem text)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -68,5 +68,4 @@ comment on function treadle.requeue_harness(integer, uuid[]) is
 'Take tasks of the harness back from agents that are silent; says what becomes of each.';
 
 revoke all on function treadle.requeue_harness(integer, uuid[]) from public;
-grant execute on function treadle.requeue_harness(integer, uuid[]) to
-treadle_producer, treadle_worker;
+grant execute on function treadle.requeue_harness(integer, uuid[]) to treadle_worker;

@@ -13,7 +13,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_action treadle.harness_actions := treadle.hold_action(p_id, 'skipped');

@@ -15,7 +15,7 @@ returns table (agent_url text, task_id uuid, allow_private boolean)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -65,4 +65,4 @@ comment on function treadle.take_nudges(integer, text[]) is
 'Take nudges to send: agents that operators have allowed, and the tasks that wait for them.';
 
 revoke all on function treadle.take_nudges(integer, text[]) from public;
-grant execute on function treadle.take_nudges(integer, text[]) to treadle_producer;
+grant execute on function treadle.take_nudges(integer, text[]) to treadle_worker;

@@ -13,7 +13,7 @@ create or replace function treadle.tell_action(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   values (

@@ -9,7 +9,7 @@ returns void
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select pg_notify('treadle_harness', '')
 $$;

@@ -10,7 +10,7 @@ create or replace function treadle.are_names(p_queue text, p_type text)
 returns boolean
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return

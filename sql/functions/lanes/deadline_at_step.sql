@@ -9,9 +9,7 @@ returns timestamptz
 language sql
 immutable
 parallel safe
-as $$
-  select case when p_step < 8 then p_deadline - make_interval(mins => 10 * (7 - p_step)) end
-$$;
+return case when p_step < 8 then p_deadline - make_interval(mins => 10 * (7 - p_step)) end;
 
 comment on function treadle.deadline_at_step(timestamptz, integer) is
 'Internal: when a step of a deadline begins.';

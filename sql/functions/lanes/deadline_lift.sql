@@ -11,17 +11,15 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select case
-    when p_deadline is null or p_step < 0 then 0
-    when p_step > 6 then 128000000
-    else
-      (1000000::bigint << p_step)
-      - treadle.rank_shift(
-        treadle.deadline_rate(p_step), treadle.deadline_at_step(p_deadline, p_step)
-      )
-  end
-$$;
+return case
+  when p_deadline is null or p_step < 0 then 0
+  when p_step > 6 then 128000000
+  else
+    (1000000::bigint << p_step)
+    - treadle.rank_shift(
+      treadle.deadline_rate(p_step), treadle.deadline_at_step(p_deadline, p_step)
+    )
+end;
 
 comment on function treadle.deadline_lift(timestamptz, integer) is
 'Internal: millionths that a step of a deadline takes off a rank.';

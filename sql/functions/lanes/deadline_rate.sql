@@ -9,9 +9,7 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select case when p_step between 0 and 6 then 100000::bigint << p_step else 0 end
-$$;
+return case when p_step between 0 and 6 then 100000::bigint << p_step else 0 end;
 
 comment on function treadle.deadline_rate(integer) is
 'Internal: millionths of a point a minute in a step of a deadline.';

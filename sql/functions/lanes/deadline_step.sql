@@ -13,14 +13,12 @@ returns integer
 language sql
 immutable
 parallel safe
-as $$
-  select case
-    when p_deadline is null or p_deadline > p_now + interval '70 minutes' then -1
-    when p_deadline <= p_now then 7
-    -- Only a deadline within reach is computed with: the others may be at the end of time.
-    else floor(7 - extract(epoch from p_deadline - p_now) / 600)::integer
-  end
-$$;
+return case
+  when p_deadline is null or p_deadline > p_now + interval '70 minutes' then -1
+  when p_deadline <= p_now then 7
+  -- Only a deadline within reach is computed with: the others may be at the end of time.
+  else floor(7 - extract(epoch from p_deadline - p_now) / 600)::integer
+end;
 
 comment on function treadle.deadline_step(timestamptz, timestamptz) is
 'Internal: how near a deadline is: -1 far or none, 0 to 6, 7 over.';

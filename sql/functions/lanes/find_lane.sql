@@ -10,7 +10,7 @@ create or replace function treadle.find_lane(p_lane treadle.lanes, p_make boolea
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane integer;

@@ -12,7 +12,7 @@ create or replace function treadle.lane_behind(
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane treadle.lanes := p_lane;

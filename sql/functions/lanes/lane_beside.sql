@@ -8,7 +8,7 @@ create or replace function treadle.lane_beside(p_lane integer, p_urgency bigint)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane treadle.lanes;

@@ -22,7 +22,7 @@ create or replace function treadle.open_lanes(
 )
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ms      bigint := treadle.rank_ms(p_now);

@@ -14,7 +14,7 @@ create or replace function treadle.place_task(
 returns treadle.tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task    treadle.tasks := p_task;

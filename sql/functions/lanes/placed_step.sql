@@ -15,13 +15,11 @@ returns integer
 language sql
 immutable
 parallel safe
-as $$
-  select case
-    when p_urgency > 0 then round(log(2, p_urgency / 100000.0))::integer
-    when p_deadline is not null and p_rerank_at is null then 7
-    else -1
-  end
-$$;
+return case
+  when p_urgency > 0 then round(log(2, p_urgency / 100000.0))::integer
+  when p_deadline is not null and p_rerank_at is null then 7
+  else -1
+end;
 
 comment on function treadle.placed_step(bigint, timestamptz, timestamptz) is
 'Internal: the step that the rank of a task stands for.';

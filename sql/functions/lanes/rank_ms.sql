@@ -11,9 +11,7 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select ((extract(epoch from p_at at time zone 'UTC') - 1735689600) * 1000)::bigint
-$$;
+return ((extract(epoch from p_at at time zone 'UTC') - 1735689600) * 1000)::bigint;
 
 comment on function treadle.rank_ms(timestamptz) is
 'Internal: a moment in milliseconds since 2025-01-01 UTC.';

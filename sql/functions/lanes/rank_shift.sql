@@ -13,9 +13,7 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select treadle.shift_at(p_ageing, treadle.rank_ms(p_at))
-$$;
+return treadle.shift_at(p_ageing, treadle.rank_ms(p_at));
 
 comment on function treadle.rank_shift(bigint, timestamptz) is
 'Internal: millionths of a point gained between 2025-01-01 UTC and a moment, at a rate a minute.';

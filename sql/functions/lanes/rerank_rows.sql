@@ -11,7 +11,7 @@ create or replace function treadle.rerank_rows(p_rows tid[], p_now timestamptz)
 returns setof uuid
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -11,9 +11,7 @@ returns bigint
 language sql
 immutable
 parallel safe
-as $$
-  select p_ageing * (p_ms / 60000) + p_ageing * (p_ms % 60000) / 60000
-$$;
+return p_ageing * (p_ms / 60000) + p_ageing * (p_ms % 60000) / 60000;
 
 comment on function treadle.shift_at(bigint, bigint) is
 'Internal: millionths of a point gained in so many milliseconds, at a rate a minute.';

@@ -11,6 +11,7 @@ returns text[]
 language plpgsql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if coalesce(pg_catalog.cardinality(p_names), 0) = 0 then

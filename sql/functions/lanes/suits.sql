@@ -11,12 +11,11 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select
-    p_lane.capabilities <@ p_agent.capabilities
-    and (p_lane.agent_id is null or p_lane.agent_id = p_agent.id)
-    and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or p_agent.type <> 'harness')
-$$;
+return (
+  p_lane.capabilities <@ p_agent.capabilities
+  and (p_lane.agent_id is null or p_lane.agent_id = p_agent.id)
+  and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or p_agent.type <> 'harness')
+);
 
 comment on function treadle.suits(treadle.lanes, treadle.agents) is
 'Internal: the agent has what the lane asks for, and the lane belongs to no other.';

@@ -8,7 +8,7 @@ create or replace function treadle.check_project(p_name text, p_external_ref tex
 returns void
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(p_name) <= 200 and p_name ~ '\S', false) then

@@ -8,7 +8,7 @@ create or replace function treadle.numbered_name(p_name text, p_id uuid)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select p_name || ' #' || right(p_id::text, 8)
 $$;

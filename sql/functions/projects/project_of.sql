@@ -8,7 +8,7 @@ create or replace function treadle.project_of(p_id uuid)
 returns treadle.projects
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_project treadle.projects;

@@ -8,7 +8,7 @@ create or replace function treadle.push_depth()
 returns integer
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select count(*)::integer
   from treadle.tasks

@@ -8,7 +8,7 @@ create or replace function treadle.push_id(p_queue_id text)
 returns uuid
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id uuid;

@@ -8,7 +8,7 @@ create or replace function treadle.push_rank(p_task treadle.tasks, p_at timestam
 returns bigint
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     (p_task.priority - p_task.critical_path) * 1000000::bigint

@@ -11,7 +11,7 @@ create or replace function treadle.push_spec(p_request jsonb)
 returns jsonb
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_spec jsonb;

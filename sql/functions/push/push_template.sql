@@ -11,7 +11,7 @@ create or replace function treadle.push_template(p_task jsonb)
 returns jsonb
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task jsonb := '{"type": "prompt"}' || p_task;

@@ -10,7 +10,7 @@ create or replace function treadle.cap_tasks(p_queue text, p_capped boolean)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_last uuid := '00000000-0000-0000-0000-000000000000';

@@ -8,7 +8,7 @@ create or replace function treadle.check_settings(p_settings jsonb, p_known text
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_other text;
@@ -26,8 +26,8 @@ begin
   limit 1;
   if found then
     perform treadle.refuse(
-      format('unknown setting %s', left(quote_literal(v_other), 100)),
-      jsonb_build_object('argument', left(v_other, 200)),
+      format('unknown setting %s', quote_literal(treadle.excerpt_name(v_other))),
+      jsonb_build_object('argument', treadle.excerpt_name(v_other)),
       'Settings: ' || array_to_string(p_known, ', ')
     );
   end if;

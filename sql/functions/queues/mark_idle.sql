@@ -10,7 +10,7 @@ create or replace function treadle.mark_idle(p_queues text[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

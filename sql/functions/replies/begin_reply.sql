@@ -4,8 +4,9 @@
 --
 -- No row: do it, then keep_reply, both in this transaction. A row: send that, and do nothing.
 --
--- Concurrency: the key is held until the transaction ends; who comes meanwhile is refused.
--- Lock order:  none that is waited for.
+-- Concurrency: the row of the key is locked until the transaction ends; a second request with the
+--              key is refused meanwhile. An answer that is stored is read without a lock.
+-- Lock order:  replies, before everything that the request does; never waited for longer than 1 ms.
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
 create or replace function treadle.begin_reply(
@@ -18,7 +19,7 @@ returns table (status integer, headers jsonb, body bytea)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_reply treadle.replies;
@@ -29,24 +30,19 @@ begin
       'A UUID is good.'
     );
   end if;
-  if not pg_try_advisory_xact_lock(
-    hashtextextended(format('treadle.replies %L %L', p_principal, p_key), 0)
-  ) then
-    perform treadle.refuse(
-      'a request with this Idempotency-Key is being answered now',
-      jsonb_build_object('retry_after_s', 1),
-      'Wait a moment, then send it again.',
-      'TR113'
-    );
+  select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
+  if not found then
+    if not treadle.hold_reply(p_key, p_principal, p_route, p_hash) then
+      perform treadle.refuse(
+        'a request with this Idempotency-Key is being answered now',
+        jsonb_build_object('retry_after_s', 1),
+        'Wait a moment, then send it again.',
+        'TR113'
+      );
+    end if;
+    -- Again, under the lock: the answer may have been stored in between.
+    select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
   end if;
-
-  select replies.*
-  into v_reply
-  from treadle.replies
-  where
-    replies.principal = p_principal
-    and replies.key = p_key
-    and replies.created_at > treadle.clock() - treadle.reply_age();
   if found and (v_reply.route, v_reply.hash) is distinct from (p_route, p_hash) then
     perform treadle.refuse(
       'this Idempotency-Key was sent with another request',

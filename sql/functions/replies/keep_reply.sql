@@ -2,8 +2,8 @@
 --
 -- Two old ones go for each that comes, so that there are never many more than those of a day.
 --
--- Concurrency: begin_reply holds the key.
--- Lock order:  replies, after everything that the request did.
+-- Concurrency: begin_reply has locked the row of the key.
+-- Lock order:  replies: its own row is locked already, old ones are skipped where they are locked.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.keep_reply(
@@ -19,11 +19,16 @@ returns void
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.keep_durable();
-  -- One that is there already is too old to be sent: see begin_reply.
+  if p_status is null or p_body is null then
+    perform treadle.refuse(
+      'an answer needs a status and a body', jsonb_build_object('argument', 'reply')
+    );
+  end if;
+  -- A row that is there already has no answer yet, or one that is too old: see begin_reply.
   insert into treadle.replies (
     principal, key, route, hash, status, headers, body, created_at
   )

@@ -8,7 +8,7 @@ create or replace function treadle.reply_age()
 returns interval
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select interval '24 hours'
 $$;

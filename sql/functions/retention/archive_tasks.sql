@@ -1,7 +1,8 @@
 -- archive_tasks: write tasks whose queue says so to the history, with all that is theirs.
 --
 -- Columns that are empty are left out of the row: most are. It is json, not jsonb, since that is
--- written several times as fast.
+-- written several times as fast. The tokens of claims and consumers are left out, since they are
+-- secret.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  none but new rows.
@@ -11,7 +12,7 @@ create or replace function treadle.archive_tasks(p_ids uuid[])
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -34,7 +35,7 @@ as $$
           '{
             "spec": null, "output": null, "inputs": null, "progress": null, "retry": null,
             "validation": null, "artifacts": null, "decision_report": null,
-            "attempt_notes": null
+            "attempt_notes": null, "claim_token": null, "last_token": null, "consumed_token": null
           }'
         )
       )
@@ -49,7 +50,17 @@ as $$
         then jsonb_build_object(
           'inputs', tasks.inputs, 'progress', tasks.progress, 'retry', tasks.retry,
           'validation', tasks.validation, 'artifacts', tasks.artifacts,
-          'decision_report', tasks.decision_report, 'attempt_notes', tasks.attempt_notes
+          'decision_report', tasks.decision_report,
+          'attempt_notes',
+          case when jsonb_typeof(tasks.attempt_notes) = 'array' then (
+            select jsonb_agg(
+              case jsonb_typeof(noted.note)
+                when 'object' then noted.note - 'token' else noted.note
+              end
+              order by noted.at
+            )
+            from jsonb_array_elements(tasks.attempt_notes) with ordinality as noted (note, at)
+          ) else tasks.attempt_notes end
         )
     end,
     task_parts.depends_on, task_parts.attempts, task_parts.steps, task_parts.waits,

@@ -11,7 +11,7 @@ create or replace function treadle.find_prunable(p_after tid, p_limit integer, p
 returns treadle.found_tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off

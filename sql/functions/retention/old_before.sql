@@ -8,7 +8,7 @@ create or replace function treadle.old_before(p_kind text)
 returns timestamptz
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select treadle.clock() - make_interval(secs => retention.keep_s)
   from treadle.retention

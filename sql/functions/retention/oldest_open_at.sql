@@ -11,7 +11,7 @@ returns timestamptz
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if treadle.old_before('events') is null then

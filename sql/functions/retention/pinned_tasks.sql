@@ -13,7 +13,7 @@ create or replace function treadle.pinned_tasks(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -10,7 +10,7 @@ create or replace function treadle.prune_agents(p_limit integer)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_before timestamptz := treadle.old_before('agents');

@@ -10,7 +10,7 @@ create or replace function treadle.prune_dags(p_dags uuid[], p_read treadle.even
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -12,7 +12,7 @@ create or replace function treadle.prune_keys(p_limit integer)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -13,7 +13,7 @@ returns table (kind text, pruned integer)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return query values

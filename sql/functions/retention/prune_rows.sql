@@ -11,7 +11,7 @@ create or replace function treadle.prune_rows(p_ids uuid[])
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -26,7 +26,7 @@ create or replace function treadle.prune_tasks(
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_found treadle.found_tasks := treadle.find_prunable(p_after, p_limit, p_skip);

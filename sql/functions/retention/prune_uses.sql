@@ -8,7 +8,7 @@ create or replace function treadle.prune_uses(p_limit integer)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now  timestamptz := treadle.clock();

@@ -11,7 +11,7 @@ create or replace function treadle.read_by_all()
 returns treadle.event_readers
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -18,7 +18,7 @@ returns void
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_kind is null or p_kind not in ('events', 'agents', 'runs') then

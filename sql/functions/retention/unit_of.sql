@@ -8,7 +8,7 @@ create or replace function treadle.unit_of(p_id uuid, p_of uuid[])
 returns uuid[]
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select kin.id

@@ -10,7 +10,7 @@ create or replace function treadle.unpinned(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids    uuid[] := p_ids;

@@ -10,7 +10,7 @@ create or replace function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -11,7 +11,7 @@ create or replace function treadle.wanted_inputs(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

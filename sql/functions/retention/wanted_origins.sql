@@ -11,7 +11,7 @@ create or replace function treadle.wanted_origins(p_ids uuid[])
 returns uuid[]
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -12,7 +12,7 @@ create or replace function treadle.cancel_letters(
 returns treadle.bulk_task[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.resolve_task(each.id, 'cancel', '{}', p_actor, p_note)

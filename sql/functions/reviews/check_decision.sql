@@ -15,7 +15,7 @@ create or replace function treadle.check_decision(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_changes constant text[] := array[
@@ -43,7 +43,7 @@ begin
       (p_decision = 'modify_and_retry') = (coalesce(p_changes, '{}') <> '{}'),
       format(
         'resolution %s does not go with changes %s', quote_nullable(left(p_decision, 60)),
-        left(p_changes::text, 60)
+        treadle.excerpt(p_changes)
       )
     ),
     (

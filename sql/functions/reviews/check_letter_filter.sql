@@ -11,7 +11,7 @@ create or replace function treadle.check_letter_filter(p_filter jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_texts constant text[] := array['fingerprint', 'dead_before', 'dead_after'];
@@ -23,7 +23,7 @@ begin
   if jsonb_typeof(p_filter) = 'object' then
     select coalesce(
       format('%s must be ', given.key) || wanted.words,
-      format('there is no %s', left(quote_literal(given.key), 60))
+      format('there is no %s', quote_literal(treadle.excerpt_name(given.key)))
     )
     into v_wrong
     from jsonb_each(p_filter) as given

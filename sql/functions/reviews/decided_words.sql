@@ -8,7 +8,7 @@ create or replace function treadle.decided_words(p_letter uuid)
 returns text
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     format(

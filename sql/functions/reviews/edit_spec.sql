@@ -11,7 +11,7 @@ create or replace function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
 returns jsonb
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_spec jsonb := p_spec;
@@ -45,7 +45,8 @@ begin
       ) then
         perform treadle.refuse(
           format(
-            'there is no place %s in the spec', left(array_to_string(v_edit.path, '.'), 100)
+            'there is no place %s in the spec',
+            treadle.excerpt_name(array_to_string(v_edit.path, '.'))
           ),
           jsonb_build_object('argument', 'set'),
           'Name what is there, or what can be added to an object: a.b.c, or items.0 of a list.'

@@ -8,7 +8,7 @@ create or replace function treadle.edited_arguments(p_changes jsonb)
 returns text[]
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     array(

@@ -13,7 +13,7 @@ returns text
 language plpgsql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_code  constant text := '(http(/[0-9.]+)?|status|code|errno|error)[^a-z0-9]{0,3}';

@@ -11,7 +11,7 @@ returns text
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select left(md5(coalesce(p_class, '') || e'\n' || coalesce(p_about, '')), 12)
 $$;

@@ -11,7 +11,7 @@ returns text
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with lines as (
     select line.words, line.at, line.words ~ '^\s' as is_frame

@@ -15,7 +15,7 @@ create or replace function treadle.escalate_letters(
 returns treadle.bulk_task[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now  timestamptz := treadle.clock();

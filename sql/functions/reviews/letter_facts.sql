@@ -8,7 +8,7 @@ create or replace function treadle.letter_facts(p_letter treadle.dead_letters)
 returns jsonb
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     jsonb_build_object(

@@ -10,7 +10,7 @@ create or replace function treadle.letters_of(p_ids uuid[])
 returns treadle.letter[]
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

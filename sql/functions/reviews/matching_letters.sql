@@ -17,7 +17,7 @@ returns table (
 )
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column

@@ -25,7 +25,7 @@ returns table (id uuid, task_id uuid, letter_id uuid, verdict text, status text,
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

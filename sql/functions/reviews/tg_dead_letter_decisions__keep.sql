@@ -8,7 +8,7 @@ create or replace function treadle.tg_dead_letter_decisions__keep()
 returns trigger
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(

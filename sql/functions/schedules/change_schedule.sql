@@ -15,7 +15,7 @@ create or replace function treadle.change_schedule(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   update treadle.schedules

@@ -8,7 +8,7 @@ create or replace function treadle.check_timezone(p_timezone text)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.clock() at time zone p_timezone;

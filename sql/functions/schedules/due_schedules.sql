@@ -26,7 +26,7 @@ returns table (
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     schedules.id, schedules.name, schedules.cron, schedules.timezone, schedules.catch_up,

@@ -17,7 +17,7 @@ create or replace function treadle.enqueue_template(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -13,7 +13,7 @@ create or replace function treadle.filled_template(
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     case

@@ -8,7 +8,7 @@ create or replace function treadle.find_schedule(p_name text)
 returns treadle.schedules
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_schedule treadle.schedules;

@@ -32,7 +32,7 @@ returns table (
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 -- Well below deadlock_timeout: who holds what it wants is not made to give way.
 set lock_timeout = '200ms'
 as $$

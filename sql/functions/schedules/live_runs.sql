@@ -10,7 +10,7 @@ create or replace function treadle.live_runs(p_schedule uuid)
 returns table (task_id uuid, dag_id uuid)
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select made.task_id, made.dag_id
   from (

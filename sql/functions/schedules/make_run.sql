@@ -17,7 +17,7 @@ create or replace function treadle.make_run(
 returns treadle.schedule_runs
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_run  treadle.schedule_runs;
@@ -54,13 +54,13 @@ begin
   exception
     when sqlstate 'TR105' then
       v_run.status := 'skipped_queue_full';
-      v_run.error := left(sqlerrm, 2000);
+      v_run.error := left(treadle.mask_text(sqlerrm), 2000);
     when transaction_rollback or lock_not_available or operator_intervention
       or insufficient_resources then
       raise;
     when others then
       v_run.status := 'failed';
-      v_run.error := left(format('%s (%s)', sqlerrm, sqlstate), 2000);
+      v_run.error := left(format('%s (%s)', treadle.mask_text(sqlerrm), sqlstate), 2000);
   end;
   return v_run;
 end;

@@ -9,7 +9,7 @@ returns timestamptz
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     case

@@ -10,7 +10,7 @@ create or replace function treadle.record_run(p_run treadle.schedule_runs)
 returns boolean
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into treadle.schedule_runs (

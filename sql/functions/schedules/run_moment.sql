@@ -11,7 +11,7 @@ create or replace function treadle.run_moment(
 returns timestamptz
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     p_nominal + make_interval(

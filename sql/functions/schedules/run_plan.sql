@@ -16,7 +16,7 @@ create or replace function treadle.run_plan(
 returns table (nominal_at timestamptz, missed boolean, missed_until timestamptz)
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with due as (
     select

@@ -20,7 +20,7 @@ create or replace function treadle.run_schedule(
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -11,7 +11,7 @@ create or replace function treadle.try_schedule(p_schedule treadle.schedules)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task  jsonb := p_schedule.template -> 'task';

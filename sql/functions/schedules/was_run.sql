@@ -8,7 +8,7 @@ create or replace function treadle.was_run(p_schedule uuid, p_nominal timestampt
 returns boolean
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     exists (

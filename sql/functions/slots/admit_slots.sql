@@ -12,7 +12,7 @@ create or replace function treadle.admit_slots(p_key text)
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

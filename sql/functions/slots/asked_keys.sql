@@ -11,7 +11,7 @@ create or replace function treadle.asked_keys(p_kind text, p_limit integer)
 returns text[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

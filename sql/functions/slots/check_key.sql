@@ -8,7 +8,7 @@ create or replace function treadle.check_key(p_key text, p_max integer, p_least 
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_key is null then

@@ -9,9 +9,7 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select case when p_key is null or p_slot = 'held' then p_slot else 'waiting' end
-$$;
+return case when p_key is null or p_slot = 'held' then p_slot else 'waiting' end;
 
 comment on function treadle.entry_slot(text, text) is
 'Internal: held where it is, else waiting; empty for a task without a key.';

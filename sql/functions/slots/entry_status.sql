@@ -9,9 +9,7 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select case when p_key is null or p_slot = 'held' then 'ready' else 'pending' end
-$$;
+return case when p_key is null or p_slot = 'held' then 'ready' else 'pending' end;
 
 comment on function treadle.entry_status(text, text) is
 'Internal: ready, or pending where a slot has to be given first.';

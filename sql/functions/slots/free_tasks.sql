@@ -10,7 +10,7 @@ create or replace function treadle.free_tasks(p_ids uuid[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

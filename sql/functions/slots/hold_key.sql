@@ -2,7 +2,8 @@
 --
 -- Producers write no such row, so that a long transaction of one holds up nobody.
 --
--- Concurrency: never waits: not for the row, and not for who is making it.
+-- Concurrency: skips a row that another session has locked; make_key bounds the wait for a row that
+--              another session is inserting.
 -- Lock order:  concurrency_keys.
 -- Raises:      nothing.
 
@@ -10,7 +11,7 @@ create or replace function treadle.hold_key(p_key text)
 returns boolean
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform concurrency_keys.key
@@ -20,12 +21,10 @@ begin
   if found then
     return true;
   end if;
-  if exists (select from treadle.concurrency_keys where concurrency_keys.key = p_key)
-    or not pg_try_advisory_xact_lock(hashtextextended('treadle.concurrency_keys ' || p_key, 0)) then
+  if exists (select from treadle.concurrency_keys where concurrency_keys.key = p_key) then
     return false;
   end if;
-  insert into treadle.concurrency_keys (key) values (p_key) on conflict (key) do nothing;
-  return found;
+  return treadle.make_key(p_key);
 end;
 $$;
 

@@ -9,9 +9,7 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select p_task.budgeted or p_task.concurrency_key is not null
-$$;
+return p_task.budgeted or p_task.concurrency_key is not null;
 
 comment on function treadle.is_counted(treadle.tasks) is
 'Internal: a budget counted the last claim of the task, or it has a concurrency key.';

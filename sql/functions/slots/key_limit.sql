@@ -8,7 +8,7 @@ create or replace function treadle.key_limit(p_key text)
 returns integer
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
     (select concurrency_keys.max from treadle.concurrency_keys where concurrency_keys.key = p_key),

@@ -11,7 +11,7 @@ create or replace function treadle.limit_key(p_key text, p_max integer)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.check_key(p_key, p_max, 1);

@@ -11,7 +11,7 @@ create or replace function treadle.pick_waiting(p_key text, p_limit integer)
 returns tid[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

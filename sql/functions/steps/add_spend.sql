@@ -13,7 +13,7 @@ create or replace function treadle.add_spend(p_task treadle.tasks, p_step text, 
 returns numeric
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

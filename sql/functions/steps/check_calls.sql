@@ -10,7 +10,7 @@ create or replace function treadle.check_calls(p_calls jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_keys   constant text[] := array['call_id', 'usd', 'model', 'input_tokens', 'output_tokens'];
@@ -29,12 +29,18 @@ begin
       v_wrong := case
         when jsonb_typeof(v_call) <> 'object' then 'must be a json object'
         when (v_call - c_keys) <> '{}'
-          then format('has unknown keys: %s', left((v_call - c_keys)::text, 100))
+          then format(
+            'has the unknown key %s',
+            (
+              select quote_literal(treadle.excerpt_name(min(keys.name)))
+              from jsonb_object_keys(v_call - c_keys) as keys (name)
+            )
+          )
         when not v_call ?| array['usd', 'input_tokens', 'output_tokens'] then 'has no usd'
         when v_call ->> 'usd' !~ c_number
-          then format('has a usd of %s, not a number from 0 up', left(v_call ->> 'usd', 60))
+          then format('has a usd of %s, not a number from 0 up', treadle.excerpt(v_call -> 'usd'))
         when (v_call ->> 'usd')::numeric > 1000000
-          then format('has a usd of %s, over a million', left(v_call ->> 'usd', 60))
+          then format('has a usd of %s, over a million', treadle.excerpt(v_call -> 'usd'))
         when exists (
           select from jsonb_each(v_call) as part
           where

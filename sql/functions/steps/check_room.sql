@@ -11,7 +11,7 @@ create or replace function treadle.check_room(p_task uuid, p_kind text, p_output
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -8,7 +8,7 @@ create or replace function treadle.find_step(p_task uuid, p_name text)
 returns integer
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -12,7 +12,7 @@ create or replace function treadle.fork_options(
 returns jsonb
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_changes constant text[] := array[

@@ -16,7 +16,7 @@ create or replace function treadle.json_problem(
 )
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_long  constant jsonpath :=

@@ -8,7 +8,7 @@ create or replace function treadle.read_steps(p_id uuid)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -13,7 +13,7 @@ create or replace function treadle.resolve_inputs(
 )
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_bytes     constant bigint := 33554432;

@@ -27,7 +27,7 @@ create or replace function treadle.save_step(
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -60,13 +60,16 @@ begin
       format(
         'step %L was saved as a %s with input %s, and comes now as a %s with input %s',
         left(p_name, 60),
-        v_step.kind, coalesce(left(v_step.input, 200), left(v_step.input_hash, 60), 'unknown'),
-        p_kind, coalesce(left(p_input, 200), left(p_input_hash, 60), 'unknown')
+        v_step.kind,
+        coalesce(treadle.excerpt(to_jsonb(v_step.input)), left(v_step.input_hash, 60), 'unknown'),
+        p_kind,
+        coalesce(treadle.excerpt(to_jsonb(p_input)), left(p_input_hash, 60), 'unknown')
       ),
       jsonb_build_object(
         'task_id', p_id, 'step', p_name, 'kind', v_step.kind,
-        'stored_input', v_step.input, 'stored_hash', v_step.input_hash,
-        'given_input', left(p_input, 500), 'given_hash', p_input_hash
+        'stored_input', treadle.excerpt(to_jsonb(v_step.input)),
+        'stored_hash', v_step.input_hash,
+        'given_input', treadle.excerpt(to_jsonb(p_input)), 'given_hash', p_input_hash
       ),
       'Give each input a step name of its own, or fork the task from this step.',
       'TR104'

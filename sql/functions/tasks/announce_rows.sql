@@ -11,7 +11,7 @@ create or replace function treadle.announce_rows(p_rows tid[], p_what text)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -12,7 +12,7 @@ create or replace function treadle.apply_defaults(
 returns treadle.tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task treadle.tasks := p_task;

@@ -11,7 +11,7 @@ create or replace function treadle.apply_words(p_task treadle.tasks, p_options j
 returns treadle.tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task treadle.tasks := p_task;

@@ -8,7 +8,7 @@ create or replace function treadle.check_retry(p_retry jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_key   text;
@@ -43,8 +43,10 @@ begin
 
     if not coalesce(v_good, false) then
       perform treadle.refuse(
-        format('retry policy: %s cannot be %s', v_key, left(v_value::text, 100)),
-        jsonb_build_object('argument', 'retry', 'key', v_key),
+        format(
+          'retry policy: %s cannot be %s', treadle.excerpt_name(v_key), treadle.excerpt(v_value)
+        ),
+        jsonb_build_object('argument', 'retry', 'key', treadle.excerpt_name(v_key)),
         'Keys: strategy (exponential, fixed, immediate), initial_delay_s, multiplier, max_delay_s, '
         'jitter, retry_on, no_retry_on, max_rate_limits, poison. Delays are seconds, up to 30 days.'
       );

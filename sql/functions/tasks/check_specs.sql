@@ -12,7 +12,7 @@ create or replace function treadle.check_specs(p_specs jsonb[], p_max_bytes inte
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_long constant jsonpath :=

@@ -11,7 +11,7 @@ returns text
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select 'content:' || encode(
     sha256(convert_to(coalesce(p_type, '') || ' ' || coalesce(p_spec, '{}')::text, 'UTF8')), 'hex'

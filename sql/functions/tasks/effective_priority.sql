@@ -14,7 +14,7 @@ returns numeric
 language plpgsql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now   timestamptz := treadle.clock();

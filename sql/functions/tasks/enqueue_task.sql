@@ -24,7 +24,7 @@ returns uuid
 language sql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select made.id
   from treadle.enqueue_batch(

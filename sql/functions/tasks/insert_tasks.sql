@@ -12,7 +12,7 @@ create or replace function treadle.insert_tasks(
 returns table (id uuid, created boolean)
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -34,7 +34,7 @@ begin
       priority, max_attempts, max_cost_usd, ageing_rate, status, queue, type, consumer,
       assigned_agent, capabilities, tags, title, created_by, source, source_job, external_ref,
       notes, retry, validation, rerank_at, max_tokens, capped, on_budget, slot, concurrency_key,
-      gates, report, models, fallback_models, spec, idempotency_key
+      gates, report, models, fallback_models, delayed_at, spec, idempotency_key
     )
     select
       given.id, p_kind.rank, p_kind.created_at, p_kind.run_at, p_kind.deadline_at, p_kind.timeout_s,
@@ -44,7 +44,8 @@ begin
       p_kind.title, coalesce(p_kind.created_by, session_user), p_kind.source, p_kind.source_job,
       p_kind.external_ref, p_kind.notes, p_kind.retry, p_kind.validation, p_kind.rerank_at,
       p_kind.max_tokens, p_kind.capped, p_kind.on_budget, p_kind.slot, p_kind.concurrency_key,
-      p_kind.gates, p_kind.report, p_kind.models, p_kind.fallback_models, given.spec, given.key
+      p_kind.gates, p_kind.report, p_kind.models, p_kind.fallback_models, p_kind.delayed_at,
+      given.spec, given.key
     from unnest(v_ids, p_specs, p_keys) with ordinality as given (id, spec, key, at)
     where v_todo is null or given.at = any (v_todo)
     on conflict (idempotency_key, project_id)

@@ -9,7 +9,7 @@ returns timestamptz
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

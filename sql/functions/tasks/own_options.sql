@@ -10,7 +10,7 @@ create or replace function treadle.own_options(p_task treadle.tasks)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_object_agg(kept.key, kept.value)
   from jsonb_each(to_jsonb(p_task)) as kept

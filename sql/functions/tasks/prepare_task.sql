@@ -12,7 +12,7 @@ create or replace function treadle.prepare_task(p_options jsonb, p_now timestamp
 returns treadle.tasks
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task  treadle.tasks := treadle.read_options(p_options, p_now);

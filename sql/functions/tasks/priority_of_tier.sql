@@ -9,7 +9,7 @@ returns smallint
 language plpgsql
 immutable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_names constant text[] := array['critical', 'high', 'normal', 'low', 'background'];

@@ -9,7 +9,7 @@ returns smallint
 language plpgsql
 immutable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_urgency is null or p_urgency not between 1 and 10 then

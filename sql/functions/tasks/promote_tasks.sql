@@ -1,5 +1,7 @@
 -- promote_tasks: make ready what has fallen due: retries, and tasks with a time to run.
 --
+-- First of all, delays that were made under a wrong clock are put right: see recount_delays.
+--
 -- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
 -- its id is passed in p_skip.
 --
@@ -15,7 +17,7 @@ returns table (id uuid, problem text)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -25,7 +27,13 @@ as $$
 #variable_conflict use_column
 declare
   v_now  timestamptz := treadle.clock();
-  v_rows tid[] := array(
+  v_rows tid[];
+begin
+  return query
+  select failed.id, failed.problem
+  from treadle.recount_delays(p_limit, p_skip, v_now) as failed;
+
+  v_rows := array(
     select tasks.ctid
     from treadle.tasks
     where
@@ -43,7 +51,6 @@ declare
     limit p_limit
     for update skip locked
   );
-begin
   if v_rows = '{}' then
     return;
   end if;

@@ -10,7 +10,7 @@ create or replace function treadle.read_options(p_options jsonb, p_now timestamp
 returns treadle.tasks
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_options constant text[] := array[
@@ -36,8 +36,8 @@ begin
   );
   if cardinality(v_other) > 0 then
     perform treadle.refuse(
-      format('unknown option %s', left(quote_literal(v_other[1]), 100)),
-      jsonb_build_object('argument', left(v_other[1], 200)),
+      format('unknown option %s', quote_literal(treadle.excerpt_name(v_other[1]))),
+      jsonb_build_object('argument', treadle.excerpt_name(v_other[1])),
       format(
         'Options: %s. A task of a DAG also has name, after, inputs and spec.',
         array_to_string(c_options, ', ')
@@ -64,6 +64,7 @@ begin
       );
     end if;
     v_task.run_at := p_now + make_interval(secs => (p_options ->> 'delay_s')::float8);
+    v_task.delayed_at := p_now;
   end if;
   return v_task;
 exception

@@ -9,7 +9,7 @@ returns table (id uuid, status text, output jsonb, failure_class text, failure_r
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

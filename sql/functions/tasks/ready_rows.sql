@@ -8,7 +8,7 @@ create or replace function treadle.ready_rows(p_rows tid[])
 returns setof uuid
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

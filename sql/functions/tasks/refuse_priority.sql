@@ -8,7 +8,7 @@ create or replace function treadle.refuse_priority(p_priority integer)
 returns void
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(

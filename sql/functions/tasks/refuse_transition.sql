@@ -12,7 +12,7 @@ create or replace function treadle.refuse_transition(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_status text;

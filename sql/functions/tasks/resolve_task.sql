@@ -17,7 +17,7 @@ create or replace function treadle.resolve_task(
 returns text
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now  timestamptz := treadle.clock();
@@ -76,6 +76,7 @@ begin
       end,
       v_now
     );
+    update treadle.tasks set delayed_at = v_now where p_delay_s > 0 and tasks.id = p_id;
   end if;
   perform treadle.log_work(
     p_id, v_by, treadle.work_status(v_task.status), treadle.work_status(tasks.status),

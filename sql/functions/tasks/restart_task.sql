@@ -15,7 +15,7 @@ create or replace function treadle.restart_task(
 returns text
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_spec jsonb := treadle.edit_spec(p_task.spec, p_changes);
@@ -68,6 +68,10 @@ begin
     fallback_models = v_new.fallback_models,
     retry_at = null,
     run_at = v_new.run_at,
+    -- A delay that still counts; resolve_task sets that of a new one.
+    delayed_at = case
+      when v_new.run_at is not distinct from tasks.run_at then tasks.delayed_at
+    end,
     completed_at = null,
     outcome = null,
     -- The result of the old round is not wanted any more.

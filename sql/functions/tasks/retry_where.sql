@@ -22,7 +22,7 @@ returns table (queue text, type text, status text, verdict text, why text, tasks
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -9,7 +9,7 @@ returns text
 language plpgsql
 immutable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_priority is null or p_priority not between 0 and 100 then

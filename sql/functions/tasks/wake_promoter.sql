@@ -8,7 +8,7 @@ create or replace function treadle.wake_promoter(p_due_at timestamptz)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_due_at < treadle.clock() + interval '5 seconds' then

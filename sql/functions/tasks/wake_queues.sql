@@ -11,7 +11,7 @@ create or replace function treadle.wake_queues(p_queues text[])
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform pg_notify('task_ready.' || idle_queues.queue, '')

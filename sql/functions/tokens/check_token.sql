@@ -8,7 +8,7 @@ create or replace function treadle.check_token(p_token treadle.api_tokens)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;

@@ -2,12 +2,12 @@
 --
 -- select treadle.create_token('ci', '{"scopes": ["enqueue"], "queues": ["mail"]}');
 --
--- Settings: scopes, queues, agent, project, expires_s. The token is returned here and never again:
--- only its hash is stored.
+-- Settings: scopes, queues, agent, project, expires_s. The token stays with the project when that
+-- is renamed. It is returned here and never again: only its hash is stored.
 --
 -- Concurrency: of two that want the same name one is refused.
 -- Lock order:  none.
--- Raises:      TR001 invalid argument.
+-- Raises:      TR001 invalid argument, TR208 unknown project.
 
 create or replace function treadle.create_token(
   p_name      text,
@@ -18,7 +18,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_row    treadle.api_tokens;
@@ -36,13 +36,18 @@ begin
   v_row.expires_at := treadle.clock()
   + make_interval(secs => (p_settings ->> 'expires_s')::double precision);
   perform treadle.check_token(v_row);
+  if v_row.project is not null then
+    v_row.project_id := treadle.project_named(v_row.project);
+  end if;
   perform treadle.keep_durable();
   insert into treadle.api_tokens (
-    id, name, secret_hash, scopes, queues, agent, project, expires_at, created_at, created_by
+    id, name, secret_hash, scopes, queues, agent, project, project_id, expires_at, created_at,
+    created_by
   )
   values (
     v_id, p_name, sha256(convert_to(v_secret, 'UTF8')), v_row.scopes, v_row.queues, v_row.agent,
-    v_row.project, v_row.expires_at, treadle.clock(), coalesce(left(p_actor, 200), session_user)
+    v_row.project, v_row.project_id, v_row.expires_at, treadle.clock(),
+    coalesce(left(p_actor, 200), session_user)
   )
   on conflict (name) where revoked_at is null do nothing;
   if not found then

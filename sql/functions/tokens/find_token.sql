@@ -13,6 +13,7 @@ returns table (
   scopes       text[],
   queues       text[],
   agent        text,
+  project_id   uuid,
   project      text,
   status       text,
   used         boolean
@@ -21,7 +22,7 @@ language sql
 stable
 rows 1
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select
   api_tokens.name,
@@ -29,7 +30,8 @@ select
   api_tokens.scopes,
   api_tokens.queues,
   api_tokens.agent,
-  api_tokens.project,
+  api_tokens.project_id,
+  (select projects.name from treadle.projects where projects.id = api_tokens.project_id) as project,
   treadle.status_of_token(api_tokens.revoked_at, api_tokens.expires_at) as status,
   coalesce(api_tokens.last_used_at > treadle.clock() - interval '1 minute', false) as used
 from treadle.api_tokens

@@ -10,7 +10,7 @@ create or replace function treadle.has_tokens(out wanted boolean, out live boole
 language sql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select
   count(*) > 0,

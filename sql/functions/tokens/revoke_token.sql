@@ -11,7 +11,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_key text := coalesce(substring(p_token from '^trd_([0-9a-f]{12})_'), p_token);

@@ -11,7 +11,7 @@ create or replace function treadle.status_of_token(
 returns text
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select
   case

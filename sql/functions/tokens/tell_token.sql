@@ -8,7 +8,7 @@ create or replace function treadle.tell_token(p_what text, p_id text, p_actor te
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 insert into treadle.events (at, kind, actor, data)
 select
@@ -23,6 +23,7 @@ select
       'queues', api_tokens.queues,
       'agent', api_tokens.agent,
       'project', api_tokens.project,
+      'project_id', api_tokens.project_id,
       'expires_at', api_tokens.expires_at
     )
   )

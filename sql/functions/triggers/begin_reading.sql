@@ -10,7 +10,7 @@ create or replace function treadle.begin_reading()
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (select from treadle.triggers where triggers.paused_at is null) then

@@ -8,7 +8,7 @@ create or replace function treadle.check_event_filter(p_filter jsonb, p_known te
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_other text;
@@ -20,8 +20,11 @@ begin
   limit 1;
   if found then
     perform treadle.refuse(
-      format('this filter lets nothing pass: no event has %s', left(quote_literal(v_other), 100)),
-      jsonb_build_object('argument', 'filter', 'key', left(v_other, 200)),
+      format(
+        'this filter lets nothing pass: no event has %s',
+        quote_literal(treadle.excerpt_name(v_other))
+      ),
+      jsonb_build_object('argument', 'filter', 'key', treadle.excerpt_name(v_other)),
       format('It knows %s.', array_to_string(p_known, ', '))
     );
   end if;

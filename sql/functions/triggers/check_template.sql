@@ -11,7 +11,7 @@ create or replace function treadle.check_template(p_trigger treadle.triggers)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_free constant text[] := array[

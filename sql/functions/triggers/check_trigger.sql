@@ -8,7 +8,7 @@ create or replace function treadle.check_trigger(p_trigger treadle.triggers)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_rate    jsonb := p_trigger.failure_rate;

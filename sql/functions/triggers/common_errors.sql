@@ -12,7 +12,7 @@ create or replace function treadle.common_errors(
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

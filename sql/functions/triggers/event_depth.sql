@@ -11,7 +11,7 @@ create or replace function treadle.event_depth(p_event treadle.events)
 returns integer
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

@@ -9,7 +9,7 @@ returns text[]
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'id', 'kind', 'at', 'key', 'actor', 'data', 'task_id', 'type', 'queue', 'name', 'title',

@@ -17,7 +17,7 @@ create or replace function treadle.failure_figures(
 returns jsonb
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off

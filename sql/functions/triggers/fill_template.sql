@@ -12,7 +12,7 @@ create or replace function treadle.fill_template(p_value jsonb, p_facts jsonb)
 returns jsonb
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_found jsonb;
@@ -44,7 +44,7 @@ begin
   );
   if v_found is null then
     perform treadle.refuse(
-      format('the event has no %s', left(p_value ->> '$event', 100)),
+      format('the event has no %s', treadle.excerpt_name(p_value ->> '$event')),
       jsonb_build_object('argument', 'template'),
       'Give it a default: {"$event": "data.url", "default": null}.'
     );

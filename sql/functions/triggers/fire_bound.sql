@@ -12,7 +12,7 @@ create or replace function treadle.fire_bound(
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -10,7 +10,7 @@ create or replace function treadle.fire_events(p_events treadle.events[], p_now 
 returns treadle.trigger_fires[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_pairs cursor for

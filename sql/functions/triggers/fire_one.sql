@@ -12,7 +12,7 @@ create or replace function treadle.fire_one(
 returns treadle.trigger_fires
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_facts jsonb := treadle.event_facts(p_event);

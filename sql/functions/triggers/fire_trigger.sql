@@ -15,7 +15,7 @@ returns table (id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

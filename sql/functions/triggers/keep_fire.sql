@@ -8,7 +8,7 @@ create or replace function treadle.keep_fire(p_fire treadle.trigger_fires)
 returns treadle.trigger_fires
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.trigger_fires (
     trigger_id, event_id, fired_at, verdict, task_id, dag_id, depth, problem

@@ -14,7 +14,7 @@ create or replace function treadle.note_fires(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fire treadle.trigger_fires;

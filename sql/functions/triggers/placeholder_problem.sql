@@ -8,7 +8,7 @@ create or replace function treadle.placeholder_problem(p_template jsonb)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     case
@@ -20,7 +20,7 @@ as $$
         then '"$event" is names with dots between them: data.url'
       else
         'an event has no '
-        || left(quote_literal(split_part(found.place ->> '$event', '.', 1)), 60)
+        || quote_literal(treadle.excerpt_name(split_part(found.place ->> '$event', '.', 1)))
     end
   from jsonb_path_query(p_template, 'strict $.** ? (@.type() == "object")') as found (place)
   where

@@ -8,7 +8,7 @@ create or replace function treadle.rate_problem(p_rate jsonb)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select case
     when jsonb_typeof(p_rate) <> 'object' then 'failure_rate must be a json object'

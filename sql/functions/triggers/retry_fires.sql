@@ -11,7 +11,7 @@ create or replace function treadle.retry_fires(p_now timestamptz)
 returns treadle.trigger_fires[]
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

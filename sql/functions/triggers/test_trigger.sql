@@ -16,7 +16,7 @@ returns jsonb
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_trigger treadle.triggers := treadle.trigger_named(p_name);
@@ -50,7 +50,7 @@ begin
       raise exception using errcode = 'TRDRY';
     exception
       when sqlstate 'TRDRY' then null;
-      when others then v_problem := sqlerrm;
+      when others then v_problem := treadle.mask_text(sqlerrm);
     end;
   end if;
   return jsonb_build_object(

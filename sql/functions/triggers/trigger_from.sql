@@ -13,7 +13,7 @@ create or replace function treadle.trigger_from(
 returns treadle.triggers
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_new treadle.triggers := p_old;

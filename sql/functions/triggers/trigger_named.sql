@@ -8,7 +8,7 @@ create or replace function treadle.trigger_named(p_name text)
 returns treadle.triggers
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_trigger treadle.triggers;

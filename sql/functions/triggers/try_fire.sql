@@ -15,7 +15,7 @@ create or replace function treadle.try_fire(
 returns treadle.trigger_fires
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_patience constant interval := '1 hour';
@@ -41,10 +41,10 @@ exception
       p_now
     );
     v_fire.verdict := 'failed';
-    v_fire.problem := sqlerrm;
+    v_fire.problem := treadle.mask_text(sqlerrm);
     if sqlstate = 'TR105' and v_fire.fired_at > p_now - c_patience then
       v_fire.verdict := 'waiting';
-      v_fire.problem := left(sqlerrm, 900) || '; it is tried again for an hour';
+      v_fire.problem := left(treadle.mask_text(sqlerrm), 900) || '; it is tried again for an hour';
     end if;
     return treadle.keep_fire(v_fire);
 end;

@@ -8,7 +8,7 @@ create or replace function treadle.without_nulls(p_object jsonb)
 returns jsonb
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_object_agg(part.key, part.value), '{}')
   from jsonb_each(p_object) as part

@@ -8,7 +8,7 @@ create or replace function treadle.check_models(p_models text[])
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if cardinality(p_models) > 40 or exists (

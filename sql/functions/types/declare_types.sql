@@ -12,7 +12,7 @@ returns void
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if jsonb_typeof(p_types) is distinct from 'object' then

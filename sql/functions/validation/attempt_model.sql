@@ -8,7 +8,7 @@ create or replace function treadle.attempt_model(p_task treadle.tasks)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     coalesce(

@@ -11,7 +11,7 @@ create or replace function treadle.check_reports(p_ids uuid[], p_reports jsonb[]
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id      uuid;

@@ -11,7 +11,7 @@ create or replace function treadle.check_validation(p_validation jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;

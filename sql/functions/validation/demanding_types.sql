@@ -10,7 +10,7 @@ create or replace function treadle.demanding_types()
 returns text[]
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return array(

@@ -15,11 +15,11 @@ create or replace function treadle.keep_feedback(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(
-    format('the feedback must be a list of texts, not %s', left(given.messages::text, 60)),
+    format('the feedback must be a list of texts, not %s', treadle.excerpt(given.messages)),
     jsonb_build_object('argument', 'feedback'), 'For example ["the summary is empty"].'
   )
   from unnest(p_feedback) as given (messages)

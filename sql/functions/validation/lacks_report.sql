@@ -8,14 +8,11 @@ create or replace function treadle.lacks_report(p_task treadle.tasks, p_types te
 returns boolean
 language sql
 stable
-as $$
-  select
-    case
-      when treadle.has_terms(p_task, p_types)
-        then coalesce((treadle.terms_of(p_task)).report, false)
-      else false
-    end
-$$;
+return case
+  when treadle.has_terms(p_task, p_types)
+    then coalesce((treadle.terms_of(p_task)).report, false)
+  else false
+end;
 
 comment on function treadle.lacks_report(treadle.tasks, text[]) is
 'Internal: whether its type, or the task itself, requires a report.';

@@ -8,7 +8,7 @@ create or replace function treadle.report_problem(p_report jsonb)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select case
     when p_report is null then null

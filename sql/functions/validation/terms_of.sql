@@ -1,7 +1,7 @@
 -- terms_of: what is asked of the attempt that a task is in: models, validators, a report.
 --
 -- Its own, else those of its type, as they are now: what is changed in the code goes for tasks
--- that wait already. From the third attempt on the fallback models come instead of the models.
+-- that wait already.
 --
 -- Concurrency: reads.
 -- Lock order:  none.
@@ -15,18 +15,13 @@ create or replace function treadle.terms_of(
 )
 language sql
 stable
-security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
-    case
-      when p_task.attempt >= 3
-        then coalesce(
-          nullif(coalesce(p_task.fallback_models, task_types.fallback_models), '{}'),
-          p_task.models, task_types.models
-        )
-      else coalesce(p_task.models, task_types.models)
-    end,
+    treadle.attempt_models(
+      p_task.attempt, p_task.models, p_task.fallback_models,
+      task_types.models, task_types.fallback_models
+    ),
     coalesce(p_task.validation, task_types.validation),
     coalesce(p_task.report, task_types.report) = 'required'
   from treadle.task_types
@@ -34,7 +29,6 @@ as $$
 $$;
 
 comment on function treadle.terms_of(treadle.tasks) is
-'The models, the validators and the need for a report that are in force for a task now.';
+'Internal: models, validators and the need for a report that are in force for a task now.';
 
 revoke all on function treadle.terms_of(treadle.tasks) from public;
-grant execute on function treadle.terms_of(treadle.tasks) to treadle_observer, treadle_operator;

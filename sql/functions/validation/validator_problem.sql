@@ -8,7 +8,7 @@ create or replace function treadle.validator_problem(p_settings jsonb)
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name  text;
@@ -17,12 +17,12 @@ declare
   v_other text;
 begin
   if jsonb_typeof(p_settings) is distinct from 'object' then
-    return format('a validator must be an object, not %s', left(p_settings::text, 60));
+    return format('a validator must be an object, not %s', treadle.excerpt(p_settings));
   end if;
   v_name := p_settings ->> 'validator';
   if jsonb_typeof(p_settings -> 'validator') is distinct from 'string'
     or v_name !~ '^[A-Za-z0-9_.:/-]{1,100}$' then
-    return format('%s does not name a validator', left((p_settings -> 'validator')::text, 60));
+    return format('%s does not name a validator', treadle.excerpt(p_settings -> 'validator'));
   end if;
   if p_settings ? 'timeout_s' and (
     jsonb_typeof(p_settings -> 'timeout_s') <> 'number'

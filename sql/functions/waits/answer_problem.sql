@@ -13,7 +13,7 @@ create or replace function treadle.answer_problem(
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text := treadle.value_problem(p_schema, p_value, p_path);

@@ -21,7 +21,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

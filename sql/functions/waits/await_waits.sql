@@ -8,7 +8,7 @@ create or replace function treadle.await_waits(p_task uuid, p_waits uuid[])
 returns integer
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_other uuid;

@@ -8,7 +8,7 @@ create or replace function treadle.check_actor(p_actor text, p_note text default
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(btrim(p_actor)) > 0 and octet_length(p_actor) <= 200, false) then

@@ -12,7 +12,7 @@ create or replace function treadle.check_answer(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;
@@ -23,7 +23,7 @@ begin
   ) then
     perform treadle.refuse(
       format(
-        '%s %s is none of %s', p_name, left(p_value::text, 100), left(p_wait.options::text, 1000)
+        '%s %s is none of %s', p_name, treadle.excerpt(p_value), left(p_wait.options::text, 1000)
       ),
       jsonb_build_object('argument', p_name, 'options', p_wait.options),
       'Use one of the options as it is written there.'

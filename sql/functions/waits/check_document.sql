@@ -12,7 +12,7 @@ create or replace function treadle.check_document(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_found record := treadle.json_problem(p_value, p_max_bytes);

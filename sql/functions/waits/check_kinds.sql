@@ -14,7 +14,7 @@ create or replace function treadle.check_kinds(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_wrong  text;

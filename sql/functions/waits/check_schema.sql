@@ -13,7 +13,7 @@ create or replace function treadle.check_schema(p_schema jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;

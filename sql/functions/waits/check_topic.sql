@@ -11,7 +11,7 @@ create or replace function treadle.check_topic(p_event text, p_key text)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(p_event) between 1 and 200, false) then

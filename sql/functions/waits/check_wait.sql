@@ -8,7 +8,7 @@ create or replace function treadle.check_wait(p_wait treadle.waits)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text;

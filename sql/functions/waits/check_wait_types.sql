@@ -8,7 +8,7 @@ create or replace function treadle.check_wait_types(p_given jsonb)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text;
@@ -33,7 +33,7 @@ begin
 
   if found then
     perform treadle.refuse(
-      format('%s must be %s, not %s', v_name, v_must, left((p_given -> v_name)::text, 60)),
+      format('%s must be %s, not %s', v_name, v_must, treadle.excerpt(p_given -> v_name)),
       jsonb_build_object('argument', v_name),
       format('Leave %s out for the default.', v_name)
     );
@@ -41,7 +41,7 @@ begin
 
   if p_given ->> 'approvers' !~ '^([1-9][0-9]?|100)$' then
     perform treadle.refuse(
-      format('approvers must be 1 to 100, not %s', left(p_given ->> 'approvers', 60)),
+      format('approvers must be 1 to 100, not %s', treadle.excerpt(p_given -> 'approvers')),
       jsonb_build_object('argument', 'approvers'),
       'Say how many people must give the same answer.'
     );

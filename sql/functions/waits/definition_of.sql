@@ -8,7 +8,7 @@ create or replace function treadle.definition_of(p_ref jsonb)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select replace(
     replace(substring(p_ref #>> '{}' from '^#/\$defs/([^/]+)$'), '~1', '/'), '~0', '~'

@@ -8,7 +8,7 @@ create or replace function treadle.emitted(p_event text, p_dedup_key text)
 returns bigint
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -11,7 +11,7 @@ create or replace function treadle.endless_definition(p_root jsonb)
 returns text
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with recursive parts as (
     select definitions.key as name, definitions.value as part

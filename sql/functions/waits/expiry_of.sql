@@ -10,7 +10,7 @@ create or replace function treadle.expiry_of(p_given jsonb, p_now timestamptz)
 returns timestamptz
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_at timestamptz;

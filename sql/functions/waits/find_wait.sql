@@ -8,7 +8,7 @@ create or replace function treadle.find_wait(p_wait uuid)
 returns treadle.waits
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_wait treadle.waits;

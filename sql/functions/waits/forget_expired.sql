@@ -8,7 +8,7 @@ create or replace function treadle.forget_expired(p_task uuid)
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   update treadle.waits
   set status = 'cancelled'

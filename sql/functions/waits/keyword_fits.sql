@@ -10,7 +10,7 @@ create or replace function treadle.keyword_fits(p_keyword text, p_value jsonb, p
 returns boolean
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_types constant jsonb :=

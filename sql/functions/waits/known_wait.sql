@@ -18,7 +18,7 @@ create or replace function treadle.known_wait(
 )
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

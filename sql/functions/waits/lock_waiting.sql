@@ -12,7 +12,7 @@ create or replace function treadle.lock_waiting(p_event text, p_key text, p_last
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

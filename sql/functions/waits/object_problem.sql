@@ -13,7 +13,7 @@ create or replace function treadle.object_problem(
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_known   jsonb := coalesce(p_schema -> 'properties', '{}');
@@ -34,7 +34,7 @@ begin
   loop
     if v_others = 'false' and not v_known ? v_member.key then
       return format(
-        '%s.%s is not allowed, only %s', p_path, left(v_member.key, 60), coalesce(
+        '%s.%s is not allowed, only %s', p_path, treadle.excerpt_name(v_member.key), coalesce(
           (select string_agg(keys.name, ', ') from jsonb_object_keys(v_known) as keys (name)),
           'an empty object'
         )
@@ -42,7 +42,7 @@ begin
     end if;
     v_problem := treadle.answer_problem(
       coalesce(v_known -> v_member.key, v_others), v_member.value, p_root,
-      p_path || '.' || left(v_member.key, 60)
+      p_path || '.' || treadle.excerpt_name(v_member.key)
     );
     exit when v_problem is not null;
   end loop;

@@ -11,7 +11,7 @@ returns text[]
 language sql
 immutable
 parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'agent.active', 'agent.added', 'agent.draining', 'agent.offline', 'agent.removed',

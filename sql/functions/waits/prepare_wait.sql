@@ -12,7 +12,7 @@ create or replace function treadle.prepare_wait(p_wait jsonb, p_now timestamptz)
 returns treadle.waits
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_expiry constant text[] := array['expires_s', 'expires_at', 'on_expiry', 'default'];
@@ -47,8 +47,8 @@ begin
     perform treadle.refuse(
       format('a wait for %s cannot have %s', case
         when v_given ? 'event' then 'an event' else 'an answer'
-      end, left(quote_literal(v_other), 100)),
-      jsonb_build_object('argument', left(v_other, 200)),
+      end, quote_literal(treadle.excerpt_name(v_other))),
+      jsonb_build_object('argument', treadle.excerpt_name(v_other)),
       'It can have: ' || array_to_string(v_known, ', ')
     );
   end if;

@@ -13,7 +13,7 @@ create or replace function treadle.record_wait(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

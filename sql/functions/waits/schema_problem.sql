@@ -8,7 +8,7 @@ create or replace function treadle.schema_problem(p_schema jsonb, p_root jsonb, 
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_keyword text;
@@ -19,7 +19,7 @@ begin
   if jsonb_typeof(p_schema) = 'boolean' then
     return null;
   elsif jsonb_typeof(p_schema) is distinct from 'object' then
-    return format('%s must be an object, not %s', p_path, left(p_schema::text, 60));
+    return format('%s must be an object, not %s', p_path, treadle.excerpt(p_schema));
   end if;
 
   for v_keyword, v_value in select each.key, each.value from jsonb_each(p_schema) as each
@@ -31,7 +31,7 @@ begin
           return format('%s has $defs, which belong at the root', p_path);
         end if;
       when false then
-        return format('%s: %s cannot be %s', p_path, v_keyword, left(v_value::text, 60));
+        return format('%s: %s cannot be %s', p_path, v_keyword, treadle.excerpt(v_value));
       else
         return format('%s has the keyword %s, which is not known', p_path, left(v_keyword, 60));
     end case;

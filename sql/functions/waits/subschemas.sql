@@ -8,7 +8,7 @@ create or replace function treadle.subschemas(p_schema jsonb, p_path text)
 returns table (path text, schema jsonb)
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select p_path || '.' || groups.name || '.' || part.key, part.value
   from (values ('properties'), ('$defs')) as groups (name)

@@ -8,7 +8,7 @@ create or replace function treadle.take_event(p_wait treadle.waits, p_event trea
 returns treadle.waits
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_wait treadle.waits := treadle.end_wait(

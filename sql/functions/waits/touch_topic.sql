@@ -15,7 +15,7 @@ create or replace function treadle.touch_topic(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.topics (event, key, event_id)
   values (p_event, p_key, p_event_id)

@@ -8,7 +8,7 @@ create or replace function treadle.value_problem(p_schema jsonb, p_value jsonb, 
 returns text
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   s        constant jsonb := p_schema;
@@ -54,7 +54,7 @@ begin
   where rules.broken
   limit 1;
 
-  return p_path || ' must ' || v_must || ', not ' || left(p_value::text, 60);
+  return p_path || ' must ' || v_must || ', not ' || treadle.excerpt(p_value);
 end;
 $$;
 

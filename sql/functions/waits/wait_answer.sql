@@ -8,7 +8,7 @@ create or replace function treadle.wait_answer(p_wait treadle.waits)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'status', p_wait.status, 'value', p_wait.answer, 'by', p_wait.answered_by,

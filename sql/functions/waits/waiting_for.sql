@@ -8,7 +8,7 @@ create or replace function treadle.waiting_for(p_event text, p_key text)
 returns uuid[]
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

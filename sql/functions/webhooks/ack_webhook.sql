@@ -16,7 +16,7 @@ returns boolean
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_hook treadle.webhooks := treadle.hold_webhook(p_name, p_token);

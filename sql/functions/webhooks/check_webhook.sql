@@ -8,7 +8,7 @@ create or replace function treadle.check_webhook(p_hook treadle.webhooks)
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_problem text;

@@ -8,7 +8,7 @@ create or replace function treadle.event_document(p_event treadle.events)
 returns jsonb
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select
   jsonb_strip_nulls(

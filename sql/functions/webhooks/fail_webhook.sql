@@ -17,7 +17,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   -- With the back-off about a quarter of an hour.

@@ -8,7 +8,7 @@ create or replace function treadle.has_news(p_name text)
 returns boolean
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select exists (
   select

@@ -12,7 +12,7 @@ create or replace function treadle.hold_webhook(
 returns treadle.webhooks
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 update treadle.webhooks
 set

@@ -8,7 +8,7 @@ create or replace function treadle.is_wanted(p_event treadle.events, p_kinds tex
 returns boolean
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select
   exists (

@@ -8,7 +8,7 @@ create or replace function treadle.new_secret()
 returns text
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- Three random uuids have 366 random bits; 256 of them are kept.
 select

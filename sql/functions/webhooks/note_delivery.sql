@@ -14,7 +14,7 @@ create or replace function treadle.note_delivery(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into treadle.webhook_deliveries (webhook, event_id, at, status, error, ms)

@@ -8,7 +8,7 @@ create or replace function treadle.place_webhook(p_name text, p_from_start boole
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 insert into treadle.event_readers (name, xid, id)
 values (

@@ -14,7 +14,7 @@ returns table (xid xid8, id bigint, kind text, document text)
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_scan  constant integer := 500;

@@ -13,7 +13,7 @@ returns text
 language plpgsql
 volatile
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_hook   treadle.webhooks := treadle.webhook_named(p_name);

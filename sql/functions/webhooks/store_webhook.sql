@@ -12,7 +12,7 @@ create or replace function treadle.store_webhook(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 insert into treadle.webhooks as stored (
   name, url, format, stream, max_length, kinds, filter, secret, allow_private, next_try_at,

@@ -8,7 +8,7 @@ create or replace function treadle.target_of(p_hook treadle.webhooks)
 returns treadle.webhook_target
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 select row(
   (p_hook).name,

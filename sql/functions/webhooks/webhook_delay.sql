@@ -11,7 +11,7 @@ create or replace function treadle.webhook_delay(
 returns double precision
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- Doubles up to a quarter of an hour, a part of it by chance; what the receiver asks for counts
 -- up to an hour.

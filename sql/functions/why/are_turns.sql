@@ -8,7 +8,7 @@ create or replace function treadle.are_turns(p_lanes integer[], p_projects uuid[
 returns boolean
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     coalesce(p_fair, false)

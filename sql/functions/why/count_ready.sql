@@ -15,7 +15,7 @@ create or replace function treadle.count_ready(
 returns integer
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

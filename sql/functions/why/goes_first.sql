@@ -16,7 +16,7 @@ create or replace function treadle.goes_first(
 returns boolean
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_spend numeric := treadle.agent_can_spend(p_agent.id, p_now);

@@ -13,7 +13,7 @@ create or replace function treadle.head_of(
 returns uuid
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

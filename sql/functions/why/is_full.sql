@@ -9,9 +9,7 @@ returns boolean
 language sql
 immutable
 parallel safe
-as $$
-  select p_gate.unit is not null and p_gate.closed_by is null and p_gate.reason = 'rate limit'
-$$;
+return p_gate.unit is not null and p_gate.closed_by is null and p_gate.reason = 'rate limit';
 
 comment on function treadle.is_full(treadle.gates) is
 'Internal: a gate that a claim closed because its limit by rate was reached.';

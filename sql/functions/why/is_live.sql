@@ -9,11 +9,10 @@ returns boolean
 language sql
 stable
 parallel safe
-as $$
-  select
-    p_agent.status = 'active'
-    and p_agent.heartbeat_at + pg_catalog.make_interval(secs => 3 * p_agent.heartbeat_s) > p_now
-$$;
+return (
+  p_agent.status = 'active'
+  and p_agent.heartbeat_at + pg_catalog.make_interval(secs => 3 * p_agent.heartbeat_s) > p_now
+);
 
 comment on function treadle.is_live(treadle.agents, timestamptz) is
 'Internal: active, and heard of within three of its heartbeats.';

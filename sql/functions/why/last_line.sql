@@ -9,15 +9,12 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select
-    pg_catalog.left(
-      pg_catalog.split_part(
-        nullif(pg_catalog.btrim(p_text, E' \t\r\n'), ''), E'\n', -1
-      ),
-      300
-    )
-$$;
+return pg_catalog.left(
+  pg_catalog.split_part(
+    nullif(pg_catalog.btrim(p_text, E' \t\r\n'), ''), E'\n', -1
+  ),
+  300
+);
 
 comment on function treadle.last_line(text) is
 'Internal: the last line of a text that has something in it, 300 characters of it.';

@@ -11,7 +11,7 @@ create or replace function treadle.line_of(p_queue text, p_limit integer, p_now 
 returns table (id uuid, shut text, turn numeric, place bigint)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -8,7 +8,7 @@ create or replace function treadle.may_admit()
 returns boolean
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

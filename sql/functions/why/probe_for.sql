@@ -8,7 +8,7 @@ create or replace function treadle.probe_for(p_agent treadle.agents, p_now times
 returns uuid
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_type  text;

@@ -9,13 +9,10 @@ returns text
 language sql
 stable
 parallel safe
-as $$
-  select
-    pg_catalog.to_char(
-      pg_catalog.date_trunc('milliseconds', p_at at time zone 'UTC'),
-      'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
-    )
-$$;
+return pg_catalog.to_char(
+  pg_catalog.date_trunc('milliseconds', p_at at time zone 'UTC'),
+  'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
+);
 
 comment on function treadle.stamp(timestamptz) is 'Internal: a moment to the millisecond, in UTC.';
 

@@ -10,7 +10,7 @@ create or replace function treadle.takers(p_lane treadle.lanes, p_now timestampt
 returns table (agent treadle.agents, held bigint, has_room boolean)
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -9,9 +9,7 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select coalesce(p_name, p_type || ' …' || pg_catalog.right(p_id::pg_catalog.text, 8))
-$$;
+return coalesce(p_name, p_type || ' …' || pg_catalog.right(p_id::pg_catalog.text, 8));
 
 comment on function treadle.task_words(uuid, text, text) is 'Internal: a task in a word or two.';
 

@@ -10,7 +10,7 @@ create or replace function treadle.too_large(p_task treadle.tasks)
 returns text
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select format('over:%s:%s', gates.amount, gates.key)
   from treadle.lanes

@@ -18,7 +18,7 @@ returns table (
 )
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with mine as (
     select takers.agent, takers.has_room

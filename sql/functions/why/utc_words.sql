@@ -9,12 +9,9 @@ returns text
 language sql
 stable
 parallel safe
-as $$
-  select
-    pg_catalog.to_char(
-      pg_catalog.date_trunc('second', p_at at time zone 'UTC'), 'YYYY-MM-DD HH24:MI:SS "UTC"'
-    )
-$$;
+return pg_catalog.to_char(
+  pg_catalog.date_trunc('second', p_at at time zone 'UTC'), 'YYYY-MM-DD HH24:MI:SS "UTC"'
+);
 
 comment on function treadle.utc_words(timestamptz) is 'Internal: a moment to the second, in UTC.';
 

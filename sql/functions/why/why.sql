@@ -16,7 +16,7 @@ returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now  timestamptz := treadle.clock();

@@ -8,7 +8,7 @@ create or replace function treadle.why_answers(p_task treadle.tasks, p_now times
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -8,7 +8,7 @@ create or replace function treadle.why_claimed(p_task treadle.tasks, p_now times
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_stale text := treadle.stale_reason(p_task, p_now);

@@ -8,7 +8,7 @@ create or replace function treadle.why_gates(p_lane treadle.lanes, p_now timesta
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language sql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select
     case

@@ -8,7 +8,7 @@ create or replace function treadle.why_nobody(p_lane treadle.lanes, p_now timest
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_known   text[];

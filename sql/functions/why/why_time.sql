@@ -8,7 +8,7 @@ create or replace function treadle.why_time(p_task treadle.tasks, p_now timestam
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_at timestamptz := coalesce(p_task.retry_at, p_task.run_at);

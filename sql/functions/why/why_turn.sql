@@ -14,7 +14,7 @@ create or replace function treadle.why_turn(
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_turn record;

@@ -8,7 +8,7 @@ create or replace function treadle.why_work(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   reason := case p_task.status

@@ -8,7 +8,7 @@ create or replace function treadle.check_work(p_changes jsonb, p_stale_s double 
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_known constant text[] := array[

@@ -13,7 +13,7 @@ create or replace function treadle.check_work_text(
 returns void
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if (p_required and p_text is null) or octet_length(p_text) > p_max or p_text !~ '\S' then

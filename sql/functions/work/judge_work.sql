@@ -16,7 +16,7 @@ create or replace function treadle.judge_work(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_from  text := treadle.work_status(p_task.status);
@@ -68,7 +68,9 @@ begin
     );
   elsif p_changes ->> 'outcome' <> coalesce(treadle.work_outcome(v_to), '') then
     perform treadle.refuse(
-      format('%s is not the outcome of an item that is %s', p_changes ->> 'outcome', v_to),
+      format(
+        '%s is not the outcome of an item that is %s', treadle.excerpt(p_changes -> 'outcome'), v_to
+      ),
       jsonb_build_object('argument', 'outcome'),
       'Completed items have the outcome success, failed ones failed, cancelled ones cancelled.'
     );

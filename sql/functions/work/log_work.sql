@@ -18,7 +18,7 @@ create or replace function treadle.log_work(
 returns void
 language sql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   with logged as (
     insert into treadle.work_log (

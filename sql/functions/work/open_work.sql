@@ -10,7 +10,7 @@ create or replace function treadle.open_work(p_type text)
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not exists (select from treadle.queues where queues.name = 'work') then

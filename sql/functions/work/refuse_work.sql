@@ -13,7 +13,7 @@ create or replace function treadle.refuse_work(
 returns void
 language plpgsql
 stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_allowed text[] := array(

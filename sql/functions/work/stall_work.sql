@@ -8,7 +8,7 @@ create or replace function treadle.stall_work(p_rows tid[], p_now timestamptz)
 returns table (id uuid, status text)
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -8,7 +8,7 @@ create or replace function treadle.tg_work_log__keep()
 returns trigger
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.refuse(

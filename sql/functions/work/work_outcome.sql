@@ -9,13 +9,10 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select
-    case
-      when p_status = 'completed' then 'success'
-      when p_status in ('failed', 'cancelled') then p_status
-    end
-$$;
+return case
+  when p_status = 'completed' then 'success'
+  when p_status in ('failed', 'cancelled') then p_status
+end;
 
 comment on function treadle.work_outcome(text) is
 'Internal: success, failed or cancelled for the end states of the work API.';

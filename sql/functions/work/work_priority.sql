@@ -9,13 +9,10 @@ returns integer
 language sql
 immutable
 parallel safe
-as $$
-  select
-    pg_catalog.array_position(
-      array['critical', 'high', 'normal', 'low', 'background'],
-      treadle.tier_of_priority(p_priority)
-    )
-$$;
+return pg_catalog.array_position(
+  array['critical', 'high', 'normal', 'low', 'background'],
+  treadle.tier_of_priority(p_priority)
+);
 
 comment on function treadle.work_priority(smallint) is
 'Internal: the number of the tier that a priority is in.';

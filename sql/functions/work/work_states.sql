@@ -8,7 +8,7 @@ create or replace function treadle.work_states(p_status text)
 returns text[]
 language plpgsql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_states constant text[] := array[

@@ -9,16 +9,13 @@ returns text
 language sql
 immutable
 parallel safe
-as $$
-  select
-    case
-      when p_status = 'created' then 'queued'
-      when p_status in ('pending', 'ready', 'retrying') then 'dispatched'
-      when p_status in ('claimed', 'running', 'validating') then 'in_progress'
-      when p_status = 'dead_lettered' then 'failed'
-      else p_status
-    end
-$$;
+return case
+  when p_status = 'created' then 'queued'
+  when p_status in ('pending', 'ready', 'retrying') then 'dispatched'
+  when p_status in ('claimed', 'running', 'validating') then 'in_progress'
+  when p_status = 'dead_lettered' then 'failed'
+  else p_status
+end;
 
 comment on function treadle.work_status(text) is
 'Internal: queued, dispatched, in_progress, blocked, completed, failed or cancelled.';

@@ -16,7 +16,7 @@ create or replace function treadle.write_work(
 returns void
 language plpgsql
 volatile
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_task treadle.tasks := p_task;

@@ -8,6 +8,7 @@ who calls (`treadle.api.wall`); routes say which scope they need, and check what
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import structlog
 from fastapi import Depends, Request
@@ -35,6 +36,8 @@ class Principal:
     # What it may touch; None is everything.
     queues: frozenset[str] | None = None
     agent: str | None = None
+    project_id: UUID | None = None
+    # What the project is called; a name is for people, and may belong to another project soon.
     project: str | None = None
     # The id of its token; None for a caller that needs none.
     token: str | None = None
@@ -65,10 +68,13 @@ class Principal:
         if self.agent is not None and agent != self.agent:
             raise Forbidden(f"{self.name} may not act for {agent}", agent=agent)
 
-    def check_project(self, project: str | None) -> None:
+    def check_project(self, project_id: UUID | None) -> None:
         """Refuse work of a project that the token is not for."""
-        if self.project is not None and project != self.project:
-            raise Forbidden(f"{self.name} may not use the project {project}", project=project)
+        if self.project_id is not None and project_id != self.project_id:
+            raise Forbidden(
+                f"{self.name} may not use the project {project_id}",
+                project_id=None if project_id is None else str(project_id),
+            )
 
 
 LOCAL = Principal("local", frozenset({"admin"}))

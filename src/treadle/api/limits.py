@@ -1,12 +1,12 @@
 """Bodies are bounded before anything parses them: in size, in time, in kind and in depth."""
 
-import asyncio
-
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import jsonscan
 from treadle.api.problems import of_error, problem
+from treadle.api.refusals import Refusals
 from treadle.errors import InvalidArgument, TooLarge, TreadleError, Unavailable
 
 # Bodies up to this size are always taken; larger ones share the room below.
@@ -21,8 +21,11 @@ class _Gone(Exception):
 class Limits:
     """Reads the whole body of a request, within the limits, and hands it on in one piece."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_s: float) -> None:
+    def __init__(
+        self, app: ASGIApp, *, refusals: Refusals, max_bytes: int, timeout_s: float
+    ) -> None:
         self._app = app
+        self._refusals = refusals
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._taken = 0
@@ -47,45 +50,42 @@ class Limits:
             await self._app(scope, receive, send)
             return
         if length is not None and int(length) > self._max_bytes:
-            await self._refuse(self._too_large(), scope, receive, send)
+            answer = of_error(Request(scope), self._too_large())
+            await self._refusals.send(answer, scope, receive, send)
             return
         body = _Body(self)
         try:
-            await self._with_body(body, (kind, encoding), scope, receive, send)
-        finally:
-            self._taken -= body.taken
-
-    async def _with_body(
-        self,
-        body: "_Body",
-        said: tuple[bytes, bytes],
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await body.read(receive)
-        except TimeoutError:
-            detail = f"the body did not arrive within {self._timeout_s:g} s"
-            headers = {"connection": "close"}
-            await problem(408, "request-timeout", detail, headers=headers)(scope, receive, send)
-            return
-        except TreadleError as error:
-            await self._refuse(error, scope, receive, send)
-            return
+            refused = await self._read(body, scope, receive)
+            if refused is None:
+                whole = bytes(body.data)
+                body.data = bytearray()
+                refused = _fault(whole, kind, encoding, scope)
+            if refused is None:
+                await self._app(scope, _replay(whole, receive), send)
+                return
         except _Gone:
             return
-        whole = bytes(body.data)
-        if whole and not _is_json(*said):
-            detail = "a body is JSON, not compressed, and says so: Content-Type: application/json"
-            await problem(415, "unsupported-media-type", detail)(scope, receive, send)
-            return
-        if whole and (found := jsonscan.fault(whole)):
-            await self._refuse(InvalidArgument(found), scope, receive, send)
-            return
-        body.data = bytearray()
-        await self._app(scope, _replay(whole, receive), send)
+        finally:
+            body.data = bytearray()
+            self._taken -= body.taken
+        if body.is_complete:
+            await refused(scope, receive, send)
+        else:
+            await self._refusals.send(refused, scope, receive, send)
+
+    async def _read(self, body: "_Body", scope: Scope, receive: Receive) -> Response | None:
+        """Read a body; the answer when it is refused before its end."""
+        try:
+            async with self._refusals.bounded(self._timeout_s):
+                await body.read(receive)
+        except TimeoutError:
+            if self._refusals.stopping:
+                return of_error(Request(scope), Unavailable("the server is shutting down"))
+            detail = f"the body did not arrive within {self._timeout_s:g} s"
+            return problem(408, "request-timeout", detail, headers={"connection": "close"})
+        except TreadleError as error:
+            return of_error(Request(scope), error)
+        return None
 
     def take(self, count: int) -> None:
         """Room for so many more bytes of large bodies, or an error."""
@@ -102,11 +102,6 @@ class Limits:
             f"the body has more than {self._max_bytes} bytes", max_bytes=self._max_bytes
         )
 
-    async def _refuse(
-        self, error: TreadleError, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        await of_error(Request(scope), error)(scope, receive, send)
-
 
 class _Body:
     """A body as it arrives."""
@@ -116,20 +111,34 @@ class _Body:
         self.data = bytearray()
         # How much of the shared room it has.
         self.taken = 0
+        self.is_complete = False
 
     async def read(self, receive: Receive) -> None:
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 raise _Gone
+            self.is_complete = not message.get("more_body", False)
             self.data += message.get("body", b"")
             size = len(self.data)
             self._limits.check(size)
             if size > SMALL and size > self.taken:
                 self._limits.take(size - self.taken)
                 self.taken = size
-            if not message.get("more_body", False):
+            if self.is_complete:
                 return
+
+
+def _fault(body: bytes, kind: bytes, encoding: bytes, scope: Scope) -> Response | None:
+    """The answer to a body that cannot be used."""
+    if not body:
+        return None
+    if not _is_json(kind, encoding):
+        detail = "a body is JSON, not compressed, and says so: Content-Type: application/json"
+        return problem(415, "unsupported-media-type", detail)
+    if found := jsonscan.fault(body):
+        return of_error(Request(scope), InvalidArgument(found))
+    return None
 
 
 def _is_json(kind: bytes, encoding: bytes) -> bool:

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from treadle.api.dispatch import methods
 from treadle.errors import InvalidArgument, QueueFull, TreadleError, Unavailable
+from treadle.errors.masking import excerpt_name, mask_text
 
 log = structlog.get_logger(__name__)
 
@@ -175,10 +176,10 @@ def _field(item: Mapping[str, Any]) -> dict[str, str]:
     elif kind == "too_long" and text.startswith("Value "):
         # What is no list by its name is a text.
         text = text.replace("Value", "Text", 1).replace("items after validation", "characters")
-    return {"pointer": place, "detail": text.removeprefix("Value error, ")}
+    return {"pointer": place, "detail": mask_text(text.removeprefix("Value error, "))}
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:
     """Where in the request, as a JSON pointer for a body and as `query/limit` for the rest."""
-    place, *parts = (str(part) for part in location)
+    place, *parts = (excerpt_name(str(part)) for part in location)
     return "/".join(["" if place == "body" else place, *parts])

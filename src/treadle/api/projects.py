@@ -31,7 +31,7 @@ async def list_projects(
     request: Request, who: Who, views: Views, limit: Limit = PAGE, cursor: Cursor = None
 ) -> Response:
     """All projects, the oldest first. The body is an array, in pages."""
-    rows = await views.project_list(name=who.project, after=cursor, limit=limit + 1)
+    rows = await views.project_list(only=who.project_id, after=cursor, limit=limit + 1)
     shown = [_shown(row) for row in rows[:limit]]
     return page(request, shown, limit, more=len(rows) > limit)
 
@@ -64,7 +64,7 @@ async def add_project(project: models.NewProject, who: Who, once: Once) -> Respo
 async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
     """One project."""
     row = await views.project(project_id)
-    who.check_project(row["name"])
+    who.check_project(row["id"])
     return answer(_shown(row))
 
 

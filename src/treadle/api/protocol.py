@@ -1,9 +1,9 @@
 """HTTP connections that cannot be held for nothing.
 
-uvicorn waits for the headers of a request as long as the client likes, for the rest of a body that
-nobody reads, and for a client to read its answer. Here a connection without a request is closed
-after a while, at once when others need its place; so is one whose client does not read. What
-uvicorn itself refuses is a problem document too.
+uvicorn waits for the headers of a request as long as the client likes, and for a client to read its
+answer. Here a connection without a request is closed after a while, at once when others need its
+place; so is one whose client does not read. What uvicorn itself refuses is a problem document too.
+Bodies are bounded by `treadle.api.limits`, and discarded by `treadle.api.refusals`.
 """
 
 import asyncio
@@ -13,18 +13,13 @@ from typing import Any
 
 import h11
 import structlog
-from starlette.requests import Request
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from treadle.api.problems import code_of, of_error, problem
-from treadle.errors import Unavailable
+from treadle.api.problems import code_of, problem
 
 log = structlog.get_logger(__name__)
 
-# Time, and what it may send, for a client to read an answer that came before the end of its body.
-LINGER_S = 2.0
-LINGER_BYTES = 4 * 1024 * 1024
 # So much of what waits for a client is read in this time, or the client is given up. Streams and
 # files give it up a little earlier, and say which it was.
 READ_S = 25.0
@@ -59,7 +54,6 @@ class Connection(H11Protocol):
         super().__init__(*arguments, **named)
         self._patience: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
-        self._dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -76,13 +70,8 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_answered():
-            self._dropped += len(data)
-            if self._dropped > LINGER_BYTES:
-                self.transport.abort()
-                return
         super().data_received(data)
-        if self.transport.is_closing() or self._is_answered():
+        if self.transport.is_closing():
             return
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
@@ -94,17 +83,9 @@ class Connection(H11Protocol):
         if self.transport.is_closing():
             self._watch()
             return
-        if self._is_answered():
-            # The rest of the body is read and dropped for a moment: closing at once would take
-            # the answer away from a client that still sends.
-            self._set_patience(LINGER_S)
-        elif self.conn.their_state is h11.IDLE:
+        if self.conn.their_state is h11.IDLE:
             # uvicorn's own clock for idle connections runs; the place is free for others.
             self.crowd.waiting[self] = None
-
-    def _is_answered(self) -> bool:
-        """Whether the body goes on behind its answer."""
-        return self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
@@ -119,13 +100,6 @@ class Connection(H11Protocol):
         super().resume_writing()
         if not self.transport.is_closing():
             self._stop_watching()
-
-    def shutdown(self) -> None:
-        """A body that is still coming is not waited for: nobody has done anything with it."""
-        if self.conn.their_state is h11.SEND_BODY and not self.cycle.response_complete:
-            self._end(of_error(Request({**self.scope}), Unavailable("the server stops")))
-        else:
-            super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be understood is answered, if there is still a way, and the line closed."""

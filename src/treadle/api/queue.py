@@ -117,7 +117,7 @@ async def status(who: Who, views: Views, config: Config) -> Response:
     """What this server is and how its queue stands; answered without a token."""
     found = await views.push_summary()
     queue = QueueStatus(max_size=config.queue_max_size, **found)
-    told = who.may("read") and who.sees(QUEUE) and who.project is None
+    told = who.may("read") and who.sees(QUEUE) and who.project_id is None
     jobs = [Job(**row) for row in await views.push_jobs()] if told else []
     shown = Status(version=__version__, queue=queue, jobs=jobs)
     return answer(shown.model_dump(exclude=None if jobs else {"jobs"}))

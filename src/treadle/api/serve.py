@@ -4,6 +4,7 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -15,6 +16,7 @@ from treadle.api.wall import MAX_HEAD
 from treadle.app import Treadle
 from treadle.errors import ConfigurationError
 from treadle.settings import Settings
+from treadle.worker.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 DRAIN_S = 10
@@ -39,9 +41,15 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Those who wait for something to happen would be waited for.
         self._app.state.stopping.set()
+        self._app.state.refusals.stop()
         self._app.state.feed.end()
         self._app.state.bell.close()
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            exit_within(DRAIN_S)
+        super().handle_exit(sig, frame)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -193,6 +193,7 @@ def _principal(token_id: bytes, token: Token) -> Principal:
         frozenset(token.scopes),
         None if token.queues is None else frozenset(token.queues),
         token.agent,
+        token.project_id,
         token.project,
         token_id.decode(),
     )

@@ -4,11 +4,14 @@ It is the outermost part of the application, so that a route whose author forgot
 behind it too. What is open without a token is listed here, by its exact path.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import explained, reference
@@ -17,6 +20,7 @@ from treadle.api.dispatch import route_path
 from treadle.api.limits import Limits
 from treadle.api.problems import of_error, problem
 from treadle.api.rates import Rates
+from treadle.api.refusals import Refusals
 from treadle.api.tokens import Stay, Tokens
 from treadle.app import Treadle
 from treadle.errors import (
@@ -60,9 +64,17 @@ Noticed = dict[bytes, list[bytes]]
 def guard(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
     """Put the wall around an application, and the limits of bodies behind it."""
     settings = treadle.settings
-    app.add_middleware(Limits, max_bytes=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
+    refusals = Refusals(most=settings.max_connections // 2)
+    app.state.refusals = refusals
+    app.add_middleware(
+        Limits,
+        refusals=refusals,
+        max_bytes=settings.max_body_bytes,
+        timeout_s=settings.body_timeout_s,
+    )
     app.add_middleware(
         Wall,
+        refusals=refusals,
         tokens=Tokens(treadle.gateway, local=local),
         rates=Rates(settings.rate_per_s),
         max_requests=settings.max_requests,
@@ -77,12 +89,14 @@ class Wall:
         self,
         app: ASGIApp,
         *,
+        refusals: Refusals,
         tokens: Tokens,
         rates: Rates,
         max_requests: int,
         hosts: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
+        self._refusals = refusals
         self._tokens = tokens
         self._rates = rates
         self._max_requests = max_requests
@@ -98,11 +112,20 @@ class Wall:
         else:
             self._inside += 1
             try:
-                await self._let_in(scope, receive, send)
+                refused = await self._let_in(scope, receive, send)
+            except asyncio.CancelledError:
+                if not self._refusals.stopping:
+                    raise
+                await _leave(scope, receive, send)
+                return
             finally:
                 self._inside -= 1
+            # Outside of the count: discarding the body is no work that keeps others out.
+            if refused is not None:
+                await self._refusals.send(refused, scope, receive, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Handle a request; the answer instead when the caller does not get in."""
         noticed: Noticed = {}
         size = 0
         for name, value in scope["headers"]:
@@ -110,19 +133,18 @@ class Wall:
             if name in _NOTICED or name.startswith(_ALSO_FORWARDED):
                 noticed.setdefault(name, []).append(value)
         if fault := _fault(scope, noticed, size):
-            await problem(*fault, headers={"connection": "close"})(scope, receive, send)
-            return
+            return problem(*fault, headers={"connection": "close"})
         try:
             who = await self._admit(scope, noticed)
         except TreadleError as error:
-            await of_error(Request(scope), error)(scope, receive, send)
-            return
+            return of_error(Request(scope), error)
         scope[KEY] = who
         if who is not ANYBODY:
             stay = Stay(self._tokens, None if who is LOCAL else noticed[b"authorization"])
             scope[STAY] = stay
             send = _Watched(stay, send)
         await self._app(scope, receive, send)
+        return None
 
     async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
         """Who calls; raises what the caller has to hear."""
@@ -184,6 +206,14 @@ class Wall:
                     "without tokens this server answers under names of this host only",
                     hint="Make a token: treadle token create; or set TREADLE_ALLOWED_HOSTS.",
                 )
+
+
+async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that was still being worked on when the time for shutting down was over."""
+    error = Unavailable("the server is shutting down", hint="Ask again; another may answer.")
+    # The answer may have begun already.
+    with suppress(RuntimeError):
+        await of_error(Request(scope), error)(scope, receive, send)
 
 
 class _Watched:

@@ -16,7 +16,7 @@ from treadle.api.wire import answer, record, records
 from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
-from treadle.errors import Forbidden, InvalidArgument
+from treadle.errors import InvalidArgument
 
 router = APIRouter(tags=["work"])
 
@@ -51,8 +51,8 @@ async def list_work(
     A page with more than 64 MiB of payloads ends before its limit.
     """
     who.check_queue(QUEUE)
-    if who.project is not None:
-        project_id = await _own_project(who, views, project_id)
+    if who.project_id is not None:
+        project_id = _own_project(who, project_id)
     rows = await views.work_items(
         status=status,
         agent=agent,
@@ -76,8 +76,8 @@ async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> 
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
     who.check_queue(QUEUE)
     project_id = item.project_id
-    if who.project is not None:
-        project_id = await _own_project(who, views, project_id)
+    if who.project_id is not None:
+        project_id = _own_project(who, project_id)
 
     async def effect(calls: Gateway) -> Response:
         made = await calls.add_work(
@@ -133,7 +133,7 @@ async def update_work(
         who.check_scope("enqueue")
     if change.assigned_agent is not None:
         who.check_agent(change.assigned_agent)
-    if who.agent is not None or who.queues is not None or who.project is not None:
+    if who.agent is not None or who.queues is not None or who.project_id is not None:
         who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
 
     async def effect(calls: Gateway) -> Response:
@@ -171,17 +171,15 @@ async def _seen(who: Principal, views: Reader, item_id: UUID) -> dict[str, Any]:
     """A work item that the caller may look at."""
     who.check_queue(QUEUE)
     item = await views.work_item(item_id)
-    who.check_project(item["project"])
+    who.check_project(item["project_id"])
     return item
 
 
-async def _own_project(who: Principal, views: Reader, asked: UUID | None) -> UUID:
-    """The one project that a token is for; it may be named, and no other."""
-    found = await views.project_list(name=who.project, limit=1)
-    if not found or asked not in (None, found[0]["id"]):
-        raise Forbidden(f"{who.name} may not use the project {asked}", project_id=str(asked))
-    own: UUID = found[0]["id"]
-    return own
+def _own_project(who: Principal, asked: UUID | None) -> UUID | None:
+    """The one project that a token is for; it may be given, and no other."""
+    if asked is not None:
+        who.check_project(asked)
+    return who.project_id
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:

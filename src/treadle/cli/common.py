@@ -116,7 +116,9 @@ def call(work: Callable[[Treadle], Awaitable[T]], url: str | None = None) -> T:
 async def _inside(url: str, work: Callable[[Treadle], Awaitable[T]]) -> T:
     from treadle.app import Treadle
 
-    async with Treadle(url) as app:
+    application = Treadle(url)
+    application.one_shot = True
+    async with application as app:
         return await work(app)
 
 
@@ -139,15 +141,22 @@ def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
 
 
 def probe(url: str, *, within_s: float = 0.0) -> None:
-    """Connect once; a process that stays may wait a while for its server to come up."""
+    """Connect once; a process that stays may wait a while for its server to come up.
+
+    A superuser goes on only where the functions and views are those of this release.
+    """
     import time
 
     from treadle.db.direct import connect
+    from treadle.db.trust import refuse_replaced_code
+    from treadle.settings import load_settings
 
     until = time.monotonic() + within_s
     while True:
         try:
-            connect(url).close()
+            with connect(url) as conn:
+                if load_settings().verify_code:
+                    refuse_replaced_code(conn)
             return
         except Unavailable:
             if time.monotonic() >= until:

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from treadle.cli import demo_app
+from treadle.db.connection import Connection
 from treadle.db.gateway import Gateway
-from treadle.db.pool import Connection
 from treadle.db.reader import Reader, Record
 from treadle.errors import Unavailable
 from treadle.handles import Handle

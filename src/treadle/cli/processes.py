@@ -74,7 +74,8 @@ async def start_child(
         stdin=DEVNULL,
         stdout=output,
         stderr=STDOUT,
-        env=child_environment(**extra, PYTHONUNBUFFERED="1"),
+        # The code was installed by this process a moment ago.
+        env=child_environment(TREADLE_VERIFY_CODE="false", **extra, PYTHONUNBUFFERED="1"),
         start_new_session=True,
     )
     return Child(name, process)

@@ -49,5 +49,6 @@ def _application(url: str, settings: "Settings") -> "Treadle":
 
     pool = {"pool_size": settings.server_pool_size}
     application = Treadle(url, settings=settings.model_copy(update=pool))
+    application.pool_name = "treadle-server"
     application.statement_timeout_s = settings.server_statement_timeout_s
     return application

@@ -250,7 +250,9 @@ _FUNCTION_QUERIES = (
         when 4 then
           case
             when proname = 'uuidv7' then null
-            else '  as sha256 ' || encode(sha256(convert_to(prosrc, 'UTF8')), 'hex')
+            else '  as sha256 ' || encode(
+              sha256(convert_to(coalesce(pg_get_function_sqlbody(fn.oid), prosrc), 'UTF8')), 'hex'
+            )
           end
         when 5 then '  owner ' || proowner::regrole
         when 6 then

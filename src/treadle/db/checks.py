@@ -15,6 +15,7 @@ from treadle.db.direct import connect
 from treadle.db.history import schema_problem
 from treadle.db.sqlfiles import ROLES
 from treadle.db.translate import translate
+from treadle.db.trust import refuse_replaced_code
 from treadle.errors import Forbidden, SchemaOutdated, TreadleError, Unavailable
 
 Status = Literal["ok", "warn", "fail"]
@@ -24,6 +25,8 @@ SKEW_S = 2.0
 OLD_TRANSACTION = timedelta(minutes=10)
 DEAD_TUPLES = 10_000
 ECHO_WITHIN_S = 3.0
+# The names of the connections that a worker counts as its own.
+WORKER_CONNECTIONS = ("treadle", "treadle-worker", "treadle-transactions", "treadle-listener")
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,10 @@ def examine(url: str, *, listen_url: str | None) -> Iterator[Check]:
         yield Check("server", "ok", f"PostgreSQL {version}")
         schema = _schema(conn)
         yield from schema
-        for look in (_roles, _durability, _clock, _transactions):
+        for look in (_roles, _temporary, _durability, _clock, _transactions):
             yield _safely(conn, look)
+        if schema[0].status == "ok":
+            yield _safely(conn, _connections)
         yield _listen(listen_url)
         if schema[0].status == "ok":
             for look in (_agents, _reaper, _promoter, _scheduler, _stuck, _vacuum):
@@ -60,6 +65,10 @@ def _who(conn: Conn) -> str:
 
 
 def _schema(conn: Conn) -> list[Check]:
+    try:
+        refuse_replaced_code(conn)
+    except SchemaOutdated as error:
+        return [Check("schema", "fail", str(error), error.hint)]
     try:
         version, checksum = _row(
             conn, "select version, code_checksum from treadle.schema_version()"
@@ -99,6 +108,32 @@ def _roles(conn: Conn) -> Check:
     return Check(
         "roles", "fail", "this login has no role of treadle",
         "Let the owner say: grant treadle_worker to this login, or another of its roles.",
+    )  # fmt: skip
+
+
+def _temporary(conn: Conn) -> Check:
+    """Temporary objects can hide others by their name; no role of treadle needs any."""
+    database, public = _row(
+        conn,
+        """
+        select
+          pg_catalog.quote_ident(datname),
+          exists (
+            select from pg_catalog.aclexplode(
+              coalesce(datacl, pg_catalog.acldefault('d', datdba))
+            )
+            where grantee = 0 and privilege_type = 'TEMPORARY'
+          )
+        from pg_catalog.pg_database
+        where datname = pg_catalog.current_database()
+        """,
+    )
+    if not public:
+        return Check("temporary", "ok", "PUBLIC may not create temporary objects")
+    return Check(
+        "temporary", "warn", "PUBLIC may create temporary objects in this database",
+        "Where no other program needs them, let its owner say:"
+        f" revoke temporary on database {database} from public;",
     )  # fmt: skip
 
 
@@ -147,6 +182,38 @@ def _transactions(conn: Conn) -> Check:
         return Check("transactions", "ok", found)
     todo = "It keeps dead rows from being cleaned up and slows claims. Find it in pg_stat_activity."
     return Check("transactions", "warn", found, todo)
+
+
+def _connections(conn: Conn) -> Check:
+    """Whether the server has room for all that the workers may open, beside what others have."""
+    most, reserved, others, workers, may_open, pid = _row(
+        conn,
+        """
+        select
+          current_setting('max_connections')::integer,
+          current_setting('superuser_reserved_connections')::integer
+          + coalesce(current_setting('reserved_connections', true)::integer, 0),
+          (select count(*) from pg_stat_activity
+           where backend_type = 'client backend' and pid <> pg_backend_pid()
+             and application_name <> all (%s)),
+          count(*),
+          coalesce(sum((meta ->> 'connections')::numeric), 0)::bigint,
+          pg_backend_pid()
+        from treadle.agent_load
+        where alive and jsonb_typeof(meta -> 'connections') = 'number'
+        """,
+        (list(WORKER_CONNECTIONS),),
+    )
+    found = f"{workers} workers may open {may_open}, others have {others}, of {most - reserved}"
+    if pid != conn.info.backend_pid:
+        return Check("connections", "ok", f"{found}; a pooler stands in between")
+    if may_open + others <= most - reserved:
+        return Check("connections", "ok", found)
+    return Check(
+        "connections", "warn", found,
+        "Raise max_connections, use a pooler, or lower TREADLE_TRANSACTION_CONNECTIONS, "
+        "TREADLE_POOL_SIZE or the slots: handlers wait while there is none.",
+    )  # fmt: skip
 
 
 def _listen(url: str | None) -> Check:

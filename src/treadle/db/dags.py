@@ -38,7 +38,7 @@ class DagCalls(Caller):
         pauses = PAUSES_S if self.tries > 1 else ()
         for pause in (*pauses, None):
             try:
-                rows = await self._call(CREATE, RawJson(document))
+                rows = await self._long_call(CREATE, RawJson(document))
                 return CreatedDag(*rows[0])
             except Unavailable as error:
                 if pause is None or not isinstance(error.__cause__, psycopg.Error):
@@ -55,12 +55,12 @@ class DagCalls(Caller):
         return str(rows[0][0])
 
     async def open_dag(self, name: str, options: Mapping[str, Any]) -> UUID:
-        rows = await self._call(OPEN, name, RawJson(encode(options, name="options")))
+        rows = await self._call_once(OPEN, name, RawJson(encode(options, name="options")))
         made: UUID = rows[0][0]
         return made
 
     async def add_tasks(self, dag_id: UUID, tasks: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
-        rows = await self._call(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
+        rows = await self._call_once(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
         return [Enqueued(*row) for row in rows]
 
     async def add_dependency(
@@ -72,19 +72,19 @@ class DagCalls(Caller):
         return bool(rows[0][0])
 
     async def start_dag(self, dag_id: UUID, actor: str | None = None) -> int:
-        rows = await self._call("select treadle.start_dag(%b, %b)", dag_id, actor)
+        rows = await self._long_call("select treadle.start_dag(%b, %b)", dag_id, actor)
         return int(rows[0][0])
 
     async def cancel_dag(
         self, dag_id: UUID, reason: str | None = None, actor: str | None = None
     ) -> int:
-        rows = await self._call("select treadle.cancel_dag(%b, %b, %b)", dag_id, reason, actor)
+        rows = await self._long_call("select treadle.cancel_dag(%b, %b, %b)", dag_id, reason, actor)
         return int(rows[0][0])
 
     async def retry_dag(
         self, dag_id: UUID, note: str | None = None, actor: str | None = None
     ) -> int:
-        rows = await self._call("select treadle.retry_dag(%b, %b, %b)", dag_id, actor, note)
+        rows = await self._long_call("select treadle.retry_dag(%b, %b, %b)", dag_id, actor, note)
         return int(rows[0][0])
 
 

@@ -14,6 +14,13 @@ from treadle.errors import ConfigurationError, Forbidden, SchemaError, TreadleEr
 
 CONNECT_TIMEOUT_S = 10
 OLDEST_SERVER = 150000
+# A peer that vanished is noticed within 25 seconds. Parameters of the URL take precedence.
+TCP_DEFAULTS = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 
 _PASSWORDS = (
     re.compile(r"(?<=://)([^:/@\s]*):[^\s]*(?=@)"),
@@ -23,17 +30,13 @@ _PASSWORDS = (
 
 def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     """Open an autocommit connection; no answer in time is an error, not a wait."""
-    try:
-        options: dict[str, Any] = {**conninfo_to_dict(url)}
-    except psycopg.ProgrammingError as error:
-        # libpq quotes what it could not read, which may be a password.
-        said = re.sub(r'"(?![a-z_]+")[^"]*"', '"***"', masked(_said(error)))
-        raise ConfigurationError(
-            f"the database URL is wrong: {said}", hint="postgresql://user:password@host:5432/name"
-        ) from None
-    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S)
-    options.setdefault("application_name", "treadle db")
-    options["client_encoding"] = "utf8"
+    options = {
+        **TCP_DEFAULTS,
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "application_name": "treadle db",
+        **parsed(url),
+        "client_encoding": "utf8",
+    }
     try:
         conn = psycopg.connect(autocommit=True, prepare_threshold=None, **options)
     except psycopg.OperationalError as error:
@@ -50,6 +53,18 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
         conn.close()
         raise
     return conn
+
+
+def parsed(url: str) -> dict[str, Any]:
+    """The parts of a database URL; an error without any password when it cannot be read."""
+    try:
+        return {**conninfo_to_dict(url)}
+    except psycopg.ProgrammingError as error:
+        # libpq quotes what it could not read, which may be a password.
+        said = re.sub(r'"(?![a-z_]+")[^"]*"', '"***"', masked(_said(error)))
+        raise ConfigurationError(
+            f"the database URL is wrong: {said}", hint="postgresql://user:password@host:5432/name"
+        ) from None
 
 
 def refuse_old_server(version: int) -> None:

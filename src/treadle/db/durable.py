@@ -153,7 +153,7 @@ class DurableCalls(Caller):
         actor: str | None,
         task_id: UUID | None = None,
     ) -> int:
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.emit_event(%b, %b, %b, %b, %b, %b)",
             event,
             RawJson(payload),
@@ -175,7 +175,7 @@ class DurableCalls(Caller):
     async def fork_task(
         self, task_id: UUID, from_step: str, changes: Mapping[str, Any], actor: str | None
     ) -> UUID:
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.fork_task(%b, %b, %b, %b)",
             task_id,
             from_step,

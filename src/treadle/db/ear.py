@@ -9,12 +9,15 @@ import anyio
 import psycopg
 import structlog
 
-from treadle.db.pool import Connection, connect
+from treadle.db.connection import Connection
+from treadle.db.pool import connect
 from treadle.db.triggers import TriggerCalls
 from treadle.errors import TreadleError
 
 log = structlog.get_logger(__name__)
 LISTEN_S = 60.0
+CONNECT_S = 10.0
+ANSWER_S = 5.0
 
 
 class Ear:
@@ -36,10 +39,17 @@ class Ear:
             return
         try:
             if self._conn is None or self._conn.closed:
-                self._conn = await connect(self._url, connect_timeout_s=10, name="treadle-events")
-                await self._conn.execute("listen treadle_events")
+                with anyio.fail_after(2 * CONNECT_S):
+                    self._conn = await connect(
+                        self._url,
+                        connect_timeout_s=CONNECT_S,
+                        name="treadle-events",
+                        call_timeout_s=ANSWER_S,
+                    )
                 self._until = 0.0
             if now > self._until - LISTEN_S / 2:
+                # Also again: a connection that fell silent is noticed by its missing answer.
+                await self._conn.execute("listen treadle_events")
                 await self._gateway.listen_events(self._name, LISTEN_S, self._kinds)
                 self._until = now + LISTEN_S
         except (psycopg.Error, TreadleError, OSError) as error:

@@ -14,6 +14,7 @@ from psycopg import OperationalError, Rollback
 from treadle.db.artifacts import ArtifactCalls
 from treadle.db.calls import RawJson, json_array
 from treadle.db.claiming import ClaimingCalls
+from treadle.db.connection import Connection
 from treadle.db.dags import DagCalls
 from treadle.db.dispatching import DispatchCalls
 from treadle.db.durable import DurableCalls
@@ -23,7 +24,7 @@ from treadle.db.limits import LimitCalls
 from treadle.db.money import MoneyCalls
 from treadle.db.native import NativeCalls
 from treadle.db.ordering import OrderCalls
-from treadle.db.pool import Connection
+from treadle.db.pool import Pool
 from treadle.db.push import PushCalls
 from treadle.db.replies import ReplyCalls
 from treadle.db.retention import RetentionCalls
@@ -73,6 +74,21 @@ class Gateway(
 ):
     """The SQL interface of treadle as typed methods."""
 
+    # The longest statement of a handler in a transaction of its own.
+    statement_limit_s = 600.0
+    # Where such transactions have their connections. A handler keeps one for as long as it likes,
+    # so they are not those of the calls that handlers make meanwhile.
+    _transactions: Pool | None = None
+
+    def for_handlers(self, transactions: Pool) -> "Gateway":
+        """The same calls, with connections of their own for transactions of handlers."""
+        # What runs in a slot waits for a connection like for the slot.
+        self._pool.patience = "shortage"
+        made = Gateway(self._pool)
+        made.statement_limit_s = self.statement_limit_s
+        made._transactions = transactions
+        return made
+
     async def schema_version(self) -> tuple[int | None, str | None]:
         rows = await self._call("select version, code_checksum from treadle.schema_version()")
         return rows[0][0], rows[0][1]
@@ -86,7 +102,9 @@ class Gateway(
         options: bytes,
         keys: Sequence[str | None] | None,
     ) -> list[Enqueued]:
-        rows = await self._call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
+        # A task without a key would be there twice if the first call did succeed.
+        call = self._call if keys and None not in keys else self._call_once
+        rows = await call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
         return [Enqueued(*row) for row in rows]
 
     async def start_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
@@ -134,16 +152,25 @@ class Gateway(
         output: Callable[[], bytes],
         report: Callable[[], bytes | None] = lambda: None,
     ) -> AsyncIterator[Connection]:
-        """A transaction for the caller's own writes that ends with the completion of a task."""
+        """A transaction for the caller's own writes that ends with the completion of a task.
+
+        It is never repeated: the writes in it are the caller's, and so is the time they take.
+        """
         theirs: BaseException | None = None
         lost = False
         try:
-            async with self._pool.connection() as conn, conn.transaction():
+            async with self._begun(self._transactions) as conn:
+                deadline_s = conn.call_timeout_s
+                conn.call_timeout_s = max(deadline_s, self.statement_limit_s)
+                conn.watch, conn.watch_every_s = self._pool.is_active, deadline_s
                 try:
                     yield conn
                 except BaseException as error:
                     theirs, lost = error, conn.broken
                     raise
+                finally:
+                    conn.call_timeout_s = deadline_s
+                    conn.watch = None
                 with translated():
                     given = report()
                     cursor = await conn.execute(

@@ -86,7 +86,7 @@ class HarnessCalls(Caller):
         secrets: bool = False,
     ) -> tuple[UUID, bool]:
         """Store a task; its id, and whether it is new."""
-        rows = await self._call(
+        rows = await self._call_once(
             "select id, created from treadle.enqueue_harness(%b, %b, %b, %b)",
             agent_url,
             RawJson(encode(dict(payload), name="payload")),

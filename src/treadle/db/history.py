@@ -102,6 +102,7 @@ def read_history(conn: psycopg.Connection[Any]) -> History:
           and exists (
             select from pg_catalog.pg_class
             where pg_class.relnamespace = pg_namespace.oid and pg_class.relname = 'migrations'
+              and pg_class.relkind = 'r'
           )
         from pg_catalog.pg_namespace
         where pg_namespace.nspname = 'treadle'

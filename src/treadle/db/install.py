@@ -8,11 +8,9 @@ from collections.abc import Callable
 
 from treadle.db import sqlfiles
 
-LOCK = "pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('treadle.migrate', 0))"
-
 # As the runner has it: no name is looked up in a schema that others can write to.
 SESSION = (
-    "set local search_path = '';",
+    "set local search_path = pg_catalog, pg_temp;",
     "set local client_min_messages = warning;",
     "set local statement_timeout = 0;",
 )
@@ -46,7 +44,7 @@ def _body(include: Callable[[str, str], str]) -> str:
     parts = [
         "\nbegin;\n",
         "\n".join(SESSION),
-        f"\ndo $$ begin perform {LOCK}; end $$;\n\n",
+        "\n\n",
         include("roles.sql", sqlfiles.roles_sql()),
     ]
     for migration in sqlfiles.migrations():

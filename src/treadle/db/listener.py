@@ -1,7 +1,8 @@
 """LISTEN on a connection of its own and pass notifications on.
 
 NOTIFY is a hint: when the listener is deaf or gone, workers poll. After every (re)connect it
-listens first and then says so, so that whoever waits looks once more. An echo checks its health.
+listens first and then says so, so that whoever waits looks once more. An echo checks its health: a
+connection that does not bring it back in time is given up, like one that is lost.
 """
 
 import random
@@ -12,7 +13,8 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from treadle.db.pool import Connection, connect
+from treadle.db.connection import Connection
+from treadle.db.pool import connect
 from treadle.errors import TreadleError
 
 log = structlog.get_logger(__name__)
@@ -56,9 +58,7 @@ class Listener:
         delay = 0.2
         while True:
             try:
-                conn = await connect(
-                    self._url, connect_timeout_s=self._connect_timeout_s, name="treadle-listener"
-                )
+                conn = await self._connect()
                 try:
                     await self._listen(conn)
                     delay = 0.2
@@ -76,6 +76,16 @@ class Listener:
             await anyio.sleep(random.uniform(delay / 2, delay))
             delay = min(delay * 2, 30.0)
 
+    async def _connect(self) -> Connection:
+        """A connection whose statements have to be answered soon: they are all small."""
+        with anyio.fail_after(2 * self._connect_timeout_s):
+            return await connect(
+                self._url,
+                connect_timeout_s=self._connect_timeout_s,
+                name="treadle-listener",
+                call_timeout_s=ECHO_WITHIN_S,
+            )
+
     async def _listen(self, conn: Connection) -> None:
         for channel in [*self._channels, self._echo_channel(conn)]:
             await conn.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
@@ -90,9 +100,7 @@ class Listener:
         cursor = await conn.execute("select pg_backend_pid()")
         if await cursor.fetchone() == (conn.info.backend_pid,):
             return
-        other = await connect(
-            self._url, connect_timeout_s=self._connect_timeout_s, name="treadle-listener"
-        )
+        other = await self._connect()
         try:
             await self._call(other, self._echo_channel(conn))
         finally:

@@ -6,6 +6,9 @@ triggers are applied as a whole, in one transaction, when their text or the tabl
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+import psycopg
 
 from treadle.db import schema
 from treadle.db.direct import connect
@@ -13,6 +16,7 @@ from treadle.db.history import Applied, schema_problem
 from treadle.db.install import install_script
 from treadle.db.runner import Runner, Say
 from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
+from treadle.db.trust import refuse_unknown_code
 from treadle.errors import InvalidArgument
 
 __all__ = [
@@ -62,6 +66,7 @@ def migrate(
     if to is not None and not 1 <= to <= files[-1].version:
         raise InvalidArgument(f"there is no migration {to}; they are 1 to {files[-1].version}")
     with connect(url) as conn:
+        refuse_unknown_code(conn)
         runner = Runner(conn, lock_timeout_s=lock_timeout_s, say=on_step or (lambda _: None))
         runner.read()
         runner.roles()
@@ -77,6 +82,7 @@ def status(url: str) -> SchemaStatus:
     """Compare the history in the database with the files; changes nothing."""
     files = migrations()
     with connect(url) as conn:
+        refuse_unknown_code(conn)
         history = Runner(conn).read(refuse=False)
         done = {row.version for row in history.applied}
         return SchemaStatus(
@@ -102,11 +108,17 @@ def verify(url: str) -> list[str]:
     if problems:
         return problems
     with connect(url) as conn:
-        return [
-            problem
-            for problem in schema.differences(schema.snapshot(), schema.describe(conn))
-            if not _own_grant(problem)
-        ]
+        found_there = schema.differences(schema.snapshot(), schema.describe(conn))
+        return [problem for problem in found_there if not _own_grant(problem)] + (
+            schema.replaced_views(conn) if _may_create_temporary(conn) else []
+        )
+
+
+def _may_create_temporary(conn: psycopg.Connection[Any]) -> bool:
+    row = conn.execute(
+        "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')"
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def _own_grant(problem: str) -> bool:

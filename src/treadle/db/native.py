@@ -24,16 +24,15 @@ _LISTED = sql.SQL("""
 """)
 # It has the task, or could have.
 _OF_AGENT = sql.SQL("coalesce(agent_id, assigned_agent, %(mine)s) = %(mine)s")
-_OF_PROJECT = sql.SQL(
-    "id in (select places.id from treadle.task_places as places where project = %(project)s)"
-)
 
 
 class NativeCalls(Caller):
     """One task at a time, with an error where the verdict is no."""
 
     async def enqueue_tasks(self, tasks: bytes) -> list[Enqueued]:
-        rows = await self._call("select id, created from treadle.enqueue_tasks(%b)", RawJson(tasks))
+        rows = await self._call_once(
+            "select id, created from treadle.enqueue_tasks(%b)", RawJson(tasks)
+        )
         return [Enqueued(*row) for row in rows]
 
     async def complete_task(
@@ -64,7 +63,7 @@ class NativeCalls(Caller):
         Of no agent: no claim had this token, and nothing will be done with it.
         """
         rows = await self._call(
-            "select queue, project, agent_id from treadle.claims_of(%b, %b)",
+            "select queue, project_id, agent_id from treadle.claims_of(%b, %b)",
             [claim[0] for claim in claims],
             [claim[1] for claim in claims],
         )
@@ -83,7 +82,7 @@ class NativeViews(ABC):
     async def place_of(self, task_id: UUID) -> Place:
         """Where a task belongs; an error when there is no such task."""
         found = await self.rows(
-            "select queue, project, agent from treadle.task_places where id = %(id)s",
+            "select queue, project_id, agent from treadle.task_places where id = %(id)s",
             {"id": task_id},
         )
         if not found:
@@ -106,7 +105,7 @@ class NativeViews(ABC):
         filters: Mapping[str, Any],
         *,
         queues: Sequence[str] | None,
-        project: str | None,
+        project_id: UUID | None,
         agent: str | None,
         tag: str | None,
         after: UUID | None,
@@ -119,8 +118,8 @@ class NativeViews(ABC):
         ]
         if queues is not None:
             where.append(sql.SQL("queue = any (%(queues)s)"))
-        if project is not None:
-            where.append(_OF_PROJECT)
+        if project_id is not None:
+            where.append(sql.SQL("project_id = %(own_project)s"))
         if agent is not None:
             where.append(_OF_AGENT)
         if tag is not None:
@@ -131,5 +130,11 @@ class NativeViews(ABC):
             listed=_LISTED,
             where=sql.SQL("where ") + sql.SQL(" and ").join(where) if where else sql.SQL(""),
         )
-        also = {"queues": queues, "project": project, "mine": agent, "tag": tag, "after": after}
+        also = {
+            "queues": queues,
+            "own_project": project_id,
+            "mine": agent,
+            "tag": tag,
+            "after": after,
+        }
         return await self.rows(query, {**given, **also, "limit": limit})

@@ -14,7 +14,7 @@ class Place(NamedTuple):
     """Where a task belongs: its queue, its project, and who has it or is to have it."""
 
     queue: str
-    project: str | None
+    project_id: UUID | None
     agent: str | None
 
 
@@ -79,10 +79,10 @@ class Pages(ABC):
     async def places_by_id(self, ids: Sequence[UUID]) -> dict[UUID, Place]:
         """Where each task belongs, those that exist."""
         found = await self.rows(
-            "select id, queue, project, agent from treadle.task_places where id = any (%(ids)s)",
+            "select id, queue, project_id, agent from treadle.task_places where id = any (%(ids)s)",
             {"ids": list(ids)},
         )
-        return {row["id"]: Place(row["queue"], row["project"], row["agent"]) for row in found}
+        return {row["id"]: Place(row["queue"], row["project_id"], row["agent"]) for row in found}
 
     async def referred_places(
         self, ids: Sequence[UUID], names: Sequence[str], by: UUID | None
@@ -111,7 +111,10 @@ class Pages(ABC):
 
     async def _places(self, which: str, of: object, **also: object) -> list[Place]:
         found = await self.rows(
-            f"select distinct queue, project, agent from treadle.task_places where id in ({which})",
+            f"""
+            select distinct queue, project_id, agent
+            from treadle.task_places where id in ({which})
+            """,
             {"of": of, **also},
         )
-        return [Place(row["queue"], row["project"], row["agent"]) for row in found]
+        return [Place(row["queue"], row["project_id"], row["agent"]) for row in found]

@@ -36,7 +36,7 @@ class PushCalls(Caller):
         max_attempts: int | None = None,
     ) -> Submitted:
         """Queue a prompt; QueueFull when as many wait as may."""
-        rows = await self._call(
+        rows = await self._call_once(
             """
             select queue_id, position, state, depth
             from treadle.submit_push(%b, %b, %b, %b::integer, %b::integer)

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import sql
-from psycopg.rows import dict_row
 
 from treadle.db.artifacts import ArtifactViews
 from treadle.db.dispatching import DispatchViews
@@ -24,7 +23,6 @@ from treadle.db.retention import RetentionViews
 from treadle.db.reviews import ReviewViews
 from treadle.db.scheduling import ScheduleViews
 from treadle.db.tokens import TokenViews
-from treadle.db.translate import translated
 from treadle.db.triggers import TriggerViews
 from treadle.db.webhooks import WebhookViews
 from treadle.db.work import WorkViews
@@ -262,8 +260,4 @@ class Reader(
         self, query: str | sql.Composed, parameters: dict[str, Any] | Sequence[Any] | None = None
     ) -> list[Record]:
         """Run a select and return its rows by name."""
-        with translated():
-            async with self._gateway.connection() as conn:
-                cursor = conn.cursor(row_factory=dict_row)
-                await cursor.execute(query, parameters)
-                return await cursor.fetchall()
+        return await self._gateway.select(query, parameters)

@@ -1,6 +1,5 @@
 """The calls about stored answers: several calls as one transaction, done once for a key."""
 
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,8 +7,9 @@ from typing import Self, cast
 
 import anyio
 
-from treadle.db.calls import TRIES, Caller, RawJson, meets_again
-from treadle.db.pool import Connection, Pool
+from treadle.db.calls import Caller, RawJson, pause_before_repeat
+from treadle.db.connection import Connection
+from treadle.db.pool import Pool
 from treadle.db.translate import translated
 from treadle.errors import TreadleError
 from treadle.jsontext import encode
@@ -41,9 +41,11 @@ class _Held:
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        yield self._conn
+    async def getconn(self) -> Connection:
+        return self._conn
+
+    async def putconn(self, _: Connection) -> None:
+        """It stays with the transaction."""
 
 
 class ReplyCalls(Caller):
@@ -51,16 +53,18 @@ class ReplyCalls(Caller):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
-        """The same calls, all in one transaction; a deadlock ends it."""
+        """The same calls, all in one transaction; a deadlock or a lost connection ends it."""
         with translated():
-            async with self._pool.connection() as conn, conn.transaction():
+            async with self._begun() as conn:
                 held = type(self)(cast(Pool, _Held(conn)))
                 held.tries = 1
                 yield held
 
     async def once(self, asked: Asked, effect: Callable[[Self], Awaitable[Reply]]) -> Reply:
         """Do it and store the answer in the same transaction; a repeat only gets the answer."""
-        for attempt in range(1, TRIES + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 async with self.transaction() as calls:
                     stored = await calls.begin_reply(asked)
@@ -70,10 +74,10 @@ class ReplyCalls(Caller):
                     await calls.keep_reply(asked, reply)
                 return reply
             except TreadleError as error:
-                if not meets_again(error) or attempt == TRIES:
+                pause_s = pause_before_repeat(error, attempt)
+                if pause_s is None:
                     raise
-                await anyio.sleep(random.uniform(0, 0.02 * 2**attempt))
-        raise AssertionError("unreachable")
+                await anyio.sleep(pause_s)
 
     async def begin_reply(self, asked: Asked) -> Reply | None:
         rows = await self._call(

@@ -30,7 +30,7 @@ class RetentionCalls(Caller):
 
     async def prune_tasks(self, after: str, limit: int, skip: Iterable[UUID]) -> Pruned:
         """One stretch of the walk; its commit waits for no disk, since a crash only undoes it."""
-        rows = await self._call(
+        rows = await self._long_call(
             """
             with quick as materialized (select set_config('synchronous_commit', 'off', true))
             select place::text, pruned, kept, bad, problems
@@ -51,7 +51,7 @@ class RetentionCalls(Caller):
         self, after: int, limit: int, open_since: datetime | None
     ) -> tuple[int | None, int]:
         """Where to go on among the events, and how many went."""
-        rows = await self._call(
+        rows = await self._long_call(
             "select place, pruned from treadle.prune_events(%b::bigint, %b::integer, %b)",
             after,
             limit,
@@ -60,7 +60,9 @@ class RetentionCalls(Caller):
         return rows[0][0], rows[0][1]
 
     async def prune_rest(self, limit: int) -> dict[str, int]:
-        rows = await self._call("select kind, pruned from treadle.prune_rest(%b::integer)", limit)
+        rows = await self._long_call(
+            "select kind, pruned from treadle.prune_rest(%b::integer)", limit
+        )
         return dict(rows)
 
     async def set_retention(

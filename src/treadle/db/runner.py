@@ -1,6 +1,8 @@
 """The steps of a migration run, each one transaction under the migration lock.
 
-Whatever a step reads before it changes something, it reads under that lock.
+The lock is that of the table treadle.migrations, which nobody but the owner may lock; an advisory
+lock could be held by any login. Whatever a step reads before it changes something, it reads under
+that lock. Before the table exists there is nothing to lock: first installs meet at `create schema`.
 """
 
 import random
@@ -16,7 +18,7 @@ from psycopg import errors, sql
 from treadle.db import sqlfiles
 from treadle.db.direct import explain
 from treadle.db.history import History, read_history
-from treadle.db.install import LOCK, SESSION
+from treadle.db.install import SESSION
 from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
 from treadle.errors import Unavailable
 
@@ -25,9 +27,42 @@ TRIES = 5
 RUNNER_WAIT_S = 60.0
 
 _LOCKS = (errors.LockNotAvailable, errors.DeadlockDetected)
-# The databases of a server share their roles: another one's runner may write the same rows, and
-# the migration lock is of one database only.
+# The databases of a server share their roles: runners may write the same rows at the same time.
 _SHARED = (*_LOCKS, errors.InternalError_, errors.UniqueViolation)
+# How `create schema` fails where another first install was quicker.
+_OVERTAKEN = (errors.DuplicateSchema, errors.UniqueViolation)
+
+LOCK = "lock table treadle.migrations in share row exclusive mode"
+_LOCKABLE = """
+select exists (
+  select from pg_catalog.pg_class
+  inner join pg_catalog.pg_namespace on pg_class.relnamespace = pg_namespace.oid
+  where
+    pg_namespace.nspname = 'treadle' and pg_class.relname = 'migrations'
+    and pg_catalog.pg_get_userbyid(pg_class.relowner) = 'treadle_owner'
+)
+"""
+_HOLDERS = """
+select distinct
+  pg_catalog.format(
+    'process %s of %s (%s), in a transaction since %s',
+    pg_stat_activity.pid, pg_stat_activity.usename,
+    coalesce(nullif(pg_stat_activity.application_name, ''), 'no application name'),
+    coalesce(pg_catalog.date_trunc('second', pg_stat_activity.xact_start)::text, 'an unknown time')
+  )
+from pg_catalog.pg_locks
+inner join pg_catalog.pg_stat_activity on pg_locks.pid = pg_stat_activity.pid
+inner join pg_catalog.pg_class on pg_locks.relation = pg_class.oid
+inner join pg_catalog.pg_namespace on pg_class.relnamespace = pg_namespace.oid
+where
+  pg_namespace.nspname = 'treadle' and pg_class.relname = 'migrations' and pg_locks.granted
+  and pg_locks.database = (
+    select pg_database.oid from pg_catalog.pg_database
+    where pg_database.datname = pg_catalog.current_database()
+  )
+  and pg_locks.mode not in ('AccessShareLock', 'RowShareLock')
+order by 1
+"""
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -63,7 +98,9 @@ class Runner:
         """Make the roles where they are missing."""
 
         def step() -> None:
-            with self._locked():
+            # Without the lock: the file may be run by several sessions at once, and it is what lets
+            # this login become the owner.
+            with self._transaction():
                 self._execute("roles.sql", sqlfiles.roles_sql())
 
         self._patiently("making the roles", step, retried=_SHARED)
@@ -72,17 +109,24 @@ class Runner:
         """Apply the first migration that is missing; None when there is none."""
 
         def step() -> Migration | None:
-            with self._locked():
-                # Again, under the lock: another runner may have been here.
-                history = read_history(self._conn)
-                history.refuse()
-                done = {row.version for row in history.applied}
-                pending = [m for m in migrations() if m.version not in done and m.version <= to]
-                if not pending:
-                    return None
-                self._say(f"applying {pending[0].label}")
-                self._apply(pending[0])
-                return pending[0]
+            first = False
+            try:
+                with self._locked():
+                    # Again, under the lock: another runner may have been here.
+                    history = read_history(self._conn)
+                    history.refuse()
+                    first = not history.applied
+                    done = {row.version for row in history.applied}
+                    pending = [m for m in migrations() if m.version not in done and m.version <= to]
+                    if not pending:
+                        return None
+                    self._say(f"applying {pending[0].label}")
+                    self._apply(pending[0])
+                    return pending[0]
+            except _OVERTAKEN:
+                if not first or not self._is_lockable():
+                    raise
+                return step()
 
         return self._patiently("applying a migration", step)
 
@@ -166,20 +210,37 @@ class Runner:
             raise
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        conn = self._conn
-        with conn.transaction():
-            conn.execute("\n".join(SESSION).encode())
-            self._set_lock_timeout(RUNNER_WAIT_S)
-            try:
-                conn.execute(f"select {LOCK}".encode())
-            except errors.LockNotAvailable:
-                raise Unavailable(
-                    f"another migration has been running for {RUNNER_WAIT_S:.0f} s",
-                    hint="Wait for it to end, then run this again.",
-                ) from None
+    def _transaction(self) -> Iterator[None]:
+        with self._conn.transaction():
+            self._conn.execute("\n".join(SESSION).encode())
             self._set_lock_timeout(self._lock_timeout_s)
             yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._transaction():
+            if self._is_lockable():
+                self._conn.execute("set local role treadle_owner")
+                self._lock()
+            yield
+
+    def _is_lockable(self) -> bool:
+        """Whether the table of the lock exists and is ours."""
+        return self._conn.execute(_LOCKABLE.encode()).fetchone() == (True,)
+
+    def _lock(self) -> None:
+        self._set_lock_timeout(RUNNER_WAIT_S)
+        try:
+            with self._conn.transaction():
+                self._conn.execute(LOCK.encode())
+        except errors.LockNotAvailable:
+            holders = [row[0] for row in self._conn.execute(_HOLDERS.encode()).fetchall()]
+            raise Unavailable(
+                f"another migration has been running for {RUNNER_WAIT_S:.0f} s",
+                hint=f"Wait for it to end, then run this again. The lock on treadle.migrations is"
+                f" held by {'; '.join(holders) or 'nobody any more'}.",
+            ) from None
+        self._set_lock_timeout(self._lock_timeout_s)
 
     def _set_lock_timeout(self, seconds: float) -> None:
         # Zero would mean for ever.

@@ -84,7 +84,7 @@ class ScheduleCalls(Caller):
 
         What finds its queue full leaves nothing behind: tell skip_schedule, in a call of its own.
         """
-        rows = await self._call(
+        rows = await self._call_once(
             "select task_id, dag_id, created from treadle.run_schedule(%b, %b)", name, actor
         )
         task_id, dag_id, created = rows[0]

@@ -5,13 +5,15 @@ is left out: the text of views, the body of `uuidv7`, not-null constraints as na
 privilege MAINTAIN.
 """
 
+import re
 from collections import defaultdict
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from treadle.db.catalog import EVERYTHING, VIEW_TEXTS
-from treadle.db.sqlfiles import sql_dir
+from treadle.db.sqlfiles import code_files, sql_dir
 
 HEADER = """\
 -- schema.snapshot: every object of the schema treadle, as the catalogs of a database show it.
@@ -47,6 +49,48 @@ def differences(expected: str, found: str) -> list[str]:
         problems += [f"{block} lacks: {line.strip()}" for line in before if line not in after]
         problems += [f"{block} also has: {line.strip()}" for line in after if line not in before]
     return sorted(problems)
+
+
+def replaced_views(conn: psycopg.Connection[Any]) -> list[str]:
+    """The views whose definition is not that of their file, one sentence each.
+
+    Servers of different versions print a view differently, so each file is parsed by this server,
+    as a temporary view, and the two definitions are compared. Nothing is executed or kept.
+    """
+    problems = []
+    with conn.transaction(force_rollback=True):
+        conn.execute("set local search_path = pg_catalog, pg_temp")
+        for name, definition in _view_definitions():
+            if not _same_view(conn, name, definition):
+                problems.append(f"view treadle.{name} is not the one of its file")
+    return problems
+
+
+def _view_definitions() -> list[tuple[str, str]]:
+    """Each view with what follows its name in its file."""
+    texts = [text for path, text in code_files() if path.startswith("views/")]
+    return [
+        (found[1], found[2])
+        for text in texts
+        for found in re.finditer(r"^create view treadle\.(\w+)(.*?);$", text, re.M | re.S)
+    ]
+
+
+def _same_view(conn: psycopg.Connection[Any], name: str, definition: str) -> bool:
+    ours = sql.Identifier(name).as_string()
+    try:
+        with conn.transaction():
+            conn.execute(f"create view pg_temp.{ours} {definition}".encode())
+            row = conn.execute(
+                "select pg_catalog.pg_get_viewdef(pg_catalog.to_regclass(%s)),"
+                " pg_catalog.pg_get_viewdef(pg_catalog.to_regclass(%s))",
+                (f"pg_temp.{ours}", f"treadle.{ours}"),
+            ).fetchone()
+    except psycopg.Error as error:
+        if error.sqlstate is None or not error.sqlstate.startswith("42"):
+            raise
+        return False
+    return row is not None and row[0] == row[1]
 
 
 def _text(conn: psycopg.Connection[Any], *queries: str) -> str:

@@ -17,6 +17,8 @@ ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_oper
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _NAMED = re.compile(r"\btreadle\.([a-z_][a-z0-9_]*)")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+# A body of the SQL standard is parsed when the function is created: what it calls must exist.
+_PARSED_BODY = re.compile(r"^(return|begin atomic)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,12 @@ def migrations(folder: Path | None = None) -> list[Migration]:
 def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
     """Every code file as (path, text), in an order in which they can be applied."""
     root = folder or sql_dir()
-    views = {path.stem: (path, _read(path)) for path in sorted((root / "views").glob("*.sql"))}
-    ordered = [
-        *((path, _read(path)) for path in sorted((root / "functions").rglob("*.sql"))),
-        *(views[name] for name in _view_order({n: text for n, (_, text) in views.items()})),
-        *((path, _read(path)) for path in sorted((root / "triggers").glob("*.sql"))),
-    ]
+    functions = _texts(sorted((root / "functions").rglob("*.sql")))
+    parsed = {p: text for p, text in functions.items() if _PARSED_BODY.search(_bare(text))}
+    unparsed = {p: text for p, text in functions.items() if p not in parsed}
+    views = _texts(sorted((root / "views").glob("*.sql")))
+    triggers = _texts(sorted((root / "triggers").glob("*.sql")))
+    ordered = [*unparsed.items(), *_by_need(parsed), *_by_need(views), *triggers.items()]
     return [(path.relative_to(root).as_posix(), text) for path, text in ordered]
 
 
@@ -82,22 +84,34 @@ def code_checksum(folder: Path | None = None) -> str:
     return _sha256("".join(f"{path}\n{_sha256(text)}\n" for path, text in code_files(folder)))
 
 
-def _view_order(texts: dict[str, str]) -> list[str]:
-    """Views after the views that they name; by name where that leaves a choice."""
+def _by_need(texts: dict[Path, str]) -> list[tuple[Path, str]]:
+    """Files after those that create what they name; by name where that leaves a choice."""
+    paths = {path.stem: path for path in texts}
     sorter: TopologicalSorter[str] = TopologicalSorter()
-    for name, text in texts.items():
-        named = set(_NAMED.findall(_COMMENT.sub("", text)))
-        sorter.add(name, *(named & texts.keys() - {name}))
+    for name, path in paths.items():
+        named = set(_NAMED.findall(_bare(texts[path])))
+        sorter.add(name, *(named & paths.keys() - {name}))
     order: list[str] = []
     try:
         sorter.prepare()
     except CycleError as error:
-        raise ConfigurationError(f"views need each other: {' -> '.join(error.args[1])}") from None
+        raise ConfigurationError(
+            f"SQL files need each other: {' -> '.join(error.args[1])}"
+        ) from None
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         order.extend(ready)
         sorter.done(*ready)
-    return order
+    return [(paths[name], texts[paths[name]]) for name in order]
+
+
+def _bare(text: str) -> str:
+    """The text of a file without its comments."""
+    return _COMMENT.sub("", text)
+
+
+def _texts(paths: list[Path]) -> dict[Path, str]:
+    return {path: _read(path) for path in paths}
 
 
 def _read(path: Path) -> str:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.jsontext import encode
@@ -18,6 +19,8 @@ class Token:
     scopes: list[str]
     queues: list[str] | None
     agent: str | None
+    project_id: UUID | None
+    # What that project is called now.
     project: str | None
     status: str
     # Whether its last use was written down within the last minute.
@@ -31,7 +34,7 @@ class TokenCalls(Caller):
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
     ) -> str:
         """The text of the new token: the only time that it is seen."""
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.create_token(%b, %b, %b)",
             name,
             RawJson(encode(dict(settings), name="settings")),
@@ -47,7 +50,7 @@ class TokenCalls(Caller):
     async def find_token(self, token_id: str) -> Token | None:
         rows = await self._call(
             """
-            select name, secret_hash, scopes, queues, agent, project, status, used
+            select name, secret_hash, scopes, queues, agent, project_id, project, status, used
             from treadle.find_token(%b)
             """,
             token_id,

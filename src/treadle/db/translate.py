@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
+from treadle.db.connection import CallTimeout
 from treadle.errors import (
     DatabaseError,
     Forbidden,
@@ -78,12 +79,15 @@ def translate(error: psycopg.Error) -> TreadleError:
             hint="Nothing was changed. Try again later, or ask for less at once.",
             sqlstate=state,
         )
+    if isinstance(error, CallTimeout):
+        return Unavailable(f"the database gave {error}", hint=_ANSWER)
     passing = state is None or state in _PASSING or state.startswith(_PASSING_CLASSES)
     if passing and isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         text = (diag.message_primary or str(error)).strip()
         return Unavailable(f"database trouble: {text}", hint=_ANSWER, sqlstate=state)
     if isinstance(error, psycopg.DataError):
-        return InvalidArgument(str(error).strip())
+        # The lines after the first may repeat what was sent.
+        return InvalidArgument(str(error).strip().partition("\n")[0])
     return DatabaseError(diag.message_primary or str(error).strip(), sqlstate=state)
 
 

@@ -51,7 +51,7 @@ class TriggerCalls(Caller):
         return [row[0] for row in rows]
 
     async def fire_trigger(self, name: str, event_id: int, actor: str | None = None) -> Fired:
-        rows = await self._call(
+        rows = await self._call_once(
             "select id, event_id, task_id, dag_id, problem"
             " from treadle.fire_trigger(%b, %b::bigint, %b)",
             name,
@@ -63,7 +63,7 @@ class TriggerCalls(Caller):
     async def test_trigger(
         self, name: str, event_id: int | None = None, sample: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.test_trigger(%b, %b::bigint, %b)",
             name,
             event_id,

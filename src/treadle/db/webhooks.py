@@ -62,7 +62,7 @@ class WebhookCalls(Caller):
         await self._call("select treadle.resume_webhook(%b, %b)", name, actor)
 
     async def rotate_webhook(self, name: str, keep_s: float, actor: str | None = None) -> str:
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.rotate_webhook(%b, %b::float8, %b)", name, keep_s, actor
         )
         return str(rows[0][0])
@@ -72,7 +72,7 @@ class WebhookCalls(Caller):
 
     async def test_webhook(self, name: str) -> tuple[WebhookTarget, str]:
         """The target of a webhook and a test message for it."""
-        rows = await self._call(
+        rows = await self._call_once(
             f"select (target).{_TARGET.replace(', ', ', (target).')}, document"
             " from treadle.test_webhook(%b)",
             name,

@@ -22,7 +22,7 @@ class WorkCalls(Caller):
     """What dispatchers and agents do with work items."""
 
     async def create_project(self, name: str, external_ref: str | None) -> UUID:
-        rows = await self._call("select treadle.create_project(%b, %b)", name, external_ref)
+        rows = await self._call_once("select treadle.create_project(%b, %b)", name, external_ref)
         made: UUID = rows[0][0]
         return made
 
@@ -45,7 +45,7 @@ class WorkCalls(Caller):
         created_by: str | None,
         actor: str | None,
     ) -> UUID:
-        rows = await self._call(
+        rows = await self._call_once(
             "select treadle.add_work(%b, %b, %b, %b::integer, %b, %b, %b, %b)",
             type,
             description,
@@ -168,20 +168,20 @@ class WorkViews(ABC):
         )
 
     async def project_list(
-        self, *, name: str | None = None, after: UUID | None = None, limit: int
+        self, *, only: UUID | None = None, after: UUID | None = None, limit: int
     ) -> list[Record]:
-        """Projects in the order of their making, or the one with a name of its own."""
+        """Projects in the order of their making, or only one."""
         return await self.rows(
             """
             select id, name, label, external_ref, created_at, updated_at
             from treadle.project_list
             where
-              (%(name)s::text is null or name = %(name)s)
+              (%(only)s::uuid is null or id = %(only)s)
               and (%(after)s::uuid is null or id > %(after)s)
             order by id
             limit %(limit)s
             """,
-            {"name": name, "after": after, "limit": limit},
+            {"only": only, "after": after, "limit": limit},
         )
 
     async def project(self, project_id: UUID) -> Record:

@@ -3,6 +3,8 @@
 import re
 from typing import ClassVar
 
+from treadle.errors.masking import mask_detail, mask_text
+
 
 class TreadleError(Exception):
     """Base class: catches everything treadle raises on purpose."""
@@ -18,9 +20,12 @@ class TreadleError(Exception):
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, message: str, *, hint: str | None = None, **detail: object) -> None:
-        super().__init__(message)
-        self.hint = hint
-        self.detail = detail
+        # Errors reach clients and logs.
+        super().__init__(mask_text(message))
+        self.hint = None if hint is None else mask_text(hint)
+        self.detail: dict[str, object] = {
+            name: mask_detail(value) for name, value in detail.items()
+        }
 
 
 def by_sqlstate() -> dict[str, type[TreadleError]]:

@@ -35,6 +35,7 @@ class Dispatcher(Service):
     """Finds idle agents and follows what they were sent."""
 
     name = "dispatcher"
+    grace_s = 2 * DRAIN_S
     channel = "task_ready.push"
     also = ("task_cancelled",)
 
@@ -75,7 +76,7 @@ class Dispatcher(Service):
                 for follower in self._followed.values():
                     if follower is not None:
                         follower.leave()
-                self._group.cancel_scope.deadline = anyio.current_time() + DRAIN_S
+                self._group.cancel_scope.deadline = anyio.current_time() + self.left_of(DRAIN_S)
             with anyio.move_on_after(2, shield=True):
                 await self._leave()
 

@@ -19,7 +19,8 @@ from anyio.abc import TaskGroup
 
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
-from treadle.jsontext import clean_text, encode
+from treadle.errors.masking import excerpt
+from treadle.jsontext import clean_text
 from treadle.services.harness_nudges import Nudger, open_nudger, rules_of
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
@@ -28,6 +29,8 @@ from treadle.settings import Settings
 Callback = Callable[[HarnessTask, dict[str, Any]], Any]
 
 LEASE_S = 60.0
+# How long recording the end of an action may take once the harness has to end.
+RECORD_S = 3.0
 NUDGES = 100
 
 
@@ -45,10 +48,13 @@ class Harness(Service):
         self._slots = settings.harness_slots
         self._tries = settings.harness_tries
         self._drain_s = settings.drain_s
+        self.grace_s = self._drain_s + RECORD_S
         self._requeue_at = 0.0
         self._token = uuid4()
         self._held: dict[UUID, UUID] = {}
         self._threads = anyio.CapacityLimiter(self._slots)
+        self._finishing: set[anyio.CancelScope] = set()
+        self._over = False
 
     def set_times(self, drain_s: float | None, requeue_s: float | None) -> None:
         """What the command line says, over the settings."""
@@ -66,10 +72,13 @@ class Harness(Service):
         ):
             self._group.start_soon(self._renew)
             await super().run()
-            with anyio.move_on_after(self._drain_s):
+            with anyio.move_on_after(self.left_of(self._drain_s)):
                 while self._held:
                     await self._wake.wait()
                     self._wake = anyio.Event()
+            self._over = True
+            for scope in self._finishing:
+                scope.deadline = anyio.current_time() + RECORD_S
             self._group.cancel_scope.cancel()
 
     _group: TaskGroup
@@ -127,15 +136,23 @@ class Harness(Service):
                 raise
             outcome, error = "failed", _text(problem)
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._finish(action, outcome, error)
+            with anyio.CancelScope(shield=True) as scope:
+                if self._over:
+                    scope.deadline = anyio.current_time() + RECORD_S
+                self._finishing.add(scope)
+                try:
+                    await self._finish(action, outcome, error)
+                finally:
+                    self._finishing.discard(scope)
+            if scope.cancelled_caught:
+                log.error("harness.not_recorded", task_id=str(task_id), outcome=outcome)
             self._held.pop(task_id, None)
             self._wake.set()
 
     async def _call(self, action: Action) -> None:
         assert self.callback is not None
         if not isinstance(action.decision, dict):
-            raise TypeError(f"a decision is an object, not {encode(action.decision)[:60]!r}")
+            raise TypeError(f"a decision is an object, not {excerpt(action.decision)}")
         given = (action.task, action.decision)
         if is_async(self.callback):
             await self.callback(*given)

@@ -71,6 +71,7 @@ class Notifier(Service):
 
     name = "notifier"
     channel = "treadle_events"
+    grace_s = DRAIN_S + 2
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -88,7 +89,7 @@ class Notifier(Service):
         """Deliver until stopped; messages under way are waited for a while."""
         async with anyio.create_task_group() as self._group:
             await super().run()
-            self._group.cancel_scope.deadline = anyio.current_time() + DRAIN_S
+            self._group.cancel_scope.deadline = anyio.current_time() + self.left_of(DRAIN_S)
 
     async def tick(self) -> int:
         free = self._slots - len(self._busy)

@@ -93,12 +93,8 @@ def carried(address: Address) -> Address:
 
 def is_public(text: str) -> bool:
     """Whether an address is one of the internet."""
-    address = carried(ipaddress.ip_address(text))
-    if _within(address, _NEVER):
-        return False
-    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6:
-        return False
-    return address.is_global and not address.is_multicast
+    address = ipaddress.ip_address(text)
+    return _isatap(address) is None and _is_global(carried(address))
 
 
 def is_private(text: str) -> bool:
@@ -106,6 +102,30 @@ def is_private(text: str) -> bool:
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
+    tunnelled = _isatap(address)
+    if tunnelled is not None:
+        # Under any prefix such a host is reached through an IPv4 network of one's own.
+        return all(_is_global(each) or _is_own(each) for each in (address, tunnelled))
+    return _is_own(address)
+
+
+def _isatap(address: Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address of an ISATAP host (RFC 5214): the last half is [02]00:5efe:a.b.c.d."""
+    number = int(address)
+    if isinstance(address, ipaddress.IPv6Address) and (number >> 32) & 0xFDFFFFFF == 0x5EFE:
+        return ipaddress.IPv4Address(number & 0xFFFFFFFF)
+    return None
+
+
+def _is_global(address: Address) -> bool:
+    if _within(address, _NEVER):
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6:
+        return False
+    return address.is_global and not address.is_multicast
+
+
+def _is_own(address: Address) -> bool:
     return _within(address, _PRIVATE) and not _within(address, _NEVER)
 
 

@@ -21,12 +21,15 @@ from treadle.db.listener import Listener
 from treadle.errors import TreadleError
 from treadle.settings import Settings
 from treadle.worker.health import keep_health_file
+from treadle.worker.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 BATCH = 500
 SHORTEST_S = 0.02
 STUCK_S = 1.0
 FORGET_AFTER_S = 300.0
+# How long the batch in hand may take after a stop; then it is cut off, and PostgreSQL undoes it.
+FINISH_S = 5.0
 
 
 class Service(ABC):
@@ -35,6 +38,8 @@ class Service(ABC):
     name: ClassVar[str]
     channel: ClassVar[str | None] = None
     also: ClassVar[tuple[str, ...]] = ()
+    # How long it may take to end.
+    grace_s = FINISH_S
 
     def __init__(
         self,
@@ -52,12 +57,16 @@ class Service(ABC):
         self._signals = signals
         self._wake = anyio.Event()
         self._stopping = False
+        self._stopped = anyio.Event()
+        self._stopped_at = 0.0
+        self._heartbeat_s = 30.0
         self._bad: dict[UUID, float] = {}
         self.moved = 0
 
     def configure(self, settings: Settings) -> None:
         """Take the settings; those that are for this one alone are read where it overrides."""
         self._settings = settings
+        self._heartbeat_s = settings.heartbeat_s
 
     @abstractmethod
     async def tick(self) -> int:
@@ -68,8 +77,11 @@ class Service(ABC):
         """Seconds until something falls due; None when nothing is waiting."""
 
     def stop(self) -> None:
-        """End after the batch in hand."""
+        """End after the batch in hand, or without it when it takes too long."""
+        if not self._stopping:
+            self._stopped_at = time.monotonic()
         self._stopping = True
+        self._stopped.set()
         self._wake.set()
 
     async def run(self) -> None:
@@ -79,14 +91,33 @@ class Service(ABC):
                 await helpers.start(self._on_signals)
             log.info(f"{self.name}.started")
             if self._health_file is not None:
-                helpers.start_soon(keep_health_file, self._health_file, self._facts)
+                helpers.start_soon(
+                    keep_health_file,
+                    self._health_file,
+                    self._facts,
+                    self._gateway,
+                    self._heartbeat_s,
+                )
             if self.channel is not None and self._listen_url is not None:
                 channels = [self.channel, *self.also]
                 listener = Listener(self._listen_url, channels, lambda _: self._wake.set())
                 helpers.start_soon(listener.run)
-            await self._loop()
+            with anyio.CancelScope() as scope:
+                helpers.start_soon(self._cut_off, scope)
+                await self._loop()
             helpers.cancel_scope.cancel()
         log.info(f"{self.name}.stopped", moved=self.moved)
+
+    async def _cut_off(self, loop: anyio.CancelScope) -> None:
+        """End the loop a while after a stop, whatever it waits for."""
+        await self._stopped.wait()
+        await anyio.sleep(FINISH_S)
+        log.warning(f"{self.name}.cut_off", after_s=FINISH_S)
+        loop.cancel()
+
+    def left_of(self, grace_s: float) -> float:
+        """What is left of a grace that began with the stop; at least a second."""
+        return max(1.0, grace_s - (time.monotonic() - self._stopped_at))
 
     async def _loop(self) -> None:
         delay = 0.1
@@ -127,6 +158,8 @@ class Service(ABC):
             task_status.started()
             async for number in received:
                 log.info(f"{self.name}.stopping", signal=signal.Signals(number).name)
+                if not self._stopping:
+                    exit_within(self.grace_s)
                 self.stop()
 
     def _facts(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import structlog
 
 from treadle.db.gateway import Gateway
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
+from treadle.errors.masking import excerpt
 from treadle.models import Artifact, ListedArtifact
 from treadle.store import Store
 from treadle.worker.journal import Journal
@@ -207,7 +208,7 @@ def _check_text(argument: str, text: object) -> None:
     """What PostgreSQL cannot keep as a text; the rest is for SQL to judge."""
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidArgument(
-            f"artifact: {argument} {text!r} is not a text, is empty, or has a NUL character",
+            f"artifact: {argument} {excerpt(text)} is not a text, is empty, or has a NUL character",
             hint="Give the file a short name: report.pdf",
             argument=argument,
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import structlog
 
+from treadle.db.connection import Connection
 from treadle.db.gateway import Gateway
-from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition
 from treadle.jsontext import encode_safely
 from treadle.models import Answer, Claim, Money, Step

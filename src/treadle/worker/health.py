@@ -1,6 +1,8 @@
 """A health file for supervisors: written while the loop is alive, old when it is not.
 
-`{"status": "ok", "agent": …, "pid": …, "running": …, "at": …}`; replaced whole, never half written.
+`{"status": "ok", "agent": …, "pid": …, "running": …, "at": …, "last_contact_at": …}`; replaced
+whole, never half written. The status is `no_database` when the database has not answered for three
+heartbeats.
 """
 
 import os
@@ -12,19 +14,48 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
+from treadle.db.gateway import Gateway
 from treadle.errors import ConfigurationError, TreadleError
 
 EVERY_S = 5.0
+# After so many heartbeats without an answer from the database a process is not well.
+MISSED = 3
+NO_DATABASE = "no_database"
 
 
-async def keep_health_file(path: Path, facts: Callable[[], dict[str, Any]]) -> None:
+async def keep_health_file(
+    path: Path, facts: Callable[[], dict[str, Any]], gateway: Gateway, heartbeat_s: float
+) -> None:
     """Write the file every few seconds until cancelled, then take it away."""
     try:
-        while True:
-            write_health_file(path, facts())
-            await anyio.sleep(EVERY_S)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_keep_contact, gateway, heartbeat_s)
+            while True:
+                write_health_file(path, {**facts(), **contact_facts(gateway, heartbeat_s)})
+                await anyio.sleep(min(EVERY_S, heartbeat_s))
     finally:
         remove_health_file(path)
+
+
+def contact_facts(gateway: Gateway, heartbeat_s: float) -> dict[str, Any]:
+    """When the database last answered, and a bad status when that is too long ago."""
+    silent_s = time.monotonic() - gateway.contact_at
+    found: dict[str, Any] = {"last_contact_at": round(time.time() - silent_s, 3)}
+    if silent_s > MISSED * heartbeat_s:
+        found["status"] = NO_DATABASE
+    return found
+
+
+async def _keep_contact(gateway: Gateway, heartbeat_s: float) -> None:
+    """Ask the database something when there was nothing to ask for a heartbeat."""
+    while True:
+        await anyio.sleep(heartbeat_s)
+        if time.monotonic() - gateway.contact_at >= heartbeat_s:
+            try:
+                await gateway.ping()
+            except TreadleError:
+                # It shows in the file; the loop beside us has said so already.
+                continue
 
 
 def remove_health_file(path: Path) -> None:
@@ -55,4 +86,7 @@ def read_health_file(path: Path, max_age_s: float) -> dict[str, Any]:
     age = time.time() - float(facts.get("at", 0))
     if age > max_age_s:
         raise TreadleError(f"the health in {path} is {age:.0f} s old, {max_age_s:g} are allowed")
+    if facts.get("status") == NO_DATABASE:
+        silent_s = time.time() - float(facts.get("last_contact_at", 0))
+        raise TreadleError(f"the process of {path} has had no database for {silent_s:.0f} s")
     return facts

@@ -28,6 +28,7 @@ from treadle.worker.executor import Executor
 from treadle.worker.health import keep_health_file
 from treadle.worker.lease import LeaseKeeper
 from treadle.worker.registry import Registry
+from treadle.worker.shutdown import exit_within
 from treadle.worker.slowdowns import CHANNEL as SLOWDOWN
 from treadle.worker.slowdowns import Slowdowns
 
@@ -36,6 +37,12 @@ log = structlog.get_logger(__name__)
 QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
 # A look asks producers to notify for 30 seconds: who relies on that has to look again by then.
 MARK_S = 20.0
+# Once it drains: the longest wait for an answer to a claim, for handlers that were told to stop,
+# for answers to arrive although the grace is over, and for signing off.
+ASK_S = 2.0
+STOP_S = 3.0
+ANSWER_S = 3.0
+SIGN_OFF_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class WorkerOptions:
     health_file: Path | None = None
     until_empty: bool = False
     signals: bool = False
+    # The most connections that it may open; for people who plan max_connections.
+    connections: int | None = None
 
 
 class Worker:
@@ -103,10 +112,18 @@ class Worker:
         self._draining = anyio.Event()
         self._slots_left = options.slots
         self._all_done = anyio.Event()
+        # Who asks for tasks, while it does.
+        self._asking: anyio.CancelScope | None = None
+        self._drained_at = 0.0
 
     def drain(self) -> None:
         """Stop claiming, finish what runs within the grace, give back the rest, stop."""
+        if not self._draining.is_set():
+            self._drained_at = time.monotonic()
         self._draining.set()
+        if self._asking is not None:
+            # What a call under way claims is ours: it gets a moment to tell, and no more.
+            self._asking.deadline = anyio.current_time() + ASK_S
         self._wake.set()
         self._buffer.nudge()
 
@@ -139,7 +156,13 @@ class Worker:
                 )
                 helpers.start_soon(listener.run)
             if options.health_file is not None:
-                helpers.start_soon(keep_health_file, options.health_file, self._facts)
+                helpers.start_soon(
+                    keep_health_file,
+                    options.health_file,
+                    self._facts,
+                    self._gateway,
+                    options.heartbeat_s,
+                )
             for _ in range(options.slots):
                 helpers.start_soon(self._slot)
             await self._claim_loop()
@@ -178,14 +201,18 @@ class Worker:
                 # What it may have claimed has run out; a task must not get its old token again.
                 token, asked_at = uuid4(), received
             try:
-                claims = await self._gateway.claim_tasks(
-                    self._options.agent,
-                    self._options.queues,
-                    types=self._registry.names(),
-                    limit=want,
-                    token=token,
-                    idle=idle,
-                )
+                with anyio.CancelScope() as self._asking:
+                    claims = await self._gateway.claim_tasks(
+                        self._options.agent,
+                        self._options.queues,
+                        types=self._registry.names(),
+                        limit=want,
+                        token=token,
+                        idle=idle,
+                    )
+                if self._asking.cancelled_caught:
+                    log.warning("claim.cut_off", after_s=ASK_S)
+                    break
             except (Unavailable, UnknownAgent) as error:
                 log.warning("claim.waiting", error=str(error))
                 if isinstance(error, UnknownAgent):
@@ -229,16 +256,19 @@ class Worker:
         """Drain: what has not started goes back at once, what runs gets its grace."""
         for claim in self._buffer.close():
             self._completer.release(claim)
-        with anyio.move_on_after(self._options.drain_s):
+        until = self._drained_at + self._options.drain_s
+        with anyio.move_on_after(max(0.0, until - time.monotonic())):
             await self._all_done.wait()
         for running in list(self._executor.running.values()):
             running.stop("drain")
-        with anyio.move_on_after(5):
+        with anyio.move_on_after(STOP_S):
             await self._all_done.wait()
-        with anyio.move_on_after(30):
+        with anyio.move_on_after(max(ANSWER_S, until - time.monotonic())) as sending:
             await self._completer.drained()
+        if sending.cancelled_caught:
+            log.error("worker.answers_lost", answers=self._completer.waiting)
         try:
-            with anyio.move_on_after(5):
+            with anyio.move_on_after(SIGN_OFF_S):
                 await self._gateway.set_agent_status(self._options.agent, "offline")
         except TreadleError as error:
             log.warning("agent.not_signed_off", error=str(error))
@@ -249,6 +279,7 @@ class Worker:
             async for number in received:
                 if not self._draining.is_set():
                     log.info("worker.draining", signal=signal.Signals(number).name)
+                    exit_within(self._options.drain_s + STOP_S + ANSWER_S + SIGN_OFF_S)
                     self.drain()
                     continue
                 log.info("worker.cancelling", signal=signal.Signals(number).name)
@@ -265,7 +296,7 @@ class Worker:
                 task_types=self._registry.names(),
                 heartbeat_s=options.heartbeat_s,
                 claim_ttl_s=options.claim_ttl_s,
-                meta={"slots": options.slots},
+                meta={"slots": options.slots, "connections": options.connections},
             )
         )
 

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from treadle.errors import ConfigurationError, InvalidArgument
+from treadle.errors.masking import excerpt_name
 from treadle.worker.context import Context
 from treadle.worker.validators import Validators
 
@@ -42,7 +43,10 @@ class Definition:
             return self._adapter.validate_python(spec)
         except ValidationError as error:
             problems = [
-                {"field": ".".join(str(part) for part in item["loc"]), "problem": item["msg"]}
+                {
+                    "field": ".".join(excerpt_name(str(part)) for part in item["loc"]),
+                    "problem": item["msg"],
+                }
                 for item in error.errors(include_url=False, include_input=False)
             ]
             words = "; ".join(f"{each['field']}: {each['problem']}" for each in problems)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument, TaskFailed
+from treadle.errors.masking import excerpt
 from treadle.jsontext import encode
 from treadle.models import Ended
 from treadle.worker.journal import Journal, Reason
@@ -89,7 +90,7 @@ def as_call(given: Enqueueable, arguments: dict[str, Any]) -> Call:
     """The call of a task with arguments, or a call as it is."""
     if not hasattr(given, "call"):
         raise InvalidArgument(
-            f"{given!r} cannot be spawned",
+            f"{excerpt(given)} cannot be spawned",
             hint="Give a task and its arguments, or task.call(…).",
             argument="task",
         )

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from treadle.errors import InvalidArgument, WaitExpired
+from treadle.errors.masking import excerpt_name
 from treadle.jsontext import encode
 from treadle.models import Answer
 from treadle.worker.journal import Journal, Reason
@@ -148,7 +149,10 @@ def _modelled(answer: Answer, model: type[BaseModel] | None, name: str) -> Answe
         value = model.model_validate(answer.value)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-        words = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)
+        words = "; ".join(
+            f"{'.'.join(excerpt_name(str(part)) for part in each['loc'])}: {each['msg']}"
+            for each in problems
+        )
         raise InvalidArgument(
             f"the answer to {name} is no {model.__name__}: {words}", wait=name
         ) from None

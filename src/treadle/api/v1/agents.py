@@ -107,7 +107,7 @@ async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Resp
 async def _check(views: Reader, agent_id: str, who: Principal) -> None:
     """Refuse an agent that is not the token's, or that works where the token does not reach."""
     who.check_agent(agent_id)
-    if who.project is not None:
+    if who.project_id is not None:
         check_everywhere(who)
     if who.queues is not None:
         queues = await views.agent_queues(agent_id)

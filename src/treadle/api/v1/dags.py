@@ -13,7 +13,14 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.v1 import models_dags as models
 from treadle.api.v1.fields import Note, Reason
-from treadle.api.v1.plans import check_key, check_options, check_references, with_defaults
+from treadle.api.v1.plans import (
+    check_key,
+    check_options,
+    check_references,
+    own_name,
+    own_project,
+    with_defaults,
+)
 from treadle.api.v1.reach import check_places, is_bound, whole_dags
 from treadle.api.v1.rows import hide_names
 from treadle.api.wire import answer, record
@@ -173,13 +180,16 @@ async def _check_key(views: Reader, dag_id: Any, who: Principal) -> None:
 
 async def _check_plan(plan: dict[str, Any], views: Reader, who: Principal) -> None:
     """Refuse tasks that are not in reach of the token; its project is the default."""
-    if who.project is not None:
+    if who.project_id is not None:
         if plan.get("project_id") is not None:
             raise Forbidden(
                 f"{who.name} may name a project by its name only", argument="project_id"
             )
-        plan["defaults"] = {"project": who.project, **(plan.get("defaults") or {})}
+        plan["defaults"] = {**own_name(who), **(plan.get("defaults") or {})}
     tasks = with_defaults(plan["tasks"], plan.get("defaults"))
     for task in tasks:
         check_options(who, task)
+    if who.project_id is not None:
+        plan["tasks"] = [own_project(who, task) for task in plan["tasks"]]
+        plan["defaults"] = own_project(who, plan["defaults"])
     await check_references(who, views, tasks)

@@ -14,11 +14,14 @@ from treadle.api.deps import Views
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
 from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import check_whole_queues, whole_dags, within
+from treadle.api.v1.reach import OF_AGENT, check_whole_queues, whole_dags, within
 from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 PLACE = r"^([0-9]{1,18}|[0-9]{1,19}\.[0-9]{1,18})$"
+DAG_IS_THERE = """
+    exists (select from treadle.dag_tasks as nodes where nodes.dag_id = event_log.dag_id)
+"""
 Kinds = Annotated[
     list[Name] | None,
     Query(max_length=50, description="Only of this kind; may be repeated."),
@@ -56,6 +59,10 @@ async def list_events(
         f"(task_id is not null or {condition})": value
         for condition, value in whole_dags(who, "event_log.dag_id").items()
     }
+    reach = within(who)
+    if who.agent is not None:
+        # Of one about neither a task nor a DAG that is there nobody can say whose it is.
+        reach[f"({OF_AGENT} or (task_id is null and {DAG_IS_THERE}))"] = reach.pop(OF_AGENT)
     rows = await views.page(
         "event_log",
         key="id",
@@ -67,7 +74,7 @@ async def list_events(
             "task_id = {}": task_id,
             "dag_id = {}": dag_id,
             "key = {}": key,
-            **within(who),
+            **reach,
             **dags,
         },
     )

@@ -30,7 +30,7 @@ def check_options(who: Principal, task: Options) -> None:
         )
     _check_queue(who, task)
     if task.get("concurrency_limit") is not None and (
-        not who.may("operate") or who.queues is not None or who.project is not None
+        not who.may("operate") or who.queues is not None or who.project_id is not None
     ):
         raise Forbidden(
             f"{who.name} may not set concurrency_limit, which all tasks of the key share",
@@ -38,12 +38,31 @@ def check_options(who: Principal, task: Options) -> None:
             "out, or have it set with PUT /v1/concurrency-keys/{key}",
             argument="concurrency_limit",
         )
-    if who.project is not None:
+    if who.project_id is not None:
         if task.get("project_id") is not None:
             raise Forbidden(
                 f"{who.name} may name a project by its name only", argument="project_id"
             )
-        who.check_project(task.get("project"))
+        if task.get("project") is None or task["project"] != who.project:
+            raise Forbidden(
+                f"{who.name} may not use the project {task.get('project')}", argument="project"
+            )
+
+
+def own_name(who: Principal) -> dict[str, Any]:
+    """What the project of a token is called, as the default of new tasks."""
+    return {} if who.project_id is None else {"project": who.project}
+
+
+def own_project(who: Principal, task: Options) -> dict[str, Any]:
+    """Checked options with the id of the token's project in the place of its name.
+
+    By its name the task could land in another project that was called so in the meantime.
+    """
+    if who.project_id is None:
+        return dict(task)
+    named = {name: value for name, value in task.items() if name != "project"}
+    return {**named, "project_id": str(who.project_id)}
 
 
 def check_move(who: Principal, changes: Options) -> None:

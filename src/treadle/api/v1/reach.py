@@ -10,6 +10,14 @@ from treadle.api.access import Principal
 from treadle.db.pages import Place
 from treadle.errors import Forbidden
 
+# The task is there, and nobody else has it: of one that is gone nobody can say whose it was.
+OF_AGENT = """
+    exists (
+      select from treadle.task_places as places
+      where places.id = task_id and (places.agent is null or places.agent = {})
+    )
+"""
+
 
 def queues_of(who: Principal) -> list[str] | None:
     """The queues that lists are narrowed to; None is all of them."""
@@ -20,14 +28,10 @@ def within(who: Principal) -> dict[str, object]:
     """What lists are narrowed to whose rows have a queue and a task_id."""
     return {
         "queue = any({})": queues_of(who),
-        "task_id in (select places.id from treadle.task_places as places where project = {})": (
-            who.project
+        "task_id in (select places.id from treadle.task_places as places where project_id = {})": (
+            who.project_id
         ),
-        """
-        not exists (
-          select from treadle.task_places as places where places.id = task_id and agent <> {}
-        )
-        """: who.agent,
+        OF_AGENT: who.agent,
     }
 
 
@@ -40,7 +44,7 @@ def whole_dags(who: Principal, dag_id: str) -> dict[str, object]:
     """
     return {
         f"not exists ({elsewhere} and places.queue <> all({{}}))": queues_of(who),
-        f"not exists ({elsewhere} and places.project is distinct from {{}})": who.project,
+        f"not exists ({elsewhere} and places.project_id is distinct from {{}})": who.project_id,
         f"not exists ({elsewhere} and places.agent <> {{}})": who.agent,
     }
 
@@ -58,7 +62,7 @@ def check_everywhere(who: Principal) -> None:
 
 def check_whole_queues(who: Principal) -> None:
     """Refuse a token for an agent or a project what does not tell whose tasks it is about."""
-    if who.agent is not None or who.project is not None:
+    if who.agent is not None or who.project_id is not None:
         raise Forbidden(f"{who.name} is not for all tasks of a queue")
 
 
@@ -66,7 +70,7 @@ def reaches(who: Principal, place: Place) -> bool:
     """Whether what is there is the token's business; tasks that no agent has are every agent's."""
     return (
         who.sees(place.queue)
-        and who.project in (None, place.project)
+        and who.project_id in (None, place.project_id)
         and (who.agent is None or place.agent in (None, who.agent))
     )
 
@@ -81,4 +85,4 @@ def check_places(who: Principal, places: Iterable[Place]) -> None:
 
 
 def _is_partial(who: Principal) -> bool:
-    return who.queues is not None or who.project is not None
+    return who.queues is not None or who.project_id is not None

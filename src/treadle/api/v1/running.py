@@ -11,7 +11,7 @@ from starlette.responses import Response
 from treadle.api.problems import answers
 from treadle.api.v1 import models_running as models
 from treadle.api.v1.hand import Hand
-from treadle.api.v1.plans import check_options, check_references
+from treadle.api.v1.plans import check_options, check_references, own_name, own_project
 from treadle.api.wire import answer, record
 from treadle.db.reader import Reader
 from treadle.jsontext import encode
@@ -88,9 +88,9 @@ async def spawn(task_id: UUID, asked: models.Spawn, hand: Hand) -> Response:
     calls = await hand.on(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
     for task in tasks:
-        check_options(hand.who, {"project": hand.who.project, **task})
+        check_options(hand.who, {**own_name(hand.who), **task})
     await check_references(hand.who, Reader(calls), tasks, by=task_id)
-    document = encode(tasks, name="tasks")
+    document = encode([own_project(hand.who, task) for task in tasks], name="tasks")
     made = await calls.spawn_tasks(task_id, asked.token, asked.name, document)
     return answer({"items": made})
 

@@ -15,7 +15,13 @@ from treadle.api.quick import Quick
 from treadle.api.v1 import models_tasks as models
 from treadle.api.v1.crowd import New, Place, crowd_of, enqueue_all
 from treadle.api.v1.fields import Name
-from treadle.api.v1.plans import check_found, check_options, check_references
+from treadle.api.v1.plans import (
+    check_found,
+    check_options,
+    check_references,
+    own_name,
+    own_project,
+)
 from treadle.api.v1.reach import is_bound, queues_of
 from treadle.api.v1.rows import check_seen, reasons_seen
 from treadle.api.wire import answer, records
@@ -118,7 +124,7 @@ async def list_tasks(
             "agent_id": agent,
         },
         queues=queues_of(who),
-        project=who.project,
+        project_id=who.project_id,
         agent=who.agent,
         tag=tag,
         after=page.after(UUID),
@@ -187,7 +193,5 @@ async def events(task_id: UUID, views: Views, page: Page, who: Who) -> Response:
 def _checked(task: models.NewTask, who: Principal) -> dict[str, Any]:
     """The options of a task that this caller may enqueue; a token's project is the default."""
     options = task.options(who.name)
-    if who.project is not None:
-        options.setdefault("project", who.project)
-    check_options(who, {**options, "queue": task.queue})
-    return options
+    check_options(who, {**own_name(who), **options, "queue": task.queue})
+    return own_project(who, options)

@@ -1,0 +1,29 @@
+-- excerpt: what an error says of a value that somebody sent: enough to find it, not to repeat it.
+--
+-- select treadle.excerpt('"correct horse"');  -- "corr..."
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing.
+
+create or replace function treadle.excerpt(p_value jsonb)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case jsonb_typeof(p_value)
+    when 'string' then
+      '"' || left(p_value #>> '{}', 4)
+      || case when char_length(p_value #>> '{}') > 4 then '...' else '' end || '"'
+    when 'object' then 'an object'
+    when 'array' then 'an array'
+    else left(p_value::text, 30)
+  end
+$$;
+
+comment on function treadle.excerpt(jsonb) is
+'Internal: the beginning of a text, a number, or the type of a json value, for an error.';
+
+revoke all on function treadle.excerpt(jsonb) from public;

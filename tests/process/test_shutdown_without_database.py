@@ -1,0 +1,69 @@
+"""While the database does not answer, health files say so and SIGTERM ends every process."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pydantic_core import from_json
+
+from tests.process.proxy import Proxy
+from tests.process.support import Child, Spawn, until
+from treadle.errors import TreadleError
+from treadle.worker.health import read_health_file
+
+pytestmark = pytest.mark.requirement("B16")
+# Each is woken often enough to be in a call when it is told to end.
+SETTINGS = {"notify": "false", "drain_s": 1, "service_s": 0.2, "prune_every_s": 0.2, "poll_s": 0.2}
+SERVICES = ["reaper", "promoter", "scheduler", "notifier", "dispatcher", "pruner"]
+
+
+@pytest.fixture
+async def proxy(database_url: str) -> AsyncIterator[Proxy]:
+    """A way to the database that can fall silent."""
+    async with Proxy(database_url) as made:
+        yield made
+
+
+def start(spawn: Spawn, proxy: Proxy, kind: str, *arguments: str, **settings: object) -> Child:
+    """A process behind the proxy."""
+    if kind == "server":
+        arguments = ("--port", "0", *arguments)
+    return spawn(kind, *arguments, database_url=proxy.url, **{**SETTINGS, **settings})
+
+
+@pytest.mark.parametrize("kind", ["worker", *SERVICES, "server"])
+async def test_sigterm_ends_a_process_whose_calls_are_not_answered(
+    spawn: Spawn, proxy: Proxy, kind: str
+) -> None:
+    child = start(spawn, proxy, kind)
+    await child.logged(f"{kind}.started")
+    proxy.silence(new=True)
+    if kind != "server":
+        await until(lambda: proxy.swallowed > 0)
+
+    child.send(signal.SIGTERM)
+
+    # Far below the deadline of a call, which is 30 s here.
+    assert await child.exit_code(within=25) == 0
+    assert not child.events("process.exit_forced")
+
+
+@pytest.mark.parametrize("kind", ["worker", "reaper", "pruner"])
+async def test_the_health_file_turns_bad_after_three_heartbeats_and_good_again(
+    spawn: Spawn, proxy: Proxy, tmp_path: Path, kind: str
+) -> None:
+    file = tmp_path / "health"
+    settings = {"heartbeat_s": 0.5, "call_timeout_s": 1, "prune_every_s": 3600}
+    start(spawn, proxy, kind, "--health-file", str(file), **settings)
+    await until(file.exists)
+    facts = read_health_file(file, max_age_s=60)
+    proxy.silence(new=True)
+
+    await until(lambda: b"no_database" in file.read_bytes(), within=90)
+
+    with pytest.raises(TreadleError, match="no database"):
+        read_health_file(file, max_age_s=60)
+    assert from_json(file.read_bytes())["last_contact_at"] > facts["last_contact_at"] - 1
+    proxy.speak()
+    await until(lambda: from_json(file.read_bytes())["status"] == "ok", within=90)
