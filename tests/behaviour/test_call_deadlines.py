@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import psycopg
@@ -16,6 +17,7 @@ from treadle.db import ear, listener
 from treadle.db.connection import CallTimeout
 from treadle.db.gateway import Gateway
 from treadle.db.pool import Pool, make_pool
+from treadle.models import AgentProfile
 from treadle.settings import load_settings
 
 pytestmark = pytest.mark.requirement("B16")
@@ -75,6 +77,20 @@ async def test_a_call_on_a_silent_connection_is_repeated_on_a_new_one(proxy: Pro
     assert events["connection.timed_out"]["after_s"] == DEADLINE_S
     assert events["connection.timed_out"]["log_level"] == "warning"
     assert events["call.repeated"]["call"] == "schema_version"
+
+
+async def test_a_claim_has_half_the_time(proxy: Proxy) -> None:
+    """An idle worker asks every few seconds, and has to be back before 35 s all the same."""
+    async with make(proxy.url) as pool:
+        gateway = Gateway(pool)
+        await gateway.register_agent(AgentProfile(id="a"))
+        proxy.silence()
+
+        with capture_logs() as logs, anyio.fail_after(20):
+            await gateway.claim_tasks("a", ["default"], types=None, limit=1, token=uuid4())
+
+    [timed_out] = [each for each in logs if each["event"] == "connection.timed_out"]
+    assert timed_out["after_s"] == DEADLINE_S / 2
 
 
 async def test_the_other_idle_connections_do_not_take_a_deadline_each(proxy: Proxy) -> None:

@@ -161,3 +161,62 @@ def test_a_claim_repeated_for_another_queue_does_not_return_its_tasks(callers: C
     assert take(callers.mail, queues=["mail"], token=token) == []
     assert code_of(callers.mail.post("/v1/claims", json={"agent": "a", **asked})) == FORBIDDEN
     assert take_one(callers.admin, **asked)["id"] == task
+
+
+def test_a_list_has_the_projects_that_have_a_task_in_reach(callers: Callers) -> None:
+    made = {
+        name: str(callers.admin.post("/projects", json={"name": name}).json()["id"])
+        for name in ("in-mail", "in-default", "of-b", "unused")
+    }
+    for project, task in (
+        ("in-mail", {"queue": "mail", "assigned_agent": "b"}),
+        ("in-default", {}),
+        ("of-b", {"assigned_agent": "b"}),
+    ):
+        enqueue(callers.admin, project_id=made[project], **task)
+
+    for caller, seen in (
+        (callers.admin, [*made]),
+        (callers.mail, ["in-mail"]),
+        (callers.agent, ["in-default"]),
+        (callers.project, []),
+    ):
+        listed = {each["name"] for each in caller.get("/projects").json()}
+        read = [name for name in made if caller.get(f"/projects/{made[name]}").status_code == 200]
+        assert listed & made.keys() == set(seen)
+        assert read == seen
+    [own] = callers.project.get("/projects").json()
+    assert own["name"] == "p"
+    assert code_of(callers.mail.get(f"/projects/{made['unused']}")) == FORBIDDEN
+
+
+def test_a_list_has_the_agents_that_a_token_has_to_do_with(callers: Callers) -> None:
+    enqueue(callers.admin, project="p", assigned_agent="b")
+
+    for caller, seen in (
+        (callers.admin, ["a", "b", "m"]),
+        (callers.mail, ["a", "b", "m"]),
+        (callers.agent, ["a"]),
+        (callers.project, ["b"]),
+    ):
+        assert [each["agent_id"] for each in items(caller, "/v1/agents")] == seen
+        read = [each for each in "abm" if caller.get(f"/v1/agents/{each}").status_code == 200]
+        assert read == seen
+
+
+def test_only_an_operator_creates_tasks_in_the_name_of_others(callers: Callers) -> None:
+    for said, status in ((None, 201), ("worker", 201), ("somebody", 403)):
+        task = {"queue": "mail", "type": "code"} | ({"created_by": said} if said else {})
+        alone = callers.worker.post("/v1/tasks", json=task)
+        many = callers.worker.post("/v1/tasks/batch", json={"tasks": [task]})
+        assert (alone.status_code, many.status_code) == (status, status)
+        if status == 201:
+            shown = callers.admin.get(alone.headers["location"]).json()
+            assert shown["created_by"] == "worker"
+    assert len(items(callers.admin, "/v1/tasks")) == 4
+
+    item = {"type": "x", "description": "y", "created_by": "somebody"}
+    assert code_of(callers.producer.post("/work", json=item)) == FORBIDDEN
+    assert callers.admin.post("/work", json=item).json()["created_by"] == "somebody"
+    own = callers.agent.post("/v1/tasks", json={"type": "code", "created_by": "a"})
+    assert own.status_code == 201

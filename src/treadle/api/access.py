@@ -76,6 +76,15 @@ class Principal:
                 project_id=None if project_id is None else str(project_id),
             )
 
+    def check_author(self, created_by: str | None) -> None:
+        """Refuse to create something in the name of another; only an operator may."""
+        if created_by not in (None, self.name, self.agent) and not self.may("operate"):
+            raise Forbidden(
+                f"{self.name} may not create work in the name of {created_by}",
+                hint="Leave created_by out, or use a token with the scope operate.",
+                argument="created_by",
+            )
+
 
 LOCAL = Principal("local", frozenset({"admin"}))
 

@@ -12,11 +12,12 @@ from treadle.api.access import Who, need
 from treadle.api.deps import Views
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.v1.reach import check_everywhere
+from treadle.api.v1.reach import check_everywhere, queues_of
 from treadle.api.wire import answer, record
 from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
+from treadle.errors import Forbidden
 
 router = APIRouter(prefix="/projects", tags=["work"])
 
@@ -30,8 +31,17 @@ router = APIRouter(prefix="/projects", tags=["work"])
 async def list_projects(
     request: Request, who: Who, views: Views, limit: Limit = PAGE, cursor: Cursor = None
 ) -> Response:
-    """All projects, the oldest first. The body is an array, in pages."""
-    rows = await views.project_list(only=who.project_id, after=cursor, limit=limit + 1)
+    """Projects, the oldest first. The body is an array, in pages.
+
+    A token for some queues or an agent gets the projects that have a task in its reach.
+    """
+    rows = await views.project_list(
+        only=who.project_id,
+        queues=queues_of(who),
+        agent=who.agent,
+        after=cursor,
+        limit=limit + 1,
+    )
     shown = [_shown(row) for row in rows[:limit]]
     return page(request, shown, limit, more=len(rows) > limit)
 
@@ -65,6 +75,10 @@ async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
     """One project."""
     row = await views.project(project_id)
     who.check_project(row["id"])
+    if not await views.project_list(
+        only=row["id"], queues=queues_of(who), agent=who.agent, limit=1
+    ):
+        raise Forbidden(f"{who.name} has no task of the project {project_id} in its reach")
     return answer(_shown(row))
 
 

@@ -75,6 +75,7 @@ async def list_work(
 async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> Response:
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
     who.check_queue(QUEUE)
+    who.check_author(item.created_by)
     project_id = item.project_id
     if who.project_id is not None:
         project_id = _own_project(who, project_id)

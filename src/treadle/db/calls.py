@@ -33,6 +33,9 @@ LOST_TRIES = 4
 TIMEOUT_TRIES = 2
 # Calls that go through many rows by design get this many times the deadline.
 LONG = 10
+# A claim waits for no lock, and a worker looks for tasks only every few seconds: with half the
+# deadline it is back before others have given up.
+CLAIM = 0.5
 _FUNCTION = re.compile(r"treadle\.(\w+)")
 
 
@@ -85,13 +88,17 @@ class Caller:
         """A call that may take long because there is much to do."""
         return await self._run(query, parameters, times=LONG)
 
+    async def _claim_call(self, query: str, *parameters: object) -> list[Row]:
+        """A call that takes tasks."""
+        return await self._run(query, parameters, times=CLAIM)
+
     async def _run(
         self,
         query: Query,
         parameters: Any,
         rows: AsyncRowFactory[Any] | None = None,
         *,
-        times: int = 1,
+        times: float = 1,
         once: bool = False,
     ) -> list[Any]:
         attempt = 0
@@ -111,13 +118,12 @@ class Caller:
                 await anyio.sleep(pause_s)
 
     async def _once(
-        self, query: Query, parameters: Any, rows: AsyncRowFactory[Any] | None, times: int
+        self, query: Query, parameters: Any, rows: AsyncRowFactory[Any] | None, times: float
     ) -> list[Any]:
         pool = self._pool
         conn = await pool.getconn()
         try:
-            if times > 1:
-                conn.call_timeout_s *= times
+            conn.call_timeout_s *= times
             cursor = conn.cursor(binary=rows is None, row_factory=rows or tuple_row)
             await cursor.execute(query, parameters)
             found = await cursor.fetchall()

@@ -29,7 +29,7 @@ class ClaimingCalls(Caller):
         idle: bool = False,
     ) -> list[Claim]:
         """Claim up to `limit` tasks; repeat with the same token when the answer was lost."""
-        rows = await self._call(
+        rows = await self._claim_call(
             f"select {_CLAIM} from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)",
             agent,
             list(queues),
@@ -50,7 +50,7 @@ class ClaimingCalls(Caller):
         start: bool = False,
     ) -> dict[str, list[Claim]]:
         """Claim up to so many tasks for each agent; those that were not asked are left out."""
-        rows = await self._call(
+        rows = await self._claim_call(
             f"""
             select agent, claim_token, {_CLAIM}
             from treadle.claim_each(%b, %b::integer[], %b, %b, %b)

@@ -1,7 +1,7 @@
 """The calls and views about work items and their projects: the work API in SQL."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -168,9 +168,19 @@ class WorkViews(ABC):
         )
 
     async def project_list(
-        self, *, only: UUID | None = None, after: UUID | None = None, limit: int
+        self,
+        *,
+        only: UUID | None = None,
+        queues: Sequence[str] | None = None,
+        agent: str | None = None,
+        after: UUID | None = None,
+        limit: int,
     ) -> list[Record]:
-        """Projects in the order of their making, or only one."""
+        """Projects in the order of their making, or only one.
+
+        With queues or an agent: those that have a task in one of the queues that the agent, or
+        nobody yet, has.
+        """
         return await self.rows(
             """
             select id, name, label, external_ref, created_at, updated_at
@@ -178,10 +188,25 @@ class WorkViews(ABC):
             where
               (%(only)s::uuid is null or id = %(only)s)
               and (%(after)s::uuid is null or id > %(after)s)
+              and (
+                (%(queues)s::text[] is null and %(agent)s::text is null)
+                or id in (
+                  select places.project_id from treadle.task_places as places
+                  where
+                    (%(queues)s::text[] is null or places.queue = any (%(queues)s::text[]))
+                    and (%(agent)s::text is null or coalesce(places.agent, %(agent)s) = %(agent)s)
+                )
+              )
             order by id
             limit %(limit)s
             """,
-            {"only": only, "after": after, "limit": limit},
+            {
+                "only": only,
+                "queues": None if queues is None else list(queues),
+                "agent": agent,
+                "after": after,
+                "limit": limit,
+            },
         )
 
     async def project(self, project_id: UUID) -> Record:

@@ -29,7 +29,7 @@ async def list_agents(views: Views, page: Page, who: Who) -> Response:
         key="agent_id",
         after=page.after(str),
         limit=page.more,
-        where={"queues && {}": queues_of(who)},
+        where=_within(who),
     )
     return page.answer(rows, "agent_id")
 
@@ -42,7 +42,7 @@ async def list_agents(views: Views, page: Page, who: Who) -> Response:
 )
 async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
     """One agent."""
-    asked = {"agent_id = {}": agent_id, "queues && {}": queues_of(who)}
+    asked = {"agent_id = {}": agent_id, **_within(who)}
     rows = await views.page("agent_load", key="agent_id", limit=1, where=asked)
     if not rows:
         raise UnknownAgent(
@@ -102,6 +102,17 @@ async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Resp
     await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, "offline", who.name)
     return answer({"id": agent_id, "status": "offline"})
+
+
+def _within(who: Principal) -> dict[str, object]:
+    """The agents that a token sees: of its queues, itself, or with tasks of its project."""
+    return {
+        "queues && {}": queues_of(who),
+        # Not "agent_id = {}", which `show` asks for as well.
+        "agent_id in ({})": who.agent,
+        "agent_id in (select places.agent from treadle.task_places as places"
+        " where project_id = {})": who.project_id,
+    }
 
 
 async def _check(views: Reader, agent_id: str, who: Principal) -> None:

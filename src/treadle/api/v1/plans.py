@@ -29,6 +29,7 @@ def check_options(who: Principal, task: Options) -> None:
             argument="define",
         )
     _check_queue(who, task)
+    who.check_author(task.get("created_by"))
     if task.get("concurrency_limit") is not None and (
         not who.may("operate") or who.queues is not None or who.project_id is not None
     ):
