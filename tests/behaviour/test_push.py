@@ -130,6 +130,8 @@ def test_nothing_overtakes_what_has_waited_for_some_seconds(driver: Driver) -> N
 def test_a_task_can_be_put_at_the_back(driver: Driver) -> None:
     first = submit(driver, "first")
     submit(driver, "second")
+    # Ranks have the resolution of a millisecond.
+    driver.set_clock(timedelta(seconds=1))
     driver.rows(
         """
         update treadle.tasks set rank = treadle.push_rank(tasks, treadle.clock())
