@@ -17,6 +17,14 @@ ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_oper
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _NAMED = re.compile(r"\btreadle\.([a-z_][a-z0-9_]*)")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_FUNCTION = re.compile(
+    r"^create (?:or replace )?(?:function|procedure) treadle\.(\w+)", re.MULTILINE
+)
+# A statement ends at its semicolon, not at one in a comment, a string or a body.
+_STATEMENT = re.compile(
+    r"""(?> [^;'$/-]+ | --[^\n]* | /\*.*?\*/ | '(?:[^']|'')*' | \$(\w*)\$.*?\$\1\$ | [^;] )*+ ;""",
+    re.DOTALL | re.VERBOSE,
+)
 # A body of the SQL standard is parsed when the function is created: what it calls must exist.
 _PARSED_BODY = re.compile(r"^(return|begin atomic)\b", re.MULTILINE)
 
@@ -77,6 +85,26 @@ def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
     triggers = _texts(sorted((root / "triggers").glob("*.sql")))
     ordered = [*unparsed.items(), *_by_need(parsed), *_by_need(views), *triggers.items()]
     return [(path.relative_to(root).as_posix(), text) for path, text in ordered]
+
+
+def functions(folder: Path | None = None) -> dict[str, str]:
+    """Each function by name: the statement that creates it, from whatever file it stands in."""
+    return {
+        name: statement
+        for path, text in code_files(folder)
+        if path.startswith("functions/")
+        for name, statement in functions_in(text).items()
+    }
+
+
+def functions_in(text: str) -> dict[str, str]:
+    """The functions that a text creates, in its order: name and statement."""
+    found = {}
+    for statement in _STATEMENT.finditer(text):
+        create = _FUNCTION.search(statement[0])
+        if create is not None:
+            found[create[1]] = statement[0][create.start() :]
+    return found
 
 
 def code_checksum(folder: Path | None = None) -> str:
