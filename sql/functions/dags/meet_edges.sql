@@ -8,6 +8,31 @@
 -- Lock order:  tasks, by id.
 -- Raises:      nothing.
 
+-- is_free: whether a waiting task can go once so many of its edges are met.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing.
+create or replace function treadle.is_free(
+  p_task   treadle.tasks,
+  p_edges  integer,
+  p_now    timestamptz
+)
+returns boolean
+language sql
+immutable
+parallel safe
+return (
+  p_task.status = 'pending'
+  and p_task.blocked_count = p_edges
+  -- One that is parked goes on when its budget has room.
+  and p_task.budget_id is null
+  and coalesce(p_task.run_at <= p_now, true)
+);
+
+comment on function treadle.is_free(treadle.tasks, integer, timestamptz) is
+'Internal: the edges were all it waited for, and its time has come.';
+
 create or replace function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamptz)
 returns void
 language plpgsql
@@ -85,4 +110,5 @@ $$;
 comment on function treadle.meet_edges(uuid[], text, timestamptz) is
 'Internal: consumes the edges of ended tasks and readies who waited for them alone.';
 
+revoke all on function treadle.is_free(treadle.tasks, integer, timestamptz) from public;
 revoke all on function treadle.meet_edges(uuid[], text, timestamptz) from public;

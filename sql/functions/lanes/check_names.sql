@@ -6,6 +6,29 @@
 -- Lock order:  none.
 -- Raises:      TR202 unknown queue, TR203 unknown type.
 
+-- are_names: whether a queue and a type exist.
+--
+-- In plpgsql, which keeps its plans: every task that is enqueued comes by.
+--
+-- Concurrency: reads.
+-- Lock order:  none.
+-- Raises:      nothing.
+create or replace function treadle.are_names(p_queue text, p_type text)
+returns boolean
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return
+    exists (select from treadle.queues where queues.name = p_queue)
+    and exists (select from treadle.task_types where task_types.name = p_type);
+end;
+$$;
+
+comment on function treadle.are_names(text, text) is
+'Internal: whether tasks of this queue and type can be.';
+
 create or replace function treadle.check_names(p_queue text, p_type text)
 returns void
 language plpgsql
@@ -48,4 +71,5 @@ $$;
 comment on function treadle.check_names(text, text) is
 'Internal: refuses a queue or a type that does not exist.';
 
+revoke all on function treadle.are_names(text, text) from public;
 revoke all on function treadle.check_names(text, text) from public;

@@ -6,6 +6,35 @@
 -- Lock order:  none.
 -- Raises:      TR001 invalid argument, with the name of the option.
 
+-- misfit_of: the name of the first value that the column of that name does not take.
+--
+-- Asked when a whole row was refused: PostgreSQL says what is wrong with a value, not whose it is.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing; null when each value fits.
+create or replace function treadle.misfit_of(p_row anyelement, p_given jsonb)
+returns text
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+begin
+  for v_name in select keys.name from jsonb_object_keys(p_given) as keys (name) loop
+    perform jsonb_populate_record(p_row, jsonb_build_object(v_name, p_given -> v_name));
+  end loop;
+  return null;
+exception
+  when data_exception then
+    return v_name;
+end;
+$$;
+
+comment on function treadle.misfit_of(anyelement, jsonb) is
+'Internal: which of some values is not of the type of its column.';
+
 create or replace function treadle.read_options(p_options jsonb, p_now timestamptz)
 returns treadle.tasks
 language plpgsql
@@ -80,4 +109,34 @@ $$;
 comment on function treadle.read_options(jsonb, timestamptz) is
 'Internal: reads the options of a new task, and says which one is wrong.';
 
+-- own_options: what a task says of itself, as options of enqueue.
+--
+-- Not what is about this one run of it: its key, its DAG, its parent, its start.
+--
+-- Concurrency: none.
+-- Lock order:  none.
+-- Raises:      nothing.
+create or replace function treadle.own_options(p_task treadle.tasks)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_object_agg(kept.key, kept.value)
+  from jsonb_each(to_jsonb(p_task)) as kept
+  where
+    kept.key in (
+      'queue', 'type', 'priority', 'timeout_s', 'ageing_rate', 'deadline_at', 'capabilities',
+      'assigned_agent', 'retry', 'validation', 'consumer', 'title', 'tags', 'source', 'source_job',
+      'external_ref', 'notes', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
+      'concurrency_key', 'report', 'models', 'fallback_models'
+    )
+    and kept.value <> 'null'
+$$;
+
+comment on function treadle.own_options(treadle.tasks) is
+'Internal: the options with which a task like this one is enqueued.';
+
+revoke all on function treadle.misfit_of(anyelement, jsonb) from public;
 revoke all on function treadle.read_options(jsonb, timestamptz) from public;
+revoke all on function treadle.own_options(treadle.tasks) from public;
