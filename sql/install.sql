@@ -445,6 +445,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('8e9783e01b79e3434782364baf672986a31d3c53581876aeaa84e0dd3056b748');
+values ('ee4a897f7c5d7f791778876c4f66a230ea4511db6c32f87ef0f7b2c48434c57a');
 
 commit;

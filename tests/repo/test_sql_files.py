@@ -1,7 +1,6 @@
 """A SQL file is named for what it makes, explained at its head, and gives no rights unasked."""
 
 import re
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -10,26 +9,12 @@ from tests.repo import tree
 from treadle.db.sqlfiles import functions, functions_in
 
 FUNCTIONS = functions()
-STATEMENT = re.compile(r"^(create|comment|revoke|grant) ", re.MULTILINE)
+GRANT = re.compile(r"^grant execute on function\s+treadle\.(\w+)", re.MULTILINE)
+NOTHING = re.compile(r"-- (Concurrency|Lock order|Raises): +(none|nothing)\.?")
+STATEMENT = re.compile(r"^(create|comment|grant) ", re.MULTILINE)
 
 every_file = pytest.mark.parametrize("path", tree.functions(), ids=lambda path: path.stem)
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
-
-
-def file_of(name: str) -> Path:
-    """The file that makes a function."""
-    return next(path for path in tree.functions() if name in functions_in(path.read_text()))
-
-
-def head(text: str) -> list[str]:
-    """The comment lines at the top of a text."""
-    return list(takewhile(lambda line: line.startswith("--"), text.splitlines()))
-
-
-def statement(text: str, beginning: str) -> str:
-    """The first statement that begins so, up to the line that ends it; empty without one."""
-    found = re.search(rf"^{beginning}.*?;$", text, re.MULTILINE | re.DOTALL)
-    return found.group(0) if found else ""
 
 
 @every_file
@@ -80,28 +65,27 @@ def reaches(start: str, end: str, calls: dict[str, set[str]]) -> bool:
 @every_file
 def test_rights_stand_at_the_end_of_a_file(path: Path) -> None:
     kinds = STATEMENT.findall(re.sub(r"\$\$.*?\$\$", "", path.read_text(), flags=re.DOTALL))
-    rights = [kind for kind in kinds if kind in ("revoke", "grant")]
+    rights = [kind for kind in kinds if kind == "grant"]
 
     assert len(functions_in(path.read_text())) > 0
     assert kinds[len(kinds) - len(rights) :] == rights
 
 
-@every_function
-def test_a_function_has_a_comment_that_psql_shows(name: str) -> None:
-    comment = statement(
-        file_of(name).read_text(), rf"comment on (function|procedure) treadle\.{name}\b"
-    )
+@every_file
+def test_a_header_has_no_lines_that_say_nothing(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
 
-    assert re.search(r"\bis\s+'.+'", comment, re.DOTALL)
+    assert [line for line in lines if NOTHING.fullmatch(line)] == []
 
 
-@every_function
-def test_a_function_is_revoked_from_public_in_its_own_file(name: str) -> None:
-    revoke = statement(
-        file_of(name).read_text(), rf"revoke all on (function|procedure) treadle\.{name}\b"
-    )
+@every_file
+def test_a_function_that_a_role_may_call_has_a_comment_that_psql_shows(path: Path) -> None:
+    text = path.read_text()
 
-    assert revoke.endswith("from public;")
+    for name in GRANT.findall(text):
+        assert re.search(
+            rf"^comment on function\s+treadle\.{name}\b[^;']*\bis\s+'.+'", text, re.M
+        ), name
 
 
 @every_function

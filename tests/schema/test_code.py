@@ -148,6 +148,18 @@ def test_a_right_that_no_file_gives_is_taken_back(
     assert tools.described(database_url) == schema.snapshot()
 
 
+def test_a_comment_that_no_file_gives_is_removed(database_url: str, edited_sql: Path) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute("comment on function treadle.mask_text(text) is 'Old.'")
+    assert tools.described(database_url) != schema.snapshot()
+    clock = edited_sql / "functions" / "core" / "clock.sql"
+    clock.write_text(f"{clock.read_text()}\n-- Edited.\n")
+
+    migrate(database_url)
+
+    assert tools.described(database_url) == schema.snapshot()
+
+
 def test_a_function_without_a_file_keeps_no_right(database_url: str, edited_sql: Path) -> None:
     file = edited_sql / "functions" / "core" / "brief.sql"
     file.write_text(
@@ -155,7 +167,7 @@ def test_a_function_without_a_file_keeps_no_right(database_url: str, edited_sql:
         "grant execute on function treadle.brief() to treadle_observer;\n"
     )
     migrate(database_url)
-    assert "grant execute to treadle_observer" in rights(database_url, "brief")
+    assert rights(database_url, "brief") == ["grant execute to treadle_observer"]
     file.unlink()
 
     migrate(database_url)

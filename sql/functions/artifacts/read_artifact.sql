@@ -2,15 +2,9 @@
 --
 -- select * from treadle.read_artifact('report.pdf', task);
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR214 artifact not found.
 
 -- artifact_value: an artifact as the task that made it and those after it are given it.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.artifact_value(p_row treadle.artifacts)
 returns jsonb
 language sql
@@ -23,15 +17,10 @@ as $$
   )
 $$;
 
-comment on function treadle.artifact_value(treadle.artifacts) is
-'Internal: id, name, uri, media type, size and hash of an artifact.';
-
 -- find_artifact: an artifact that can be used, by its id or by its name in a task.
 --
 -- Of several with one name the newest counts. What is being stored, or goes, is not found.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing; a row of nulls where there is none.
 create or replace function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
 returns treadle.artifacts
@@ -60,13 +49,8 @@ as $$
   )
 $$;
 
-comment on function treadle.find_artifact(uuid, uuid, text) is
-'Internal: the artifact with this id, else the newest with this name in this task.';
-
 -- no_artifact: raise that there is no such artifact.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR214 artifact not found.
 create or replace function treadle.no_artifact(p_reference text)
 returns void
@@ -82,9 +66,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.no_artifact(text) is
-'Internal: raises that an artifact was not found.';
 
 create or replace function treadle.read_artifact(
   p_reference  text,
@@ -114,8 +95,4 @@ $$;
 comment on function treadle.read_artifact(text, uuid) is
 'Where the file of an artifact is, its size and its hash; key is null when it lies elsewhere.';
 
-revoke all on function treadle.artifact_value(treadle.artifacts) from public;
-revoke all on function treadle.find_artifact(uuid, uuid, text) from public;
-revoke all on function treadle.no_artifact(text) from public;
-revoke all on function treadle.read_artifact(text, uuid) from public;
 grant execute on function treadle.read_artifact(text, uuid) to treadle_worker, treadle_producer;

@@ -73,7 +73,5 @@ $$;
 comment on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text) is
 'Note a file of a claimed task that lies elsewhere; returns its id for artifact:<id>.';
 
-revoke all on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text)
-from public;
 grant execute on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text)
 to treadle_worker;

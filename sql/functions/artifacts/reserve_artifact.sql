@@ -10,8 +10,6 @@
 
 -- check_artifact: refuse a reservation that makes no sense.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_artifact(
   p_artifact    uuid,
@@ -40,9 +38,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_artifact(uuid, text, text, text) is
-'Internal: refuses a name, an address or a media type that cannot be kept.';
 
 create or replace function treadle.reserve_artifact(
   p_id          uuid,
@@ -100,7 +95,5 @@ $$;
 comment on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text) is
 'Reserve a place in the store for a file of a claimed task, before the file is written.';
 
-revoke all on function treadle.check_artifact(uuid, text, text, text) from public;
-revoke all on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text) from public;
 grant execute on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text)
 to treadle_worker;

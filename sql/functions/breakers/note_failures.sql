@@ -5,13 +5,11 @@
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  breakers by type, after tasks and dags.
--- Raises:      nothing.
 
 -- fail_type: count failed attempts of one type; open its breaker when there are too many in a row.
 --
 -- Concurrency: the breaker is locked, then read.
 -- Lock order:  breakers.
--- Raises:      nothing.
 create or replace function treadle.fail_type(
   p_type      text,
   p_attempts  treadle.ended_attempt[],
@@ -85,9 +83,6 @@ begin
 end;
 $$;
 
-comment on function treadle.fail_type(text, treadle.ended_attempt[], timestamptz) is
-'Internal: counts failures of a type, and judges the probe of one that is not claimed.';
-
 create or replace function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamptz)
 returns void
 language plpgsql
@@ -121,14 +116,10 @@ begin
 end;
 $$;
 
-comment on function treadle.note_failures(treadle.ended_attempt[], timestamptz) is
-'Internal: failed attempts count for the breakers of their types.';
-
 -- note_success: completed tasks reset the breakers of their types, and a probe closes its own.
 --
 -- Concurrency: one look where no breaker counts; else the breakers are locked, then read.
 -- Lock order:  breakers by type, after tasks and dags.
--- Raises:      nothing.
 create or replace function treadle.note_success(p_ids uuid[], p_now timestamptz)
 returns void
 language plpgsql
@@ -177,10 +168,3 @@ begin
     and tasks.last_token = breakers.probe_token;
 end;
 $$;
-
-comment on function treadle.note_success(uuid[], timestamptz) is
-'Internal: completed tasks reset the breakers of their types.';
-
-revoke all on function treadle.fail_type(text, treadle.ended_attempt[], timestamptz) from public;
-revoke all on function treadle.note_failures(treadle.ended_attempt[], timestamptz) from public;
-revoke all on function treadle.note_success(uuid[], timestamptz) from public;

@@ -5,13 +5,11 @@
 --
 -- Concurrency: a breaker that another claim holds is left to it.
 -- Lock order:  breakers, tasks (neither is waited for).
--- Raises:      nothing.
 
 -- pick_one: lock the best task of one type that an agent may have, whatever its breaker says.
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.pick_one(
   p_agent   treadle.agents,
   p_queues  text[],
@@ -38,9 +36,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.pick_one(treadle.agents, text[], text, timestamptz) is
-'Internal: locks the task that would be claimed first if its breaker were closed.';
 
 create or replace function treadle.pick_probe(
   p_agent   treadle.agents,
@@ -91,10 +86,3 @@ begin
   return '{}';
 end;
 $$;
-
-comment on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz) is
-'Internal: lock the one task that tries a half-open breaker.';
-
-revoke all on function treadle.pick_one(treadle.agents, text[], text, timestamptz) from public;
-revoke all on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz)
-from public;

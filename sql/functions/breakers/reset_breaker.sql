@@ -10,7 +10,6 @@
 --
 -- Concurrency: the caller holds the breaker.
 -- Lock order:  breakers.
--- Raises:      nothing.
 create or replace function treadle.close_breaker(
   p_type   text,
   p_why    text,
@@ -33,9 +32,6 @@ begin
   perform treadle.wake_gates(array['type:' || p_type]);
 end;
 $$;
-
-comment on function treadle.close_breaker(text, text, text, timestamptz) is
-'Internal: closes a breaker; its type flows again.';
 
 create or replace function treadle.reset_breaker(p_type text, p_actor text default null)
 returns boolean
@@ -65,6 +61,4 @@ $$;
 comment on function treadle.reset_breaker(text, text) is
 'Close the breaker of a type; says whether it was open.';
 
-revoke all on function treadle.close_breaker(text, text, text, timestamptz) from public;
-revoke all on function treadle.reset_breaker(text, text) from public;
 grant execute on function treadle.reset_breaker(text, text) to treadle_operator;

@@ -7,10 +7,6 @@
 -- Raises:      TR001 invalid argument, TR203 unknown type.
 
 -- breaker_settings: when the breaker of a type opens and how long it waits.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.breaker_settings(
   p_type  text,
   out threshold      integer,
@@ -29,14 +25,10 @@ as $$
   where task_types.name = p_type
 $$;
 
-comment on function treadle.breaker_settings(text) is
-'Internal: failures in a row, seconds to the first probe, seconds after a failed one.';
-
 -- open_breaker: write that a breaker is open, and say so in an event.
 --
 -- Concurrency: the caller holds the breaker.
 -- Lock order:  breakers.
--- Raises:      nothing.
 create or replace function treadle.open_breaker(
   p_type     text,
   p_seconds  double precision,
@@ -70,9 +62,6 @@ begin
   perform treadle.wake_promoter(v_probe_at);
 end;
 $$;
-
-comment on function treadle.open_breaker(text, double precision, text, text, timestamptz, jsonb) is
-'Internal: opens a breaker until its probe is due.';
 
 create or replace function treadle.trip_breaker(
   p_type     text,
@@ -113,9 +102,5 @@ $$;
 comment on function treadle.trip_breaker(text, double precision, text, text) is
 'Open the breaker of a type; returns when its probe is due.';
 
-revoke all on function treadle.breaker_settings(text) from public;
-revoke all on function treadle.open_breaker(text, double precision, text, text, timestamptz, jsonb)
-from public;
-revoke all on function treadle.trip_breaker(text, double precision, text, text) from public;
 grant execute on function treadle.trip_breaker(text, double precision, text, text)
 to treadle_operator;

@@ -5,13 +5,11 @@
 -- Concurrency: the budgets are locked, then read: only who holds one takes of it. Without p_wait
 --              those that others hold are passed over, with their tasks.
 -- Lock order:  budgets, by id; after tasks, which the caller holds.
--- Raises:      nothing.
 
 -- park_rows: take tasks out of the claim path until their budget has room.
 --
 -- Concurrency: the caller holds the tasks and the budgets.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.park_rows(p_rows tid[], p_budgets bigint[])
 returns void
 language plpgsql
@@ -46,9 +44,6 @@ begin
 end;
 $$;
 
-comment on function treadle.park_rows(tid[], bigint[]) is
-'Internal: makes ready tasks wait for budgets, and tells the promoter.';
-
 -- sweep_lanes: park what else at the head of some lanes the same budgets have no room for.
 --
 -- Done when a claim found nothing but such tasks: ten thousand of one DAG at the head of a lane
@@ -56,7 +51,6 @@ comment on function treadle.park_rows(tid[], bigint[]) is
 --
 -- Concurrency: the caller holds the budgets; tasks that others hold are passed over.
 -- Lock order:  tasks (never waited for).
--- Raises:      nothing.
 create or replace function treadle.sweep_lanes(
   p_lanes    integer[],
   p_budgets  bigint[],
@@ -117,9 +111,6 @@ begin
   perform treadle.park_rows(v_rows, v_full) where v_rows is not null;
 end;
 $$;
-
-comment on function treadle.sweep_lanes(integer[], bigint[], timestamptz) is
-'Internal: parks up to a thousand tasks of each lane that budgets have no room for.';
 
 create or replace function treadle.afford_rows(
   p_rows   tid[],
@@ -201,15 +192,11 @@ begin
 end;
 $$;
 
-comment on function treadle.afford_rows(tid[], text, timestamptz, boolean) is
-'Internal: the tasks that the budgets have room for; the others are parked.';
-
 -- reserve_rows: reserve what claimed tasks may spend.
 --
 -- Concurrency: afford_rows has locked the budgets and found room. One that was made since is left
 --              out unless it has room as well: it counts from the next claim on.
 -- Lock order:  budgets, after tasks; reservations.
--- Raises:      nothing.
 create or replace function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamptz)
 returns void
 language plpgsql
@@ -258,11 +245,3 @@ begin
   on conflict (task_id, budget_id) do update set usd = reservations.usd + excluded.usd;
 end;
 $$;
-
-comment on function treadle.reserve_rows(tid[], text, timestamptz) is
-'Internal: reserve what claimed tasks may spend.';
-
-revoke all on function treadle.park_rows(tid[], bigint[]) from public;
-revoke all on function treadle.sweep_lanes(integer[], bigint[], timestamptz) from public;
-revoke all on function treadle.afford_rows(tid[], text, timestamptz, boolean) from public;
-revoke all on function treadle.reserve_rows(tid[], text, timestamptz) from public;

@@ -1,10 +1,6 @@
 -- budget_math: periods, remaining amounts and the budgets that a task draws on; reads only.
 
 -- period_end: when the period of a budget is over, by the calendar of UTC; empty without one.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.period_end(p_budget treadle.budgets)
 returns timestamptz
 language sql
@@ -16,14 +12,7 @@ as $$
     at time zone 'UTC'
 $$;
 
-comment on function treadle.period_end(treadle.budgets) is
-'Internal: the first moment after the period that a budget counts in.';
-
 -- period_start: when the hour, day, week or month of a moment began, by the calendar of UTC.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.period_start(p_period text, p_at timestamptz)
 returns timestamptz
 language sql
@@ -33,16 +22,9 @@ as $$
   select date_trunc(p_period, p_at, 'UTC')
 $$;
 
-comment on function treadle.period_start(text, timestamptz) is
-'Internal: the first moment of the period; empty without one.';
-
 -- budget_left: what a budget has left that is neither spent nor reserved, at a moment.
 --
 -- A period that is over counts as rolled over, also where nobody has written that yet.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budget_left(p_budget treadle.budgets, p_now timestamptz)
 returns numeric
 language sql
@@ -56,14 +38,7 @@ as $$
     end
 $$;
 
-comment on function treadle.budget_left(treadle.budgets, timestamptz) is
-'Internal: limit less spent and reserved; below 0 after an overrun.';
-
 -- money_needed: what a task may still cost; empty for one without a limit.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.money_needed(p_task treadle.tasks)
 returns numeric
 language sql
@@ -74,16 +49,9 @@ return case
     then greatest(p_task.max_cost_usd - p_task.cost_usd, 0)
 end;
 
-comment on function treadle.money_needed(treadle.tasks) is
-'Internal: what a claim of the task reserves.';
-
 -- has_room: whether so many dollars are enough for a task.
 --
 -- A task without a limit needs no more than that something is left.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.has_room(p_usd numeric, p_need numeric)
 returns boolean
 language sql
@@ -91,14 +59,7 @@ immutable
 parallel safe
 return case when p_need is null then p_usd > 0 else p_usd >= p_need end;
 
-comment on function treadle.has_room(numeric, numeric) is
-'Internal: whether what is left lets a task start that may cost so much.';
-
 -- budgets_of: the budgets that a task of an agent draws on.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budgets_of(p_task treadle.tasks, p_agent text)
 returns bigint[]
 language sql
@@ -118,16 +79,9 @@ as $$
   )
 $$;
 
-comment on function treadle.budgets_of(treadle.tasks, text) is
-'Internal: ids of the budgets of the agent, DAG, project and type, and of all.';
-
 -- budgets_over: the budgets that any of some tasks of an agent draw on.
 --
 -- By keys, not task by task: most tasks of a claim are of one kind.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budgets_over(p_rows tid[], p_agent text)
 returns bigint[]
 language plpgsql
@@ -159,16 +113,11 @@ begin
 end;
 $$;
 
-comment on function treadle.budgets_over(tid[], text) is
-'Internal: ids of the budgets of these tasks, of the agent, and of all.';
-
 -- agent_can_spend: what is left of the tightest budget of an agent; null without one.
 --
 -- Below zero where nothing is left: then not even a task without a limit fits.
 --
 -- Concurrency: reads; afford_rows looks again under the lock.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.agent_can_spend(p_agent text, p_now timestamptz)
 returns numeric
 language sql
@@ -183,14 +132,7 @@ as $$
   ) as rooms
 $$;
 
-comment on function treadle.agent_can_spend(text, timestamptz) is
-'Internal: what is left of the tightest budget of an agent; null without one.';
-
 -- budget_facts: what an event or a question says of a budget.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budget_facts(p_budget treadle.budgets)
 returns jsonb
 language sql
@@ -204,14 +146,7 @@ as $$
   )
 $$;
 
-comment on function treadle.budget_facts(treadle.budgets) is
-'Internal: a budget as json.';
-
 -- budget_name: whose budget it is, in words.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budget_name(p_budget treadle.budgets)
 returns text
 language sql
@@ -236,14 +171,7 @@ as $$
   )
 $$;
 
-comment on function treadle.budget_name(treadle.budgets) is
-'Internal: the budget of agent coder-1 for this day.';
-
 -- need_text: what a budget has, and what a task needs of it, in a sentence.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
 returns text
 language sql
@@ -262,18 +190,3 @@ as $$
     coalesce(treadle.dollars(p_needed), 'some')
   )
 $$;
-
-comment on function treadle.need_text(treadle.budgets, numeric) is
-'Internal: spent, limit, reserved and needed, for people.';
-
-revoke all on function treadle.period_end(treadle.budgets) from public;
-revoke all on function treadle.period_start(text, timestamptz) from public;
-revoke all on function treadle.budget_left(treadle.budgets, timestamptz) from public;
-revoke all on function treadle.money_needed(treadle.tasks) from public;
-revoke all on function treadle.has_room(numeric, numeric) from public;
-revoke all on function treadle.budgets_of(treadle.tasks, text) from public;
-revoke all on function treadle.budgets_over(tid[], text) from public;
-revoke all on function treadle.agent_can_spend(text, timestamptz) from public;
-revoke all on function treadle.budget_facts(treadle.budgets) from public;
-revoke all on function treadle.budget_name(treadle.budgets) from public;
-revoke all on function treadle.need_text(treadle.budgets, numeric) from public;

@@ -4,7 +4,6 @@
 --
 -- Concurrency: with p_wait it waits for who holds one, else those are left out.
 -- Lock order:  budgets, by id.
--- Raises:      nothing.
 create or replace function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 returns bigint[]
 language plpgsql
@@ -33,15 +32,11 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_budgets(bigint[], boolean) is
-'Internal: locks budgets, lowest id first.';
-
 -- request_budgets: say that tasks which some budgets had no room for may be able to go on.
 --
 -- Concurrency: the caller holds the budgets: who parks a task holds its budget as well, so what
 --              is parked here is all there is.
 -- Lock order:  none; appends.
--- Raises:      nothing.
 create or replace function treadle.request_budgets(p_ids bigint[])
 returns void
 language plpgsql
@@ -80,16 +75,12 @@ begin
 end;
 $$;
 
-comment on function treadle.request_budgets(bigint[]) is
-'Internal: asks who claims next to look at the tasks that these budgets had no room for.';
-
 -- roll_budgets: begin the new period of budgets whose old one is over.
 --
 -- What is reserved stays reserved: those tasks go on. A clock that goes back opens no old period.
 --
 -- Concurrency: the caller holds the budgets.
 -- Lock order:  budgets.
--- Raises:      nothing.
 create or replace function treadle.roll_budgets(p_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql
@@ -118,14 +109,10 @@ begin
 end;
 $$;
 
-comment on function treadle.roll_budgets(bigint[], timestamptz) is
-'Internal: sets what was spent to nothing where a new period has begun.';
-
 -- release_reservations: give back what tasks had reserved and did not spend.
 --
 -- Concurrency: the caller holds the tasks, so nobody reserves for them meanwhile.
 -- Lock order:  budgets, by id, after tasks; reservations.
--- Raises:      nothing.
 create or replace function treadle.release_reservations(p_ids uuid[])
 returns void
 language plpgsql
@@ -162,11 +149,3 @@ begin
   perform treadle.request_budgets(v_ids);
 end;
 $$;
-
-comment on function treadle.release_reservations(uuid[]) is
-'Internal: give back what tasks had reserved and did not spend.';
-
-revoke all on function treadle.lock_budgets(bigint[], boolean) from public;
-revoke all on function treadle.request_budgets(bigint[]) from public;
-revoke all on function treadle.roll_budgets(bigint[], timestamptz) from public;
-revoke all on function treadle.release_reservations(uuid[]) from public;

@@ -6,7 +6,6 @@
 --
 -- Concurrency: the caller holds the task.
 -- Lock order:  waits, after tasks.
--- Raises:      nothing.
 create or replace function treadle.ask_for_money(
   p_task     treadle.tasks,
   p_budget   bigint,
@@ -66,16 +65,10 @@ begin
 end;
 $$;
 
-comment on function treadle.ask_for_money(
-  treadle.tasks, bigint, numeric, text, boolean, boolean
-) is
-'Internal: the wait of kind budget of a task; a number answers it, or false.';
-
 -- close_questions: answer what was asked about a budget, where it has what was needed now.
 --
 -- Concurrency: waits of tasks that others hold are left to review_budgets.
 -- Lock order:  tasks (never waited for), waits, steps.
--- Raises:      nothing.
 create or replace function treadle.close_questions(p_budget bigint, p_actor text)
 returns integer
 language plpgsql
@@ -128,14 +121,10 @@ begin
 end;
 $$;
 
-comment on function treadle.close_questions(bigint, text) is
-'Internal: ends the open questions about a budget that has room, and lets their tasks go on.';
-
 -- bury_tasks: give up tasks that nobody has claimed, for want of money.
 --
 -- Concurrency: the caller holds the tasks, and what falls with them as far as it saw it.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 create or replace function treadle.bury_tasks(
   p_ids      uuid[],
   p_reasons  text[],
@@ -192,9 +181,6 @@ begin
   perform treadle.settle_ends(p_ids, p_now);
 end;
 $$;
-
-comment on function treadle.bury_tasks(uuid[], text[], text, timestamptz) is
-'Internal: makes dead letters of waiting tasks, with class budget_exceeded.';
 
 -- answer_budget: do what the answer to a question about money says.
 --
@@ -256,13 +242,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.answer_budget(treadle.waits, jsonb, text) is
-'Internal: raises a limit or gives a task up, as a person said.';
-
-revoke all on function treadle.ask_for_money(
-  treadle.tasks, bigint, numeric, text, boolean, boolean
-) from public;
-revoke all on function treadle.close_questions(bigint, text) from public;
-revoke all on function treadle.bury_tasks(uuid[], text[], text, timestamptz) from public;
-revoke all on function treadle.answer_budget(treadle.waits, jsonb, text) from public;

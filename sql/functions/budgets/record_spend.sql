@@ -14,8 +14,6 @@
 --
 -- Numbers may come as text: some languages write exact decimals that way.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_calls(p_calls jsonb)
 returns void
@@ -89,14 +87,10 @@ begin
 end;
 $$;
 
-comment on function treadle.check_calls(jsonb) is
-'Internal: refuses a list of paid calls with costs or tokens that are no sums of money or counts.';
-
 -- tell_budgets: events of budgets that were just written: four fifths spent, all spent.
 --
 -- Concurrency: the caller holds the budgets.
 -- Lock order:  budgets; appends to events.
--- Raises:      nothing.
 create or replace function treadle.tell_budgets(
   p_ids   bigint[],
   p_task  uuid,
@@ -133,16 +127,12 @@ begin
 end;
 $$;
 
-comment on function treadle.tell_budgets(bigint[], uuid, numeric, timestamptz) is
-'Internal: says that a budget is nearly or wholly spent, each once.';
-
 -- settle_spend: move what a task has paid from reserved to spent, in every budget it draws on.
 --
 -- What passes its reservation is counted all the same: it was paid.
 --
 -- Concurrency: the caller holds the task; the budgets are locked, then written.
 -- Lock order:  budgets, by id, after tasks; reservations, events.
--- Raises:      nothing.
 create or replace function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
 returns void
 language plpgsql
@@ -183,9 +173,6 @@ begin
   perform treadle.tell_budgets(v_ids, p_task.id, p_usd, v_now);
 end;
 $$;
-
-comment on function treadle.settle_spend(treadle.tasks, numeric) is
-'Internal: counts dollars that a claimed task has paid in its budgets.';
 
 -- add_spend: enter paid calls in the ledger, the task and its budgets; returns the new dollars.
 --
@@ -268,9 +255,6 @@ exception
 end;
 $$;
 
-comment on function treadle.add_spend(treadle.tasks, text, jsonb) is
-'Internal: counts paid calls of a locked task, each once; returns the dollars that were new.';
-
 create or replace function treadle.record_spend(
   p_id     uuid,
   p_token  uuid,
@@ -306,9 +290,4 @@ $$;
 comment on function treadle.record_spend(uuid, uuid, jsonb) is
 'Count paid calls of a claimed task, each once by its call_id; says its cost and what is left.';
 
-revoke all on function treadle.check_calls(jsonb) from public;
-revoke all on function treadle.tell_budgets(bigint[], uuid, numeric, timestamptz) from public;
-revoke all on function treadle.settle_spend(treadle.tasks, numeric) from public;
-revoke all on function treadle.add_spend(treadle.tasks, text, jsonb) from public;
-revoke all on function treadle.record_spend(uuid, uuid, jsonb) from public;
 grant execute on function treadle.record_spend(uuid, uuid, jsonb) to treadle_worker;

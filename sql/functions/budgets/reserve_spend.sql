@@ -16,8 +16,6 @@
 -- budget.
 --
 -- Concurrency: reads; exact where the caller holds the budgets.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.budget_verdict(
   p_task  treadle.tasks,
   p_usd   numeric,
@@ -78,14 +76,10 @@ begin
 end;
 $$;
 
-comment on function treadle.budget_verdict(treadle.tasks, numeric) is
-'Internal: whether a task and its budgets have so much left, what is left, and what to do.';
-
 -- top_up: raise the reservations of a task to so much, in each of its budgets.
 --
 -- Concurrency: the caller holds the task and the budgets, and has found room.
 -- Lock order:  budgets, reservations.
--- Raises:      nothing.
 create or replace function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
 returns void
 language plpgsql
@@ -114,9 +108,6 @@ begin
   update treadle.tasks set budgeted = true where tasks.id = p_task and not tasks.budgeted;
 end;
 $$;
-
-comment on function treadle.top_up(uuid, bigint[], numeric) is
-'Internal: reserves for a task that runs.';
 
 create or replace function treadle.reserve_spend(
   p_id     uuid,
@@ -174,7 +165,4 @@ $$;
 comment on function treadle.reserve_spend(uuid, uuid, numeric, boolean) is
 'Reserve dollars for a claimed task; says ok, ask (with the open wait) or fail, and what is left.';
 
-revoke all on function treadle.budget_verdict(treadle.tasks, numeric) from public;
-revoke all on function treadle.top_up(uuid, bigint[], numeric) from public;
-revoke all on function treadle.reserve_spend(uuid, uuid, numeric, boolean) from public;
 grant execute on function treadle.reserve_spend(uuid, uuid, numeric, boolean) to treadle_worker;

@@ -6,13 +6,11 @@
 -- Concurrency: first what fails, with locks that are waited for briefly and no budget held; then
 --              the rest, which skips what others hold; the next look comes soon.
 -- Lock order:  tasks, dags, then the history; budgets, tasks (never waited for), waits.
--- Raises:      nothing.
 
 -- unpark_rows: put parked tasks back, where they wait for nothing else now.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.unpark_rows(p_rows tid[], p_now timestamptz)
 returns tid[]
 language plpgsql
@@ -46,14 +44,7 @@ begin
 end;
 $$;
 
-comment on function treadle.unpark_rows(tid[], timestamptz) is
-'Internal: moves parked tasks to ready, or to where they wait for something else.';
-
 -- hopeless_tasks: parked tasks that their budget could not pay even if nothing were reserved.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.hopeless_tasks(
   p_budgets  bigint[],
   p_policy   text,
@@ -98,16 +89,9 @@ as $$
   ) as parked
 $$;
 
-comment on function treadle.hopeless_tasks(bigint[], text, timestamptz, integer) is
-'Internal: what a budget that ran out has to ask about, or to fail.';
-
 -- parked_budgets: the budgets that tasks are parked at or that a question is open about.
 --
 -- Jumps from one to the next in the index, however many tasks are parked.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.parked_budgets()
 returns bigint[]
 language sql
@@ -146,15 +130,11 @@ as $$
   )
 $$;
 
-comment on function treadle.parked_budgets() is
-'Internal: ids of the budgets that somebody waits for.';
-
 -- fail_parked: give up parked tasks that their budget cannot pay and whose policy is fail.
 --
 -- Concurrency: the tasks are locked in id order, with what falls with them, then judged again. No
 --              budget is held.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 create or replace function treadle.fail_parked(
   p_ids    uuid[],
   p_now    timestamptz,
@@ -194,16 +174,12 @@ begin
 end;
 $$;
 
-comment on function treadle.fail_parked(uuid[], timestamptz, integer) is
-'Internal: makes dead letters of tasks that a budget has no money for.';
-
 -- admit_budget: let parked tasks go that a budget has room for, best first.
 --
 -- They are looked at again when they are claimed: this never spends, and locks no budget.
 --
 -- Concurrency: tasks that others hold are passed over; review_budgets finds those later.
 -- Lock order:  tasks (never waited for).
--- Raises:      nothing.
 create or replace function treadle.admit_budget(p_budget bigint)
 returns integer
 language plpgsql
@@ -254,9 +230,6 @@ begin
 end;
 $$;
 
-comment on function treadle.admit_budget(bigint) is
-'Internal: let parked tasks go that a budget has room for.';
-
 -- review_budget: let those go on that a budget has room for; ask where it has run out.
 --
 -- One question is open about a budget at a time, on the best task that it cannot pay.
@@ -264,7 +237,6 @@ comment on function treadle.admit_budget(bigint) is
 -- Concurrency: the budget is written, so that of two sessions one asks; one that is held by
 --              others is left to the next round, and so are tasks.
 -- Lock order:  budgets (never waited for), tasks (never waited for), waits.
--- Raises:      nothing.
 create or replace function treadle.review_budget(p_budget bigint, p_now timestamptz)
 returns uuid
 language plpgsql
@@ -314,9 +286,6 @@ begin
   return v_task.id;
 end;
 $$;
-
-comment on function treadle.review_budget(bigint, timestamptz) is
-'Internal: looks at one budget that tasks wait for; returns the task that asks now.';
 
 create or replace function treadle.review_budgets(
   p_limit  integer default 100,
@@ -387,11 +356,4 @@ $$;
 comment on function treadle.review_budgets(integer, uuid[]) is
 'Go on, ask or give up where budgets had no room; says of each task that moved what it does now.';
 
-revoke all on function treadle.unpark_rows(tid[], timestamptz) from public;
-revoke all on function treadle.hopeless_tasks(bigint[], text, timestamptz, integer) from public;
-revoke all on function treadle.parked_budgets() from public;
-revoke all on function treadle.fail_parked(uuid[], timestamptz, integer) from public;
-revoke all on function treadle.admit_budget(bigint) from public;
-revoke all on function treadle.review_budget(bigint, timestamptz) from public;
-revoke all on function treadle.review_budgets(integer, uuid[]) from public;
 grant execute on function treadle.review_budgets(integer, uuid[]) to treadle_worker;

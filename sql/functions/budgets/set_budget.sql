@@ -13,8 +13,6 @@
 
 -- budget_key: the key that a budget is stored under; an error when there is no such thing.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR203 unknown type, TR204 unknown agent, TR205 unknown DAG,
 --              TR208 unknown project.
 create or replace function treadle.budget_key(p_scope text, p_key text)
@@ -67,13 +65,8 @@ begin
 end;
 $$;
 
-comment on function treadle.budget_key(text, text) is
-'Internal: the agent, DAG, project or type that a key means.';
-
 -- check_limit: refuse a limit that is no amount of money, or a period or policy nobody knows.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_limit(
   p_limit         numeric,
@@ -108,13 +101,9 @@ begin
 end;
 $$;
 
-comment on function treadle.check_limit(numeric, text, text) is
-'Internal: refuses what cannot be the limit of a budget.';
-
 -- check_spent: refuse a limit below what a budget has spent and reserved.
 --
 -- Concurrency: the caller holds the budget.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
 returns void
@@ -137,14 +126,10 @@ begin
 end;
 $$;
 
-comment on function treadle.check_spent(treadle.budgets, numeric) is
-'Internal: refuses a limit that is passed already.';
-
 -- find_budget: the budget of a scope and period, locked; empty when there is none.
 --
 -- Concurrency: waits for who holds it, then begins its new period where that is due.
 -- Lock order:  budgets.
--- Raises:      nothing.
 create or replace function treadle.find_budget(p_scope text, p_key text, p_period text)
 returns treadle.budgets
 language plpgsql
@@ -166,16 +151,11 @@ begin
 end;
 $$;
 
-comment on function treadle.find_budget(text, text, text) is
-'Internal: locks a budget by what it is for.';
-
 -- spent_in: what the ledger has for a scope, from a moment on.
 --
 -- With what was summed up when tasks were pruned, by whole hours; a DAG goes with all its tasks.
 --
 -- Concurrency: reads; who needs it exact keeps the ledger locked.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.spent_in(p_scope text, p_key text, p_since timestamptz)
 returns numeric
 language sql
@@ -203,15 +183,11 @@ as $$
     end
 $$;
 
-comment on function treadle.spent_in(text, text, timestamptz) is
-'Internal: dollars that an agent, a DAG, a project, a type or all have spent.';
-
 -- make_budget: store a new budget with what was spent before it was made.
 --
 -- Concurrency: the ledger is locked against writing while it is summed up: who pays meanwhile
 --              waits, then finds the budget.
 -- Lock order:  spend (the whole table), budgets.
--- Raises:      nothing.
 create or replace function treadle.make_budget(
   p_scope         text,
   p_key           text,
@@ -244,14 +220,10 @@ begin
 end;
 $$;
 
-comment on function treadle.make_budget(text, text, numeric, text, text, text) is
-'Internal: a budget that knows its past; null where another session was first.';
-
 -- change_budget: give a budget another limit or policy, and let those go on that it has room for.
 --
 -- Concurrency: the caller holds the budget.
 -- Lock order:  budgets; tasks (never waited for), waits.
--- Raises:      nothing.
 create or replace function treadle.change_budget(
   p_budget        treadle.budgets,
   p_limit         numeric,
@@ -288,9 +260,6 @@ begin
   perform treadle.wake_promoter(treadle.clock());
 end;
 $$;
-
-comment on function treadle.change_budget(treadle.budgets, numeric, text, text) is
-'Internal: writes the limit of a locked budget and asks for admission.';
 
 -- give_budget: the budget that an agent registers with, or that a DAG is made with.
 --
@@ -330,9 +299,6 @@ begin
 end;
 $$;
 
-comment on function treadle.give_budget(text, text, numeric) is
-'Internal: sets a budget unless a person has set it.';
-
 create or replace function treadle.set_budget(
   p_scope         text,
   p_key           text,
@@ -370,14 +336,5 @@ $$;
 comment on function treadle.set_budget(text, text, numeric, text, text, text) is
 'Set what a scope may spend, for good or in each period; returns the id of the budget.';
 
-revoke all on function treadle.budget_key(text, text) from public;
-revoke all on function treadle.check_limit(numeric, text, text) from public;
-revoke all on function treadle.check_spent(treadle.budgets, numeric) from public;
-revoke all on function treadle.find_budget(text, text, text) from public;
-revoke all on function treadle.spent_in(text, text, timestamptz) from public;
-revoke all on function treadle.make_budget(text, text, numeric, text, text, text) from public;
-revoke all on function treadle.change_budget(treadle.budgets, numeric, text, text) from public;
-revoke all on function treadle.give_budget(text, text, numeric) from public;
-revoke all on function treadle.set_budget(text, text, numeric, text, text, text) from public;
 grant execute on function treadle.set_budget(text, text, numeric, text, text, text) to
 treadle_operator;

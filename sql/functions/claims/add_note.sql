@@ -47,5 +47,4 @@ $$;
 comment on function treadle.add_note(uuid, uuid, text) is
 'Leave a note for later attempts of a claimed task.';
 
-revoke all on function treadle.add_note(uuid, uuid, text) from public;
 grant execute on function treadle.add_note(uuid, uuid, text) to treadle_worker;

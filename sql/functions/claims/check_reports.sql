@@ -3,15 +3,9 @@
 -- {"summary": text, "confidence": 0 to 1, "decisions": [{"decision": text, "reason": text, ...}]};
 -- goal is a text; assumptions, evidence, risks and follow_ups are lists. More keys are allowed.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
 -- report_problem: what is wrong with a decision report; null when nothing is, or there is none.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.report_problem(p_report jsonb)
 returns text
 language sql
@@ -44,9 +38,6 @@ as $$
   end
 $$;
 
-comment on function treadle.report_problem(jsonb) is
-'Internal: a few words when a decision report is not in shape.';
-
 create or replace function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
 returns void
 language plpgsql
@@ -77,9 +68,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_reports(uuid[], jsonb[]) is
-'Internal: one report or none for each task, and each of them in shape.';
-
-revoke all on function treadle.report_problem(jsonb) from public;
-revoke all on function treadle.check_reports(uuid[], jsonb[]) from public;

@@ -15,8 +15,6 @@
 -- claims_are_plain: whether a claim holds nothing but tasks: no gate, budget, breaker or key.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.claims_are_plain()
 returns boolean
 language plpgsql
@@ -32,9 +30,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.claims_are_plain() is
-'Internal: whether no rate limit, budget, open breaker or admission is about.';
 
 create or replace function treadle.claim_each(
   p_agents  text[],
@@ -98,7 +93,5 @@ $$;
 comment on function treadle.claim_each(text[], integer[], text[], text[], boolean) is
 'Claim for several agents at once, up to so many tasks for each; says of each what it got.';
 
-revoke all on function treadle.claims_are_plain() from public;
-revoke all on function treadle.claim_each(text[], integer[], text[], text[], boolean) from public;
 grant execute on function
 treadle.claim_each(text[], integer[], text[], text[], boolean) to treadle_worker;

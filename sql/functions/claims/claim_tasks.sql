@@ -63,16 +63,12 @@ begin
 end;
 $$;
 
-comment on function treadle.claiming_agent(text, integer) is
-'Internal: the agent''s row; max_concurrent_tasks is what is left of it.';
-
 -- take_rows: write a claim on tasks that are locked.
 --
 -- Updated where they are: this plan does not depend on what the planner believes of the table.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.take_rows(
   p_rows      tid[],
   p_agent     treadle.agents,
@@ -125,11 +121,6 @@ begin
   return coalesce(v_rows, '{}');
 end;
 $$;
-
-comment on function treadle.take_rows(
-  tid[], treadle.agents, uuid, boolean, boolean, timestamptz
-) is
-'Internal: turns ready tasks into claims of an agent; returns where they are now.';
 
 -- claim_rows: lock, count and take the best tasks that an agent may have now.
 --
@@ -203,18 +194,10 @@ begin
 end;
 $$;
 
-comment on function treadle.claim_rows(
-  treadle.agents, text[], text[], integer, boolean, uuid, timestamptz
-) is 'Internal: claims up to p_limit tasks for an agent and returns where they are.';
-
 -- previous_attempts: what the attempts before this one came to, for the next one to learn from.
 --
 -- Errors, what validators had against the output (feedback), what the attempt itself left (notes),
 -- and what a person said who gave the task another round (review).
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.previous_attempts(p_id uuid)
 returns jsonb
 language sql
@@ -269,14 +252,7 @@ as $$
   ) as past
 $$;
 
-comment on function treadle.previous_attempts(uuid) is
-'Internal: the last twenty ended attempts of a task as json, oldest first.';
-
 -- read_steps: all that a task has done, in order, for the claim that goes on with it.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.read_steps(p_id uuid)
 returns jsonb
 language sql
@@ -302,9 +278,6 @@ as $$
   from treadle.steps
   where steps.task_id = p_id
 $$;
-
-comment on function treadle.read_steps(uuid) is
-'Internal: the steps of a task as json, in the order in which they were saved; null for none.';
 
 create or replace function treadle.claim_tasks(
   p_agent   text,
@@ -390,17 +363,5 @@ $$;
 comment on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) is
 'Claim up to p_limit of the best tasks for an agent; with p_start they are running at once.';
 
-revoke all on function treadle.claiming_agent(text, integer) from public;
-revoke all on function treadle.take_rows(
-  tid[], treadle.agents, uuid, boolean, boolean, timestamptz
-)
-from public;
-revoke all on function treadle.claim_rows(
-  treadle.agents, text[], text[], integer, boolean, uuid, timestamptz
-) from public;
-revoke all on function treadle.previous_attempts(uuid) from public;
-revoke all on function treadle.read_steps(uuid) from public;
-revoke all on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean)
-from public;
 grant execute on function
 treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) to treadle_worker;

@@ -11,8 +11,6 @@
 
 -- check_outputs: refuse outputs that do not pair up with their tasks or are too large to keep.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
 returns void
@@ -42,14 +40,7 @@ begin
 end;
 $$;
 
-comment on function treadle.check_outputs(uuid[], jsonb[]) is
-'Internal: one output for each task, none above 16 MiB.';
-
 -- lacks_report: whether a task that comes without a decision report needs one.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.lacks_report(p_task treadle.tasks, p_types text[])
 returns boolean
 language sql
@@ -60,14 +51,10 @@ return case
   else false
 end;
 
-comment on function treadle.lacks_report(treadle.tasks, text[]) is
-'Internal: whether its type, or the task itself, requires a report.';
-
 -- settle_completed: what follows for others when tasks were completed.
 --
 -- Concurrency: the caller holds the tasks, and their dependents as far as it saw them.
 -- Lock order:  tasks, dags, then the rest.
--- Raises:      nothing.
 create or replace function treadle.settle_completed(
   p_ids      uuid[],
   p_dags     uuid[],
@@ -110,9 +97,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.settle_completed(uuid[], uuid[], uuid[], uuid[], timestamptz) is
-'Internal: edges, DAGs, waits, breakers, slots and money of completed tasks.';
 
 create or replace function treadle.complete_tasks(
   p_ids      uuid[],
@@ -244,13 +228,6 @@ $$;
 comment on function treadle.complete_task(uuid, uuid, jsonb, jsonb) is
 'Complete one task; raises when another claim has taken over.';
 
-revoke all on function treadle.check_outputs(uuid[], jsonb[]) from public;
-revoke all on function treadle.lacks_report(treadle.tasks, text[]) from public;
-revoke all on function treadle.settle_completed(uuid[], uuid[], uuid[], uuid[], timestamptz)
-from public;
-revoke all on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[])
-from public;
 grant execute on function
 treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[]) to treadle_worker;
-revoke all on function treadle.complete_task(uuid, uuid, jsonb, jsonb) from public;
 grant execute on function treadle.complete_task(uuid, uuid, jsonb, jsonb) to treadle_worker;

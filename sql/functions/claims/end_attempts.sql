@@ -2,14 +2,11 @@
 --
 -- Concurrency: the caller has locked the rows, in id order.
 -- Lock order:  tasks, dags, breakers, budgets, gates, then the history.
--- Raises:      nothing.
 
 -- retry_delay: seconds to wait after a failed attempt.
 --
 -- exponential: initial * multiplier ^ (attempt - 1), up to the cap. Jitter is half either way.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      nothing: exponent and delay are capped before they are used.
 create or replace function treadle.retry_delay(p_policy jsonb, p_attempt integer)
 returns double precision
@@ -41,10 +38,6 @@ comment on function treadle.retry_delay(jsonb, integer) is
 -- retry_policy: the policy in force for a task: its own, over its type's, over its queue's.
 --
 -- Key by key: a task may change only the strategy and inherit the rest.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
 returns jsonb
 language sql
@@ -76,8 +69,6 @@ comment on function treadle.retry_policy(text, text, jsonb) is
 -- blame, not the agent. Those that failed with this database are nobody's fault.
 --
 -- Concurrency: the caller holds the row.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.judge_attempt(
   p_task         treadle.tasks,
   p_class        text,
@@ -140,14 +131,9 @@ begin
 end;
 $$;
 
-comment on function treadle.judge_attempt(treadle.tasks, text, text, double precision) is
-'Internal: decides what becomes of a task whose attempt failed.';
-
 -- attempt_cost: what an attempt that ends now has spent: what earlier ones have not.
 --
 -- Concurrency: the caller holds the task.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 returns numeric
 language sql
@@ -163,14 +149,10 @@ as $$
     )
 $$;
 
-comment on function treadle.attempt_cost(uuid, numeric) is
-'Internal: the cost of a task so far, less what its ended attempts have in the history.';
-
 -- record_attempts: write the history of ended attempts: attempts, dead letters, events.
 --
 -- Concurrency: the caller has locked the tasks.
 -- Lock order:  attempts, dead_letters, events.
--- Raises:      nothing.
 create or replace function treadle.record_attempts(
   p_ended  treadle.ended_attempt[],
   p_now    timestamptz
@@ -249,14 +231,10 @@ as $$
   where ended.next in ('dead_lettered', 'cancelled');
 $$;
 
-comment on function treadle.record_attempts(treadle.ended_attempt[], timestamptz) is
-'Internal: appends ended attempts and what follows from them to the history.';
-
 -- move_attempts: write what follows of ended attempts on their tasks, and take the claims off.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.move_attempts(
   p_ended  treadle.ended_attempt[],
   p_now    timestamptz
@@ -295,9 +273,6 @@ as $$
   returning
     tasks.ctid, tasks.id, tasks.status, tasks.retry_at, tasks.queue, treadle.is_counted(tasks)
 $$;
-
-comment on function treadle.move_attempts(treadle.ended_attempt[], timestamptz) is
-'Internal: moves tasks whose attempts have ended.';
 
 create or replace function treadle.end_attempts(
   p_rows         tid[],
@@ -373,21 +348,7 @@ begin
 end;
 $$;
 
-comment on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[], text[]
-) is 'Internal: ends attempts that failed and decides what follows.';
-
-revoke all on function treadle.retry_delay(jsonb, integer) from public;
 grant execute on function treadle.retry_delay(jsonb, integer) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.retry_policy(text, text, jsonb) from public;
 grant execute on function treadle.retry_policy(text, text, jsonb) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.judge_attempt(treadle.tasks, text, text, double precision)
-from public;
-revoke all on function treadle.attempt_cost(uuid, numeric) from public;
-revoke all on function treadle.record_attempts(treadle.ended_attempt[], timestamptz) from public;
-revoke all on function treadle.move_attempts(treadle.ended_attempt[], timestamptz) from public;
-revoke all on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[], text[]
-) from public;

@@ -11,8 +11,6 @@
 
 -- check_failures: refuse what is said of failed attempts when it does not pair up with them.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_failures(
   p_ids     uuid[],
@@ -33,16 +31,9 @@ begin
 end;
 $$;
 
-comment on function treadle.check_failures(uuid[], uuid[], text[], integer[]) is
-'Internal: one token for each id, and one of each thing that is said at all.';
-
 -- rate_limit_in: whether a text says that somebody was asked to slow down.
 --
 -- A mistake in a program is none, whatever names it mentions.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.rate_limit_in(p_text text)
 returns boolean
 language sql
@@ -75,14 +66,7 @@ as $$
   from said
 $$;
 
-comment on function treadle.rate_limit_in(text) is
-'Internal: finds rate limit, 429, too many requests, quota exceeded, retry-after in a report.';
-
 -- failure_class_of: the class of a failure: as reported, or found in its text.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.failure_class_of(p_class text, p_error text)
 returns text
 language sql
@@ -96,9 +80,6 @@ return case
   when treadle.rate_limit_in(p_error) then 'rate_limit'
   else 'error'
 end;
-
-comment on function treadle.failure_class_of(text, text) is
-'Internal: a class that is not given or not known is error, unless the text tells of a rate limit.';
 
 -- keep_feedback: keep what validators had against the outputs of attempts that have just ended.
 --
@@ -142,9 +123,6 @@ begin
     and given.messages is not null;
 end;
 $$;
-
-comment on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) is
-'Internal: puts the words of validators next to the attempts they are about.';
 
 create or replace function treadle.fail_tasks(
   p_ids          uuid[],
@@ -273,18 +251,8 @@ comment on function treadle.fail_task(
   uuid, uuid, text, text, text, double precision, text, jsonb
 ) is 'Fail one task; raises when another claim has taken over.';
 
-revoke all on function treadle.check_failures(uuid[], uuid[], text[], integer[]) from public;
-revoke all on function treadle.rate_limit_in(text) from public;
-revoke all on function treadle.failure_class_of(text, text) from public;
-revoke all on function treadle.keep_feedback(uuid[], uuid[], jsonb[]) from public;
-revoke all on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
-) from public;
 grant execute on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) to treadle_worker;
-revoke all on function treadle.fail_task(
-  uuid, uuid, text, text, text, double precision, text, jsonb
-) from public;
 grant execute on function
 treadle.fail_task(uuid, uuid, text, text, text, double precision, text, jsonb) to treadle_worker;

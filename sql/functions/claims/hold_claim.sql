@@ -7,10 +7,6 @@
 -- Raises:      TR101 claim lost.
 
 -- lease: how long a claim of this agent lasts without another sign of life.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.lease(p_agent treadle.agents, p_started boolean)
 returns interval
 language sql
@@ -19,9 +15,6 @@ parallel safe
 return pg_catalog.make_interval(
   secs => case when p_started then 3 * p_agent.heartbeat_s else p_agent.claim_ttl_s end
 );
-
-comment on function treadle.lease(treadle.agents, boolean) is
-'Internal: three heartbeats once started, the claim ttl before.';
 
 create or replace function treadle.hold_claim(p_id uuid, p_token uuid)
 returns treadle.tasks
@@ -62,9 +55,3 @@ begin
   return v_task;
 end;
 $$;
-
-comment on function treadle.hold_claim(uuid, uuid) is
-'Internal: the task behind a claim, locked and with a fresh lease.';
-
-revoke all on function treadle.lease(treadle.agents, boolean) from public;
-revoke all on function treadle.hold_claim(uuid, uuid) from public;

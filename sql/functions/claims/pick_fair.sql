@@ -5,7 +5,6 @@
 -- Concurrency: rows locked by others are skipped, never waited for. What runs is counted without
 --              a lock: claims at the same time do not see each other; later ones make up for it.
 -- Lock order:  tasks.
--- Raises:      nothing.
 
 -- projects_of: the projects that have ready tasks in some lanes, in order, with what they run.
 --
@@ -13,8 +12,6 @@
 -- one more project, with a share of 1. What runs is counted, in all queues of the lanes.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.projects_of(
   p_lanes     integer[],
   p_shifts    bigint[],
@@ -79,19 +76,12 @@ begin
 end;
 $$;
 
-comment on function treadle.projects_of(integer[], bigint[], uuid[]) is
-'Internal: who has tasks to claim, and how much of theirs is under way.';
-
 -- project_turns: how many tasks each project may have of the next ones.
 --
 -- The next task goes to the project with the least under way for its share, one after the other.
 -- None gets more than v_level for each point of its share: at that level all turns are given away.
 -- Among equals the dice decide, by their shares: a worker with one slot always finds nothing under
 -- way, and would serve the same project for ever. A project without a share has nothing left.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.project_turns(
   p_running  bigint[],
   p_shares   float8[],
@@ -131,9 +121,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.project_turns(bigint[], float8[], integer) is
-'Internal: shares out the next tasks among projects.';
 
 create or replace function treadle.pick_fair(
   p_lanes     integer[],
@@ -206,11 +193,3 @@ begin
   return v_picked;
 end;
 $$;
-
-comment on function treadle.pick_fair(integer[], bigint[], uuid[], integer, numeric) is
-'Internal: locks up to p_limit ready tasks of several projects by their shares.';
-
-revoke all on function treadle.projects_of(integer[], bigint[], uuid[]) from public;
-revoke all on function treadle.project_turns(bigint[], float8[], integer) from public;
-revoke all on function treadle.pick_fair(integer[], bigint[], uuid[], integer, numeric)
-from public;

@@ -5,13 +5,11 @@
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 
 -- pick_from_lane: lock the first ready tasks of one lane.
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.pick_from_lane(
   p_lane    integer,
   p_limit   integer,
@@ -43,14 +41,10 @@ begin
 end;
 $$;
 
-comment on function treadle.pick_from_lane(integer, integer, numeric) is
-'Internal: locks up to p_limit ready tasks of a lane in order of rank.';
-
 -- lock_ready: lock tasks that are still ready, in the order given, until there are enough.
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.lock_ready(p_rows tid[], p_limit integer)
 returns tid[]
 language plpgsql
@@ -75,14 +69,7 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_ready(tid[], integer) is
-'Internal: locks up to p_limit of some ready tasks.';
-
 -- pass_seen: begin behind the tasks of each lane that were tried already.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.pass_seen(
   p_lanes       integer[],
   p_seen_lanes  integer[],
@@ -109,10 +96,6 @@ begin
 end;
 $$;
 
-comment on function treadle.pass_seen(
-  integer[], integer[], bigint[], uuid[], bigint[], uuid[]
-) is 'Internal: where to go on in each lane.';
-
 -- peek_lanes: the best ready tasks over some lanes, best first; nothing is locked.
 --
 -- A few rows of each lane are read and merged. Only a lane of which all rows came through can have
@@ -122,8 +105,6 @@ comment on function treadle.pass_seen(
 -- p_ranks and p_tasks say behind which task of each lane to begin.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.peek_lanes(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -196,10 +177,6 @@ begin
 end;
 $$;
 
-comment on function treadle.peek_lanes(
-  integer[], bigint[], bigint[], uuid[], integer, numeric
-) is 'Internal: finds the best ready tasks of several lanes, in order.';
-
 -- pick_over_lanes: lock the best ready tasks over several lanes: an exact merge.
 --
 -- Looked for without locks, then exactly those are locked. What others took meanwhile is made up
@@ -207,7 +184,6 @@ comment on function treadle.peek_lanes(
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.pick_over_lanes(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -251,9 +227,6 @@ begin
 end;
 $$;
 
-comment on function treadle.pick_over_lanes(integer[], bigint[], integer, numeric) is
-'Internal: locks up to p_limit ready tasks of several lanes, best first.';
-
 create or replace function treadle.pick_tasks(
   p_lanes     integer[],
   p_shifts    bigint[],
@@ -276,18 +249,3 @@ begin
   end;
 end;
 $$;
-
-comment on function treadle.pick_tasks(integer[], bigint[], integer, numeric, uuid[]) is
-'Internal: locks up to p_limit ready tasks of the lanes, best first, and returns where they are.';
-
-revoke all on function treadle.pick_from_lane(integer, integer, numeric) from public;
-revoke all on function treadle.lock_ready(tid[], integer) from public;
-revoke all on function treadle.pass_seen(
-  integer[], integer[], bigint[], uuid[], bigint[], uuid[]
-) from public;
-revoke all on function treadle.peek_lanes(
-  integer[], bigint[], bigint[], uuid[], integer, numeric
-) from public;
-revoke all on function treadle.pick_over_lanes(integer[], bigint[], integer, numeric) from public;
-revoke all on function treadle.pick_tasks(integer[], bigint[], integer, numeric, uuid[])
-from public;

@@ -8,13 +8,8 @@
 -- Concurrency: rows locked by others are skipped; the test is repeated on the locked row. Locks of
 --              dependents are waited for only briefly, since they may come out of order.
 -- Lock order:  tasks, then the history.
--- Raises:      nothing.
 
 -- stale_reason: why a claim has run out, or null while it holds.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.stale_reason(p_task treadle.tasks, p_now timestamptz)
 returns text
 language sql
@@ -40,7 +35,6 @@ comment on function treadle.stale_reason(treadle.tasks, timestamptz) is
 --
 -- Concurrency: rows locked by others are skipped; the test is repeated on the locked row.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.stale_claims(
   p_now    timestamptz,
   p_limit  integer,
@@ -78,14 +72,10 @@ begin
 end;
 $$;
 
-comment on function treadle.stale_claims(timestamptz, integer, uuid[]) is
-'Internal: locks up to p_limit claims that ran out.';
-
 -- stall_work: block work items that their agents have said nothing about for too long.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks, then the history.
--- Raises:      nothing.
 create or replace function treadle.stall_work(p_rows tid[], p_now timestamptz)
 returns table (id uuid, status text)
 language plpgsql
@@ -130,14 +120,10 @@ begin
 end;
 $$;
 
-comment on function treadle.stall_work(tid[], timestamptz) is
-'Internal: turns stale work items into blocked ones, with a note and an event.';
-
 -- reap_rows: end the attempts of some stale claims; work items are blocked instead.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks, then the history.
--- Raises:      nothing.
 create or replace function treadle.reap_rows(p_rows tid[], p_reasons text[])
 returns table (id uuid, status text)
 language plpgsql
@@ -175,9 +161,6 @@ begin
   select moved.id, moved.status from treadle.stall_work(v_stale.work, treadle.clock()) as moved;
 end;
 $$;
-
-comment on function treadle.reap_rows(tid[], text[]) is
-'Internal: turns stale claims into failed attempts, and stale work items into blocked ones.';
 
 create or replace function treadle.reap_claims(
   p_limit  integer default 100,
@@ -236,11 +219,6 @@ $$;
 comment on function treadle.reap_claims(integer, uuid[]) is
 'Fail claims that ran out; says of each why and what becomes of its task.';
 
-revoke all on function treadle.stale_reason(treadle.tasks, timestamptz) from public;
 grant execute on function treadle.stale_reason(treadle.tasks, timestamptz) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.stale_claims(timestamptz, integer, uuid[]) from public;
-revoke all on function treadle.stall_work(tid[], timestamptz) from public;
-revoke all on function treadle.reap_rows(tid[], text[]) from public;
-revoke all on function treadle.reap_claims(integer, uuid[]) from public;
 grant execute on function treadle.reap_claims(integer, uuid[]) to treadle_worker;

@@ -50,14 +50,10 @@ begin
 end;
 $$;
 
-comment on function treadle.await_waits(uuid, uuid[]) is
-'Internal: counts the open ones among the waits of a task, and marks them.';
-
 -- put_aside: write that a claim was given up for a while.
 --
 -- Concurrency: the caller holds the row.
 -- Lock order:  tasks, then the history.
--- Raises:      nothing.
 create or replace function treadle.put_aside(
   p_task    treadle.tasks,
   p_status  text,
@@ -113,9 +109,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.put_aside(treadle.tasks, text, integer, timestamptz, timestamptz) is
-'Internal: takes the claim off a task without counting the attempt.';
 
 create or replace function treadle.suspend_task(
   p_id        uuid,
@@ -177,10 +170,5 @@ $$;
 comment on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) is
 'Give up a claim until subtasks, answers or a moment have come; says which state that is.';
 
-revoke all on function treadle.await_waits(uuid, uuid[]) from public;
-revoke all on function treadle.put_aside(treadle.tasks, text, integer, timestamptz, timestamptz)
-from public;
-revoke all on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean)
-from public;
 grant execute on function
 treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) to treadle_worker;

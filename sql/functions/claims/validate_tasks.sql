@@ -60,5 +60,4 @@ $$;
 comment on function treadle.validate_tasks(uuid[], uuid[]) is
 'Turn running tasks into validating ones; says of each whether the claim still holds.';
 
-revoke all on function treadle.validate_tasks(uuid[], uuid[]) from public;
 grant execute on function treadle.validate_tasks(uuid[], uuid[]) to treadle_worker;

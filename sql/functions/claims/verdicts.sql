@@ -1,10 +1,6 @@
 -- verdicts: what became of the claims that a call names: held, lost, ended or cancelled.
 
 -- claim_verdicts: whether each claim still holds: ok, lost, or cancelled.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
 returns table (id uuid, verdict text)
 language sql
@@ -27,17 +23,10 @@ as $$
   order by claim.at
 $$;
 
-comment on function treadle.claim_verdicts(uuid[], uuid[]) is
-'Internal: compares claims with the rows.';
-
 -- end_verdicts: what became of each claim that was to end: done now, already done, or stale.
 --
 -- Already means that the same answer was taken before: a result that came after a cancellation or
 -- a dead letter was not stored, so it is stale.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.end_verdicts(
   p_ids     uuid[],
   p_tokens  uuid[],
@@ -76,13 +65,8 @@ begin
 end;
 $$;
 
-comment on function treadle.end_verdicts(uuid[], uuid[], uuid[], text) is
-'Internal: tells a repeated ending from a superseded one.';
-
 -- demand_claim: turn a verdict of a superseded claim into an error.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR101 claim lost.
 create or replace function treadle.demand_claim(p_id uuid, p_verdict text)
 returns text
@@ -103,14 +87,7 @@ begin
 end;
 $$;
 
-comment on function treadle.demand_claim(uuid, text) is
-'Internal: raises for a claim that was superseded.';
-
 -- agent_of: the agent whose claim of a task had this token, when that claim has ended.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.agent_of(p_task uuid, p_token uuid)
 returns text
 language sql
@@ -121,11 +98,3 @@ as $$
   from treadle.attempts
   where attempts.task_id = p_task and attempts.claim_token = p_token
 $$;
-
-comment on function treadle.agent_of(uuid, uuid) is
-'Internal: whose an ended attempt was.';
-
-revoke all on function treadle.claim_verdicts(uuid[], uuid[]) from public;
-revoke all on function treadle.end_verdicts(uuid[], uuid[], uuid[], text) from public;
-revoke all on function treadle.demand_claim(uuid, text) from public;
-revoke all on function treadle.agent_of(uuid, uuid) from public;

@@ -2,8 +2,6 @@
 
 -- check_pairs: refuse ids and tokens that do not pair up.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_pairs(
   p_ids     uuid[],
@@ -32,13 +30,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_pairs(uuid[], uuid[], text, integer) is
-'Internal: arrays that describe the same tasks have the same length.';
-
 -- check_settings: refuse settings that are not known, and a malformed retry policy among them.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_settings(p_settings jsonb, p_known text[])
 returns void
@@ -74,13 +67,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_settings(jsonb, text[]) is
-'Internal: refuses settings that a queue or a type does not have.';
-
 -- check_actor: refuse a name or a note that says nothing or too much.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_actor(p_actor text, p_note text default null)
 returns void
@@ -105,18 +93,11 @@ begin
 end;
 $$;
 
-comment on function treadle.check_actor(text, text) is
-'Internal: refuses who has no name, and notes that are too long.';
-
 -- json_problem: why a json value could not be handed to a worker; empty when it can.
 --
 -- A claim carries inputs and steps. One that could not be sent would fail every claim of its lane,
 -- so it must not get in. Size is that of the stored json, out of its compression. Numbers like
 -- 1e100000 are short when stored and long when sent.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.json_problem(
   p_value      jsonb,
   p_max_bytes  bigint,
@@ -143,13 +124,8 @@ begin
 end;
 $$;
 
-comment on function treadle.json_problem(jsonb, bigint) is
-'Internal: the size of a json value, and a few words when it is too large, too deep or too long.';
-
 -- check_document: refuse json that is missing, too large, too deep, or too long when sent.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_document(
   p_name       text,
@@ -181,13 +157,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_document(text, jsonb, integer) is
-'Internal: refuses json that could not be stored or sent.';
-
 -- is_moment: whether a time is one that every client can read, in whatever zone.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      nothing; null for null.
 create or replace function treadle.is_moment(p_at timestamptz)
 returns boolean
@@ -198,13 +169,3 @@ return (
   p_at >= timestamptz '1970-01-01 00:00:00+00'
   and p_at <= timestamptz '9999-12-31 00:00:00+00'
 );
-
-comment on function treadle.is_moment(timestamptz) is
-'Internal: from 1970 to 9999.';
-
-revoke all on function treadle.check_pairs(uuid[], uuid[], text, integer) from public;
-revoke all on function treadle.check_settings(jsonb, text[]) from public;
-revoke all on function treadle.check_actor(text, text) from public;
-revoke all on function treadle.json_problem(jsonb, bigint) from public;
-revoke all on function treadle.check_document(text, jsonb, integer) from public;
-revoke all on function treadle.is_moment(timestamptz) from public;

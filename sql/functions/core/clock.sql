@@ -1,8 +1,6 @@
 -- clock: the one clock of treadle; tests put another in its place.
 --
 -- Concurrency: reads the server's clock, never the start of the transaction.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- keep_durable: what is acknowledged survives a crash, whatever the client has set.
 --
@@ -11,8 +9,6 @@
 --
 -- Concurrency: lasts to the end of the transaction. A SET clause of a function would not: it is
 --              undone before the commit, where the setting is read.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.keep_durable()
 returns void
 language plpgsql
@@ -26,9 +22,6 @@ begin
 end;
 $$;
 
-comment on function treadle.keep_durable() is
-'Internal: turns synchronous_commit on for this transaction where the client had less.';
-
 create or replace function treadle.clock()
 returns timestamptz
 language sql
@@ -38,7 +31,5 @@ return pg_catalog.clock_timestamp();
 
 comment on function treadle.clock() is 'The time by which leases, retries and ages are judged.';
 
-revoke all on function treadle.keep_durable() from public;
-revoke all on function treadle.clock() from public;
 grant execute on function treadle.clock() to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

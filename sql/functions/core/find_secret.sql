@@ -9,10 +9,6 @@
 -- in NAME=value. A reference is none:
 -- ${GITHUB_TOKEN}, or {"$secret": "github"}. It finds what was put there by mistake, not what
 -- somebody hides.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.looks_secret(p_value jsonb)
 returns text
 language sql
@@ -93,8 +89,6 @@ comment on function treadle.looks_secret(jsonb) is
 
 -- refuse_secret: refuse a document that holds what looks like a credential.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR111 secret refused.
 create or replace function treadle.refuse_secret(p_value jsonb, p_name text)
 returns void
@@ -116,14 +110,7 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_secret(jsonb, text) is
-'Internal: raises for a document with a credential in it.';
-
 -- new_secret: a random secret in the form of Standard Webhooks.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.new_secret()
 returns text
 language sql
@@ -142,11 +129,5 @@ select
   )
 $$;
 
-comment on function treadle.new_secret() is
-'Internal: a new secret to sign messages with.';
-
-revoke all on function treadle.looks_secret(jsonb) from public;
 grant execute on function treadle.looks_secret(jsonb) to
 treadle_producer, treadle_worker, treadle_operator;
-revoke all on function treadle.refuse_secret(jsonb, text) from public;
-revoke all on function treadle.new_secret() from public;

@@ -1,10 +1,6 @@
 -- format: times, durations, amounts and errors as text for people and programs.
 
 -- span_words: a length of time for people: 40 s, 3 min, 2 h, 5 d.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.span_words(p_span interval)
 returns text
 language sql
@@ -26,10 +22,6 @@ comment on function treadle.span_words(interval) is
 'Internal: a length of time in its largest fitting unit.';
 
 -- stamp: a moment for programs: RFC 3339 in UTC, whatever the zone of the session is.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.stamp(p_at timestamptz)
 returns text
 language sql
@@ -40,13 +32,7 @@ return pg_catalog.to_char(
   'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
 );
 
-comment on function treadle.stamp(timestamptz) is 'Internal: a moment to the millisecond, in UTC.';
-
 -- last_line: what a text says in its last line: a traceback ends with the error.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.last_line(p_text text)
 returns text
 language sql
@@ -63,10 +49,6 @@ comment on function treadle.last_line(text) is
 'Internal: the last line of a text that has something in it, 300 characters of it.';
 
 -- dollars: an amount of money for people.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dollars(p_usd numeric)
 returns text
 language sql
@@ -79,14 +61,7 @@ as $$
   end
 $$;
 
-comment on function treadle.dollars(numeric) is
-'Internal: dollars with their cents, and more digits where there are some.';
-
 -- utc_words: a moment for people, in UTC whatever the zone of the session is.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.utc_words(p_at timestamptz)
 returns text
 language sql
@@ -98,11 +73,6 @@ return pg_catalog.to_char(
 
 comment on function treadle.utc_words(timestamptz) is 'Internal: a moment to the second, in UTC.';
 
-revoke all on function treadle.span_words(interval) from public;
 grant execute on function treadle.span_words(interval) to treadle_observer, treadle_operator;
-revoke all on function treadle.stamp(timestamptz) from public;
-revoke all on function treadle.last_line(text) from public;
 grant execute on function treadle.last_line(text) to treadle_observer, treadle_operator;
-revoke all on function treadle.dollars(numeric) from public;
-revoke all on function treadle.utc_words(timestamptz) from public;
 grant execute on function treadle.utc_words(timestamptz) to treadle_observer, treadle_operator;

@@ -1,10 +1,6 @@
 -- json_schema: check answers with a JSON schema, and check the schema itself.
 
 -- definition_of: the name of the definition that a reference of a json schema means.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.definition_of(p_ref jsonb)
 returns text
 language sql
@@ -16,14 +12,7 @@ as $$
   )
 $$;
 
-comment on function treadle.definition_of(jsonb) is
-'Internal: the name in a reference like #/$defs/name; null for any other.';
-
 -- value_problem: what a json schema has against a value, apart from what is inside of it.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
 returns text
 language plpgsql
@@ -78,14 +67,7 @@ begin
 end;
 $$;
 
-comment on function treadle.value_problem(jsonb, jsonb, text) is
-'Internal: the first rule of a schema that a value breaks by itself.';
-
 -- answer_problem: what a json schema has against an answer; null when it fits.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.answer_problem(
   p_schema  jsonb,
   p_value   jsonb,
@@ -141,14 +123,7 @@ begin
 end;
 $$;
 
-comment on function treadle.answer_problem(jsonb, jsonb, jsonb, text) is
-'Internal: why a value does not fit a json schema.';
-
 -- object_problem: what a json schema has against the members of an object.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.object_problem(
   p_schema  jsonb,
   p_value   jsonb,
@@ -195,16 +170,9 @@ begin
 end;
 $$;
 
-comment on function treadle.object_problem(jsonb, jsonb, jsonb, text) is
-'Internal: the first member of an object that does not fit a json schema.';
-
 -- keyword_fits: whether a keyword of a json schema has a value that it can have.
 --
 -- Null for a keyword that is not known. What is inside of subschemas is not looked at.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
 returns boolean
 language plpgsql
@@ -249,14 +217,7 @@ exception
 end;
 $$;
 
-comment on function treadle.keyword_fits(text, jsonb, jsonb) is
-'Internal: judges one keyword of a json schema.';
-
 -- subschemas: the schemas inside of a json schema, and where they are.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.subschemas(p_schema jsonb, p_path text)
 returns table (path text, schema jsonb)
 language sql
@@ -275,17 +236,10 @@ as $$
   from jsonb_array_elements(p_schema -> 'anyOf') with ordinality as part (value, at)
 $$;
 
-comment on function treadle.subschemas(jsonb, text) is
-'Internal: the parts of a json schema that are schemas themselves.';
-
 -- endless_definition: a definition of a json schema that refers to itself without end.
 --
 -- A tree whose children are trees ends with the value that is checked. A definition that means
 -- itself in the same place, also by way of others, would be followed for ever.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.endless_definition(p_root jsonb)
 returns text
 language sql
@@ -318,14 +272,7 @@ as $$
   select reached.name from reached where reached.name = reached.other order by 1 limit 1
 $$;
 
-comment on function treadle.endless_definition(jsonb) is
-'Internal: the name of a definition that means itself; null when there is none.';
-
 -- schema_problem: what is wrong with a json schema; null when nothing is.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
 returns text
 language plpgsql
@@ -368,9 +315,6 @@ begin
 end;
 $$;
 
-comment on function treadle.schema_problem(jsonb, jsonb, text) is
-'Internal: the first thing that is wrong with a json schema.';
-
 -- check_schema: refuse a json schema that answers could not be checked with.
 --
 -- Known: type, enum, const, properties, required, additionalProperties, items, minItems, maxItems,
@@ -378,8 +322,6 @@ comment on function treadle.schema_problem(jsonb, jsonb, text) is
 -- checked: title, description, default, examples, format. Any other keyword is refused: an answer
 -- that looks checked and is not would be worse.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_schema(p_schema jsonb)
 returns void
@@ -411,16 +353,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_schema(jsonb) is
-'Internal: refuses a json schema with anything that is not checked.';
-
-revoke all on function treadle.definition_of(jsonb) from public;
-revoke all on function treadle.value_problem(jsonb, jsonb, text) from public;
-revoke all on function treadle.answer_problem(jsonb, jsonb, jsonb, text) from public;
-revoke all on function treadle.object_problem(jsonb, jsonb, jsonb, text) from public;
-revoke all on function treadle.keyword_fits(text, jsonb, jsonb) from public;
-revoke all on function treadle.subschemas(jsonb, text) from public;
-revoke all on function treadle.endless_definition(jsonb) from public;
-revoke all on function treadle.schema_problem(jsonb, jsonb, text) from public;
-revoke all on function treadle.check_schema(jsonb) from public;

@@ -4,10 +4,6 @@
 --
 -- PostgreSQL's own messages end in the value that was wrong; of that the first characters are left.
 -- src/treadle/errors/masking.py does the same for errors that Python makes.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.mask_text(p_text text)
 returns text
 language sql
@@ -28,14 +24,7 @@ as $$
   )
 $$;
 
-comment on function treadle.mask_text(text) is
-'Internal: replaces what looks like a credential in the text of an error.';
-
 -- mask_json: the detail of an error, without what looks like a credential.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.mask_json(p_value jsonb)
 returns jsonb
 language plpgsql
@@ -65,15 +54,10 @@ begin
 end;
 $$;
 
-comment on function treadle.mask_json(jsonb) is
-'Internal: replaces what looks like a credential in the detail of an error.';
-
 -- refuse: raise one of treadle's errors with its message, detail and hint.
 --
 -- These reach clients and the log of the server, so what looks like a credential is masked in them.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      the code given, TR001 invalid argument by default.
 create or replace function treadle.refuse(
   p_message  text,
@@ -95,16 +79,12 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse(text, jsonb, text, text) is
-'Internal: raises an error with a sentence, a json detail and the next step.';
-
 -- broken_rule: what was wrong with a row that a constraint refused, by the names of its columns.
 --
 -- Asked where a refusal is put into words: PostgreSQL names the constraint, which says nothing to
 -- whoever gave the values.
 --
 -- Concurrency: reads the catalogue.
--- Lock order:  none.
 -- Raises:      nothing; where no constraint is named, the answer is the error as it was.
 create or replace function treadle.broken_rule(p_error text, p_constraint text, p_column text)
 returns text
@@ -124,11 +104,3 @@ as $$
     p_error
   )
 $$;
-
-comment on function treadle.broken_rule(text, text, text) is
-'Internal: an error of a constraint in words, from what the diagnostics say of it.';
-
-revoke all on function treadle.mask_text(text) from public;
-revoke all on function treadle.mask_json(jsonb) from public;
-revoke all on function treadle.refuse(text, jsonb, text, text) from public;
-revoke all on function treadle.broken_rule(text, text, text) from public;

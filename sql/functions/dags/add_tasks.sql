@@ -42,9 +42,6 @@ begin
 end;
 $$;
 
-comment on function treadle.grow_dag(uuid, integer) is
-'Internal: makes room for tasks in a DAG that has not ended.';
-
 create or replace function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
 returns table (id uuid, created boolean)
 language plpgsql
@@ -130,8 +127,5 @@ $$;
 comment on function treadle.add_task(uuid, jsonb) is
 'Add a task with its dependencies to a DAG.';
 
-revoke all on function treadle.grow_dag(uuid, integer) from public;
-revoke all on function treadle.add_tasks(uuid, jsonb) from public;
 grant execute on function treadle.add_tasks(uuid, jsonb) to treadle_producer, treadle_worker;
-revoke all on function treadle.add_task(uuid, jsonb) from public;
 grant execute on function treadle.add_task(uuid, jsonb) to treadle_producer, treadle_worker;

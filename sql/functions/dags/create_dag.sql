@@ -80,16 +80,9 @@ begin
 end;
 $$;
 
-comment on function treadle.make_dag(text, jsonb, text, integer) is
-'Internal: checks the options of a DAG and stores it.';
-
 -- name_nodes: give the tasks of a DAG the defaults, and a name to those that have none.
 --
 -- A task without a name has that of its type, the second of its type `type-2`, and so on.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 returns jsonb
 language sql
@@ -120,9 +113,6 @@ as $$
     from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
   ) as named
 $$;
-
-comment on function treadle.name_nodes(jsonb, jsonb) is
-'Internal: fills in what tasks of a DAG leave out.';
 
 create or replace function treadle.create_dag(
   p_dag       jsonb,
@@ -193,7 +183,4 @@ $$;
 comment on function treadle.create_dag(jsonb) is
 'Make a DAG of tasks in one go; returns its id and those of the tasks, in order.';
 
-revoke all on function treadle.make_dag(text, jsonb, text, integer) from public;
-revoke all on function treadle.name_nodes(jsonb, jsonb) from public;
-revoke all on function treadle.create_dag(jsonb) from public;
 grant execute on function treadle.create_dag(jsonb) to treadle_producer, treadle_worker;

@@ -1,10 +1,6 @@
 -- dependencies: add edges between tasks, and decide what an edge means.
 
 -- edge_verdict: what an edge onto a task in this state means: met, wait, or never.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
 returns text
 language sql
@@ -18,14 +14,7 @@ return case
   else 'wait'
 end;
 
-comment on function treadle.edge_verdict(text, boolean, text) is
-'Internal: whether a dependency in this state holds its dependent back.';
-
 -- edge_policy: what a dead letter does to the dependent over one edge, by the policy of the DAG.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.edge_policy(p_policy text, p_optional boolean)
 returns text
 language sql
@@ -38,13 +27,9 @@ return case
   else 'wait'
 end;
 
-comment on function treadle.edge_policy(text, boolean) is
-'Internal: wait, cancel or continue; only optional edges let a dependent continue.';
-
 -- met_since: now, if a new edge onto this task holds nobody back; null if it does.
 --
 -- Concurrency: the caller holds the task.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition, when the task can never release its dependent.
 create or replace function treadle.met_since(
   p_task      uuid,
@@ -79,9 +64,6 @@ begin
 end;
 $$;
 
-comment on function treadle.met_since(uuid, boolean, text, timestamptz) is
-'Internal: judges a new edge onto a task that exists.';
-
 -- hold_dependencies: lock tasks that others are about to depend on.
 --
 -- They are written too, without a change: who ends one of them with an older snapshot then fails
@@ -89,7 +71,6 @@ comment on function treadle.met_since(uuid, boolean, text, timestamptz) is
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks, by id.
--- Raises:      nothing.
 create or replace function treadle.hold_dependencies(p_ids uuid[])
 returns void
 language plpgsql
@@ -106,9 +87,6 @@ begin
 end;
 $$;
 
-comment on function treadle.hold_dependencies(uuid[]) is
-'Internal: locks the tasks at the other end of new edges.';
-
 -- raise_paths: tasks got others behind them; they, and what they wait for, become more urgent.
 --
 -- Upwards from the tasks given, for as long as a chain grows: 30 levels at most, none is longer.
@@ -117,7 +95,6 @@ comment on function treadle.hold_dependencies(uuid[]) is
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  tasks (never waits for one).
--- Raises:      nothing.
 create or replace function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
 returns void
 language plpgsql
@@ -173,13 +150,9 @@ begin
 end;
 $$;
 
-comment on function treadle.raise_paths(uuid[], integer[]) is
-'Internal: lengthens the critical path of tasks, and of those they wait for.';
-
 -- check_circle: refuse edges from a task onto others that wait for it already.
 --
 -- Concurrency: the caller holds the row `edges` of locks, so that no other edge comes in between.
--- Lock order:  none.
 -- Raises:      TR103 cycle.
 create or replace function treadle.check_circle(p_task uuid, p_on uuid[])
 returns void
@@ -217,9 +190,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_circle(uuid, uuid[]) is
-'Internal: looks up the dependencies for the task itself.';
 
 -- link_task: make a task depend on others that exist; returns how many of them hold it back.
 --
@@ -274,14 +244,3 @@ begin
   return v_left;
 end;
 $$;
-
-comment on function treadle.link_task(uuid, uuid[], boolean, text, timestamptz) is
-'Internal: adds edges from a task to others, unless they would close a circle.';
-
-revoke all on function treadle.edge_verdict(text, boolean, text) from public;
-revoke all on function treadle.edge_policy(text, boolean) from public;
-revoke all on function treadle.met_since(uuid, boolean, text, timestamptz) from public;
-revoke all on function treadle.hold_dependencies(uuid[]) from public;
-revoke all on function treadle.raise_paths(uuid[], integer[]) from public;
-revoke all on function treadle.check_circle(uuid, uuid[]) from public;
-revoke all on function treadle.link_task(uuid, uuid[], boolean, text, timestamptz) from public;

@@ -10,8 +10,6 @@
 
 -- bind_inputs: put ids in the place of names where the inputs of a task refer to others.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
 returns jsonb
@@ -36,9 +34,6 @@ as $$
     )
   from jsonb_each_text(p_inputs) as inputs
 $$;
-
-comment on function treadle.bind_inputs(jsonb, jsonb, uuid) is
-'Internal: task:<name>:output becomes task:<id>:output.';
 
 -- store_nodes: write the rows of new tasks that know what they wait for.
 --
@@ -105,14 +100,8 @@ begin
 end;
 $$;
 
-comment on function treadle.store_nodes(
-  jsonb, treadle.tasks, uuid[], treadle.tasks[], integer[], integer[], integer[]
-) is 'Internal: inserts the tasks of a DAG.';
-
 -- check_nodes: refuse tasks of a DAG that are not objects, or whose names are wrong or repeated.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_nodes(p_tasks jsonb)
 returns void
@@ -171,9 +160,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_nodes(jsonb) is
-'Internal: refuses a malformed list of tasks for a DAG.';
 
 -- node_kinds: check and prepare the tasks of a list, those of one kind together.
 --
@@ -235,9 +221,6 @@ begin
 end;
 $$;
 
-comment on function treadle.node_kinds(jsonb, timestamptz, uuid) is
-'Internal: the distinct kinds of some new tasks, and which each task is of.';
-
 -- hold_references: lock the tasks that exist and that a list of new ones names or refers to.
 --
 -- p_too are locked with them, as one ordered set. Without any reference nothing is locked.
@@ -275,9 +258,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.hold_references(jsonb, uuid, uuid[]) is
-'Internal: keeps the order of locks where tasks are added.';
 
 create or replace function treadle.insert_nodes(
   p_tasks   jsonb,
@@ -358,15 +338,3 @@ begin
   return v_ids;
 end;
 $$;
-
-comment on function treadle.insert_nodes(jsonb, treadle.tasks, text) is
-'Internal: stores tasks with their edges; one id for each, in order.';
-
-revoke all on function treadle.bind_inputs(jsonb, jsonb, uuid) from public;
-revoke all on function treadle.store_nodes(
-  jsonb, treadle.tasks, uuid[], treadle.tasks[], integer[], integer[], integer[]
-) from public;
-revoke all on function treadle.check_nodes(jsonb) from public;
-revoke all on function treadle.node_kinds(jsonb, timestamptz, uuid) from public;
-revoke all on function treadle.hold_references(jsonb, uuid, uuid[]) from public;
-revoke all on function treadle.insert_nodes(jsonb, treadle.tasks, text) from public;

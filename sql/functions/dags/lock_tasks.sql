@@ -23,14 +23,9 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_tasks(uuid[]) is
-'Internal: locks tasks, lowest id first.';
-
 -- dependents_of: the tasks that still wait for one of these.
 --
 -- Concurrency: reads; what is added meanwhile is seen by the next look.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dependents_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -48,14 +43,7 @@ as $$
     )
 $$;
 
-comment on function treadle.dependents_of(uuid[]) is
-'Internal: who waits for these tasks, one step down.';
-
 -- dependencies_of: the tasks that one of these still waits for.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dependencies_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -73,16 +61,11 @@ as $$
     )
 $$;
 
-comment on function treadle.dependencies_of(uuid[]) is
-'Internal: what these tasks wait for, one step up.';
-
 -- downstream_of: all that would fall if these tasks were cancelled, they themselves included.
 --
 -- Their dependents over edges that are not optional, their subtasks, and so on down.
 --
 -- Concurrency: reads; what is added meanwhile is seen by the next look.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.downstream_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -117,17 +100,12 @@ as $$
   select array(select falling.id from falling)
 $$;
 
-comment on function treadle.downstream_of(uuid[]) is
-'Internal: the tasks that a cancellation of these takes along.';
-
 -- family_of: the tasks that a cancellation of these touches.
 --
 -- They themselves, also when they have ended; what falls with them; and who waits for one of those,
 -- be it over an optional edge.
 --
 -- Concurrency: reads; what is added meanwhile is seen by the next look.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.family_of(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -153,9 +131,6 @@ begin
 end;
 $$;
 
-comment on function treadle.family_of(uuid[]) is
-'Internal: tasks, what falls with them, and who waits for those.';
-
 -- lock_family: lock tasks, all that would fall with them, and who waits for those.
 --
 -- Returns what it has locked.
@@ -163,7 +138,6 @@ comment on function treadle.family_of(uuid[]) is
 -- Concurrency: when the family has grown by the time it is locked, it lets go and starts again with
 --              all of it, so that the order of locks holds.
 -- Lock order:  tasks, by id.
--- Raises:      nothing.
 create or replace function treadle.lock_family(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -194,14 +168,10 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_family(uuid[]) is
-'Internal: locks the tasks that a cancellation touches.';
-
 -- lock_dags_of: lock the DAGs of some tasks, in the one order that all of treadle keeps.
 --
 -- Concurrency: waits for who holds one of them.
 -- Lock order:  dags, by id (after tasks).
--- Raises:      nothing.
 create or replace function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid default null)
 returns void
 language plpgsql
@@ -222,16 +192,12 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_dags_of(uuid[], uuid) is
-'Internal: locks the DAGs of tasks, and one more, lowest id first.';
-
 -- lock_downstream: lock all that a cancellation of tasks touches: tasks, then their DAGs.
 --
 -- Returns those that it would cancel, the tasks themselves included.
 --
 -- Concurrency: see lock_family.
 -- Lock order:  tasks, dags, each by id.
--- Raises:      nothing.
 create or replace function treadle.lock_downstream(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -244,14 +210,7 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_downstream(uuid[]) is
-'Internal: locks what a cancellation touches; returns those of them that it would cancel.';
-
 -- has_fallout: whether the failure of one of these tasks moves others.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.has_fallout(p_ids uuid[])
 returns boolean
 language plpgsql
@@ -272,9 +231,6 @@ begin
 end;
 $$;
 
-comment on function treadle.has_fallout(uuid[]) is
-'Internal: whether somebody goes on or falls when these tasks give up.';
-
 -- lock_fallout: before attempts fail, lock what falls should that be their end.
 --
 -- Dependents that wait for a person, which is the default, are left alone.
@@ -282,7 +238,6 @@ comment on function treadle.has_fallout(uuid[]) is
 -- Concurrency: when such a dependent has come by the time the tasks are locked, it lets go and
 --              starts again.
 -- Lock order:  tasks, dags, each by id.
--- Raises:      nothing.
 create or replace function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
 returns void
 language plpgsql
@@ -312,9 +267,6 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_fallout(uuid[], boolean) is
-'Internal: keeps the order of locks where a failure may take other tasks along.';
-
 -- lock_with_dependents: lock tasks that are to end, and who waits for them, as one ordered set.
 --
 -- Tasks that nobody waits for, and that belong to no DAG and no parent, are locked where they are
@@ -322,7 +274,6 @@ comment on function treadle.lock_fallout(uuid[], boolean) is
 --
 -- Concurrency: when a dependent has come by the time they are locked, it lets go and starts again.
 -- Lock order:  tasks, by id.
--- Raises:      nothing.
 create or replace function treadle.lock_with_dependents(p_ids uuid[])
 returns void
 language plpgsql
@@ -362,9 +313,6 @@ begin
   end loop;
 end;
 $$;
-
-comment on function treadle.lock_with_dependents(uuid[]) is
-'Internal: keeps the order of locks where a task and its dependents are touched.';
 
 -- lock_whole_dag: lock the tasks of a DAG that have not ended, what depends on them, and the DAG.
 --
@@ -416,19 +364,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function treadle.lock_whole_dag(uuid) is
-'Internal: holds a DAG and all that moves in it.';
-
-revoke all on function treadle.lock_tasks(uuid[]) from public;
-revoke all on function treadle.dependents_of(uuid[]) from public;
-revoke all on function treadle.dependencies_of(uuid[]) from public;
-revoke all on function treadle.downstream_of(uuid[]) from public;
-revoke all on function treadle.family_of(uuid[]) from public;
-revoke all on function treadle.lock_family(uuid[]) from public;
-revoke all on function treadle.lock_dags_of(uuid[], uuid) from public;
-revoke all on function treadle.lock_downstream(uuid[]) from public;
-revoke all on function treadle.has_fallout(uuid[]) from public;
-revoke all on function treadle.lock_fallout(uuid[], boolean) from public;
-revoke all on function treadle.lock_with_dependents(uuid[]) from public;
-revoke all on function treadle.lock_whole_dag(uuid) from public;

@@ -6,13 +6,8 @@
 -- Concurrency: the caller holds the tasks, and their dependents as far as it saw them. Edges are
 --              read here, after the fence, so that one that was added meanwhile is not missed.
 -- Lock order:  tasks, by id.
--- Raises:      nothing.
 
 -- is_free: whether a waiting task can go once so many of its edges are met.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_free(
   p_task   treadle.tasks,
   p_edges  integer,
@@ -29,9 +24,6 @@ return (
   and p_task.budget_id is null
   and coalesce(p_task.run_at <= p_now, true)
 );
-
-comment on function treadle.is_free(treadle.tasks, integer, timestamptz) is
-'Internal: the edges were all it waited for, and its time has come.';
 
 create or replace function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamptz)
 returns void
@@ -106,9 +98,3 @@ begin
   perform treadle.wake_promoter(v_due_at);
 end;
 $$;
-
-comment on function treadle.meet_edges(uuid[], text, timestamptz) is
-'Internal: consumes the edges of ended tasks and readies who waited for them alone.';
-
-revoke all on function treadle.is_free(treadle.tasks, integer, timestamptz) from public;
-revoke all on function treadle.meet_edges(uuid[], text, timestamptz) from public;

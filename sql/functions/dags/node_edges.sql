@@ -2,14 +2,10 @@
 --
 -- place is that of the dependency in the same list, or null for a task that exists already.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 
 -- task_named: the task that a reference means: one of the DAG by name, or any by its id.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.task_named(p_ref text, p_dag uuid)
 returns uuid
@@ -39,15 +35,10 @@ begin
 end;
 $$;
 
-comment on function treadle.task_named(text, uuid) is
-'Internal: finds the task behind a name or an id.';
-
 -- node_refs: what the tasks of a DAG refer to: by after, and by inputs.
 --
 -- An input is a dependency too; after may say that it is optional.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.node_refs(p_tasks jsonb)
 returns table (at integer, ref text, optional boolean)
@@ -110,9 +101,6 @@ begin
 end;
 $$;
 
-comment on function treadle.node_refs(jsonb) is
-'Internal: the references between the tasks of a DAG, as they were written.';
-
 create or replace function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 returns table (at integer, depends_on uuid, place integer, optional boolean)
 language plpgsql
@@ -153,15 +141,10 @@ begin
 end;
 $$;
 
-comment on function treadle.node_edges(jsonb, uuid[], uuid) is
-'Internal: who depends on whom among tasks that are to be stored.';
-
 -- refuse_circle: find a circle among tasks that all wait for each other, and say which it is.
 --
 -- Given how many dependencies each task has left; every one that has any waits for another such.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR103 cycle.
 create or replace function treadle.refuse_circle(
   p_names  text[],
@@ -221,17 +204,12 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_circle(text[], integer[], integer[], integer[]) is
-'Internal: raises with the names of tasks that wait for each other.';
-
 -- check_order: refuse tasks that would wait for each other in a circle, and name the circle.
 --
 -- Tasks and edges by their place in the list. Takes time in proportion to their number: where
 -- every edge points to an earlier task there is nothing to do, else the tasks that wait for nothing
 -- are taken away until none is left.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR103 cycle.
 create or replace function treadle.check_order(
   p_names  text[],
@@ -303,18 +281,11 @@ begin
 end;
 $$;
 
-comment on function treadle.check_order(text[], integer[], integer[]) is
-'Internal: refuses a list of tasks with a circle of dependencies.';
-
 -- chain_lengths: how long the longest chain of tasks behind each task of a list is, up to 30.
 --
 -- Tasks and edges by their place in the list. Where every edge points to an earlier task, one pass
 -- from the end is enough; else passes go on until nothing changes: no more than 30, for each makes
 -- every chain right by one task more.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.chain_lengths(
   p_count  integer,
   p_tasks  integer[],
@@ -355,13 +326,3 @@ begin
   return v_lengths;
 end;
 $$;
-
-comment on function treadle.chain_lengths(integer, integer[], integer[]) is
-'Internal: the critical path of each task of a list.';
-
-revoke all on function treadle.task_named(text, uuid) from public;
-revoke all on function treadle.node_refs(jsonb) from public;
-revoke all on function treadle.node_edges(jsonb, uuid[], uuid) from public;
-revoke all on function treadle.refuse_circle(text[], integer[], integer[], integer[]) from public;
-revoke all on function treadle.check_order(text[], integer[], integer[]) from public;
-revoke all on function treadle.chain_lengths(integer, integer[], integer[]) from public;

@@ -1,13 +1,9 @@
 -- read_dag: how far a DAG is and what it cost, for its producer.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR205 unknown DAG.
 
 -- refuse_dag: say that there is no such DAG.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR205 unknown DAG.
 create or replace function treadle.refuse_dag(p_dag uuid)
 returns void
@@ -24,8 +20,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.refuse_dag(uuid) is 'Internal: raises for an unknown DAG.';
 
 create or replace function treadle.read_dag(p_dag uuid)
 returns table (
@@ -57,7 +51,6 @@ comment on function treadle.read_dag(uuid) is
 -- dag_status: the state of a DAG, for who waits for its end.
 --
 -- Concurrency: reads one row.
--- Lock order:  none.
 -- Raises:      TR205 unknown DAG.
 create or replace function treadle.dag_status(p_dag uuid)
 returns text
@@ -80,10 +73,7 @@ $$;
 comment on function treadle.dag_status(uuid) is
 'open, running, failed, completed or cancelled.';
 
-revoke all on function treadle.refuse_dag(uuid) from public;
-revoke all on function treadle.read_dag(uuid) from public;
 grant execute on function treadle.read_dag(uuid) to
 treadle_producer, treadle_worker, treadle_operator;
-revoke all on function treadle.dag_status(uuid) from public;
 grant execute on function treadle.dag_status(uuid) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

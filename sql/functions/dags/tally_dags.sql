@@ -5,7 +5,6 @@
 --
 -- Concurrency: the DAGs are locked in id order: of two last tasks the second sees the first.
 -- Lock order:  dags (after tasks), then the history.
--- Raises:      nothing.
 
 -- dag_result: how a DAG whose tasks have all ended has ended itself.
 --
@@ -13,8 +12,6 @@
 -- end. Subtasks do not count, they are part of the task that spawned them.
 --
 -- Concurrency: reads; the caller holds the DAG, and nothing in it moves any more.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dag_result(p_dag uuid)
 returns text
 language sql
@@ -48,15 +45,9 @@ as $$
     end
 $$;
 
-comment on function treadle.dag_result(uuid) is 'Internal: completed or cancelled.';
-
 -- dag_news: which events a change of a DAG's counters is worth.
 --
 -- Its end, a task that gave up, coming back to life, and each tenth of the way.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dag_news(
   p_was               text,
   p_status            text,
@@ -86,10 +77,6 @@ as $$
   ) as news (kind, holds)
   where news.holds
 $$;
-
-comment on function treadle.dag_news(
-  text, text, integer, integer, integer, integer, integer
-) is 'Internal: failed, reopened, progress, completed or cancelled.';
 
 create or replace function treadle.tally_dags(
   p_dags  uuid[],
@@ -176,12 +163,3 @@ begin
   ) as news (kind);
 end;
 $$;
-
-comment on function treadle.tally_dags(uuid[], text[], text[], timestamptz) is
-'Internal: keeps the counters and the state of DAGs, and raises their events.';
-
-revoke all on function treadle.dag_result(uuid) from public;
-revoke all on function treadle.dag_news(
-  text, text, integer, integer, integer, integer, integer
-) from public;
-revoke all on function treadle.tally_dags(uuid[], text[], text[], timestamptz) from public;

@@ -1,18 +1,10 @@
 -- error_fingerprint: a short name for errors of one kind.
 --
 -- The class is in it, so that all of a group failed in the same way.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- error_line: the line of an error that says what went wrong.
 --
 -- The first that is not empty; of a traceback of Python the one that follows its last frame.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.error_line(p_error text)
 returns text
 language sql
@@ -52,18 +44,11 @@ as $$
     )
 $$;
 
-comment on function treadle.error_line(text) is
-'Internal: the line of an error that names the exception and its message.';
-
 -- error_about: what an error is about: its first line without what differs from case to case.
 --
 -- Quoted text, addresses, paths, moments, ids and numbers become <text>, <url>, <path>, <time> and
 -- <n>. The status of an answer over HTTP, the code of an exit and the number of a signal stay: they
 -- are different causes.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.error_about(p_error text)
 returns text
 language plpgsql
@@ -106,9 +91,6 @@ begin
 end;
 $$;
 
-comment on function treadle.error_about(text) is
-'Internal: the first line of an error without numbers, ids, quoted text, paths and moments.';
-
 create or replace function treadle.error_fingerprint(p_class text, p_about text)
 returns text
 language sql
@@ -119,14 +101,7 @@ as $$
   select left(md5(coalesce(p_class, '') || e'\n' || coalesce(p_about, '')), 12)
 $$;
 
-comment on function treadle.error_fingerprint(text, text) is
-'Internal: the group of a failure, from its class and what error_about leaves of its error.';
-
 -- letter_facts: what the event of a dead letter says about it.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.letter_facts(p_letter treadle.dead_letters)
 returns jsonb
 language sql
@@ -144,11 +119,3 @@ as $$
       'fingerprint', p_letter.fingerprint
     )
 $$;
-
-comment on function treadle.letter_facts(treadle.dead_letters) is
-'Internal: class, reason, attempts, cost and group of a dead letter as json.';
-
-revoke all on function treadle.error_line(text) from public;
-revoke all on function treadle.error_about(text) from public;
-revoke all on function treadle.error_fingerprint(text, text) from public;
-revoke all on function treadle.letter_facts(treadle.dead_letters) from public;

@@ -14,8 +14,6 @@
 
 -- check_decision: refuse a decision about dead letters that says too little, or things that clash.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_decision(
   p_decision  text,
@@ -88,15 +86,11 @@ begin
 end;
 $$;
 
-comment on function treadle.check_decision(text, jsonb, text, text, double precision, text) is
-'Internal: checks what is decided before anything is touched.';
-
 -- letters_of: the dead letters that some ids mean: of a letter, or of a task.
 --
 -- A task stands for its letter that waits for a decision, else for its last one.
 --
 -- Concurrency: the caller holds the tasks; this is a statement of its own, to see them as they are.
--- Lock order:  none.
 -- Raises:      nothing; an id that is neither comes without a letter.
 create or replace function treadle.letters_of(p_ids uuid[])
 returns treadle.letter[]
@@ -128,14 +122,10 @@ as $$
     )
 $$;
 
-comment on function treadle.letters_of(uuid[]) is
-'Internal: for each id the letter that it means, and whether that waits for a decision.';
-
 -- cancel_letters: give dead letters up, and what depends on them.
 --
 -- Concurrency: the caller holds the tasks and what falls with them.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 create or replace function treadle.cancel_letters(
   p_found  treadle.bulk_task[],
   p_actor  text,
@@ -160,16 +150,12 @@ begin
 end;
 $$;
 
-comment on function treadle.cancel_letters(treadle.bulk_task[], text, text) is
-'Internal: cancels tasks that gave up.';
-
 -- escalate_letters: hand dead letters to someone; they go on waiting for a decision.
 --
 -- One that is with them already is left as it is.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  dead_letters, decisions, events.
--- Raises:      nothing.
 create or replace function treadle.escalate_letters(
   p_found  treadle.bulk_task[],
   p_actor  text,
@@ -233,14 +219,9 @@ begin
 end;
 $$;
 
-comment on function treadle.escalate_letters(treadle.bulk_task[], text, text, text) is
-'Internal: marks letters that wait as handed to someone, and tells it.';
-
 -- decided_words: who decided about a dead letter, and what.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.decided_words(p_letter uuid)
 returns text
 language sql
@@ -255,9 +236,6 @@ as $$
   from treadle.dead_letters
   where dead_letters.id = p_letter and dead_letters.resolution is not null
 $$;
-
-comment on function treadle.decided_words(uuid) is
-'Internal: the decision about a letter in a sentence; null while there is none.';
 
 create or replace function treadle.resolve_dead_letters(
   p_ids         uuid[],
@@ -329,15 +307,6 @@ comment on function treadle.resolve_dead_letters(
   uuid[], text, jsonb, text, text, double precision, text
 ) is 'Retry, cancel, modify_and_retry or escalate dead letters; says of each what became of it.';
 
-revoke all on function treadle.check_decision(text, jsonb, text, text, double precision, text)
-from public;
-revoke all on function treadle.letters_of(uuid[]) from public;
-revoke all on function treadle.cancel_letters(treadle.bulk_task[], text, text) from public;
-revoke all on function treadle.escalate_letters(treadle.bulk_task[], text, text, text) from public;
-revoke all on function treadle.decided_words(uuid) from public;
-revoke all on function treadle.resolve_dead_letters(
-  uuid[], text, jsonb, text, text, double precision, text
-) from public;
 grant execute on function treadle.resolve_dead_letters(
   uuid[], text, jsonb, text, text, double precision, text
 ) to treadle_operator;

@@ -15,8 +15,6 @@
 -- Besides what a filter of tasks knows: fingerprint, dead_before, dead_after, poison, escalated.
 -- All of them are {"status": "dead_lettered"}.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type.
 create or replace function treadle.check_letter_filter(p_filter jsonb)
 returns void
@@ -80,16 +78,11 @@ begin
 end;
 $$;
 
-comment on function treadle.check_letter_filter(jsonb) is
-'Internal: checks a filter of dead letters.';
-
 -- matching_letters: the dead letters that wait for a decision and that a filter finds.
 --
 -- With p_most it looks no further than it must to find so many, and may find some more: in steps,
 -- each twice as long as the one before.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing: the filter was checked.
 create or replace function treadle.matching_letters(
   p_filter  jsonb,
@@ -152,9 +145,6 @@ begin
   end loop;
 end;
 $$;
-
-comment on function treadle.matching_letters(jsonb, uuid, integer) is
-'Internal: open letters that a filter finds, in order of their tasks; all, or about as many.';
 
 create or replace function treadle.resolve_dead_where(
   p_filter      jsonb,
@@ -225,11 +215,6 @@ comment on function treadle.resolve_dead_where(
   jsonb, text, jsonb, text, text, double precision, text, boolean, integer, uuid
 ) is 'Decide about all dead letters that a filter finds, or with p_dry_run count them.';
 
-revoke all on function treadle.check_letter_filter(jsonb) from public;
-revoke all on function treadle.matching_letters(jsonb, uuid, integer) from public;
-revoke all on function treadle.resolve_dead_where(
-  jsonb, text, jsonb, text, text, double precision, text, boolean, integer, uuid
-) from public;
 grant execute on function treadle.resolve_dead_where(
   jsonb, text, jsonb, text, text, double precision, text, boolean, integer, uuid
 ) to treadle_operator;

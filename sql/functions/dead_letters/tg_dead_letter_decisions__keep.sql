@@ -1,7 +1,5 @@
 -- tg_dead_letter_decisions__keep: what was decided stays as it was written.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition.
 
 create or replace function treadle.tg_dead_letter_decisions__keep()
@@ -23,5 +21,3 @@ $$;
 
 comment on function treadle.tg_dead_letter_decisions__keep() is
 'Trigger: refuses to change or remove a decision.';
-
-revoke all on function treadle.tg_dead_letter_decisions__keep() from public;

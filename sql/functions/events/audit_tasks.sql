@@ -1,8 +1,6 @@
 -- audit_tasks: write one event per task, for queues whose audit is full.
 --
 -- Concurrency: none; the rows are those of the caller's own update.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 returns void
@@ -32,18 +30,11 @@ begin
 end;
 $$;
 
-comment on function treadle.audit_tasks(tid[], text, text) is
-'Internal: records a transition of tasks in queues with a full audit.';
-
 -- wants_event: whether somebody waits for events of a kind that are not written for history alone.
 --
 -- With a type and a queue, whether for such a task. A webhook or a listener for everything does not
 -- count: it gets what is written anyway. Nor do the listeners of triggers and webhooks themselves.
 -- In plpgsql, which keeps its plan.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wants_event(
   p_kind   text,
   p_type   text default null,
@@ -78,16 +69,12 @@ begin
 end;
 $$;
 
-comment on function treadle.wants_event(text, text, text) is
-'Internal: whether a trigger, a webhook or a listener is there for events of this kind.';
-
 -- tell_completed: write events of completed tasks where somebody waits for them.
 --
 -- A queue with a full audit has them already.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  events.
--- Raises:      nothing.
 create or replace function treadle.tell_completed(p_ids uuid[], p_now timestamptz)
 returns void
 language plpgsql
@@ -112,10 +99,3 @@ begin
   order by tasks.id;
 end;
 $$;
-
-comment on function treadle.tell_completed(uuid[], timestamptz) is
-'Internal: writes task.completed for tasks that somebody looks at.';
-
-revoke all on function treadle.audit_tasks(tid[], text, text) from public;
-revoke all on function treadle.wants_event(text, text, text) from public;
-revoke all on function treadle.tell_completed(uuid[], timestamptz) from public;

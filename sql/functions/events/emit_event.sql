@@ -16,8 +16,6 @@
 -- Kinds that treadle writes itself are its own. Only webhook.received can be emitted: it is what
 -- receive_webhook emits, and tasks wait for it.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_topic(p_event text, p_key text)
 returns void
@@ -48,14 +46,9 @@ begin
 end;
 $$;
 
-comment on function treadle.check_topic(text, text) is
-'Internal: refuses names and keys that an event cannot have.';
-
 -- emitted: the event that was emitted with this key against repeats; null when none was.
 --
 -- Concurrency: reads what is committed now.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.emitted(p_event text, p_dedup_key text)
 returns bigint
 language sql
@@ -69,14 +62,9 @@ as $$
   where events.kind = p_event and events.dedup_key = p_dedup_key
 $$;
 
-comment on function treadle.emitted(text, text) is
-'Internal: the id of an event by its dedup_key.';
-
 -- waiting_for: the tasks that wait for an event.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.waiting_for(p_event text, p_key text)
 returns uuid[]
 language sql
@@ -92,9 +80,6 @@ as $$
   )
 $$;
 
-comment on function treadle.waiting_for(text, text) is
-'Internal: the ids of the tasks with an open wait for an event.';
-
 -- touch_topic: hold an event's name and key until the transaction ends.
 --
 -- Who emits and who begins to wait both write this row, so one comes after the other and sees what
@@ -102,7 +87,6 @@ comment on function treadle.waiting_for(text, text) is
 --
 -- Concurrency: waits for who holds it.
 -- Lock order:  topics, after tasks.
--- Raises:      nothing.
 create or replace function treadle.touch_topic(
   p_event     text,
   p_key       text,
@@ -118,9 +102,6 @@ as $$
   on conflict (event, key) do update
   set event_id = coalesce(excluded.event_id, topics.event_id)
 $$;
-
-comment on function treadle.touch_topic(text, text, bigint) is
-'Internal: locks a topic by writing it.';
 
 -- lock_waiting: lock the tasks that wait for an event, then its topic.
 --
@@ -161,9 +142,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.lock_waiting(text, text, boolean) is
-'Internal: holds an event and every task that waits for it.';
 
 -- send_event: store an event and hand it to every task that waits for it.
 --
@@ -219,9 +197,6 @@ begin
 end;
 $$;
 
-comment on function treadle.send_event(text, jsonb, text, text, text, boolean, uuid) is
-'Internal: one try to emit an event.';
-
 create or replace function treadle.emit_event(
   p_event      text,
   p_payload    jsonb default '{}',
@@ -272,12 +247,5 @@ $$;
 comment on function treadle.emit_event(text, jsonb, text, text, text, uuid) is
 'Emit an event by name and key; returns its id.';
 
-revoke all on function treadle.check_topic(text, text) from public;
-revoke all on function treadle.emitted(text, text) from public;
-revoke all on function treadle.waiting_for(text, text) from public;
-revoke all on function treadle.touch_topic(text, text, bigint) from public;
-revoke all on function treadle.lock_waiting(text, text, boolean) from public;
-revoke all on function treadle.send_event(text, jsonb, text, text, text, boolean, uuid) from public;
-revoke all on function treadle.emit_event(text, jsonb, text, text, text, uuid) from public;
 grant execute on function treadle.emit_event(text, jsonb, text, text, text, uuid) to
 treadle_producer, treadle_worker, treadle_operator;

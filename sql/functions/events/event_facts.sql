@@ -3,8 +3,6 @@
 -- It is what filters look at and what templates take their values from.
 --
 -- Concurrency: reads the task as it is now.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.event_facts(p_event treadle.events)
 returns jsonb
@@ -57,14 +55,7 @@ as $$
     )
 $$;
 
-comment on function treadle.event_facts(treadle.events) is
-'Internal: everything that a filter or a template can name of an event.';
-
 -- event_document: an event as it is sent and as filters see it.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.event_document(p_event treadle.events)
 returns jsonb
 language sql
@@ -88,9 +79,3 @@ select
   )
   || jsonb_build_object('data', (p_event).data)
 $$;
-
-comment on function treadle.event_document(treadle.events) is
-'Internal: the json document of an event: id, type, timestamp, what it is about, data.';
-
-revoke all on function treadle.event_facts(treadle.events) from public;
-revoke all on function treadle.event_document(treadle.events) from public;

@@ -3,10 +3,6 @@
 -- own_kinds: the kinds of events that treadle itself writes: the one list of them.
 --
 -- Nobody else can emit these, or others that begin with the same noun; see check_topic.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.own_kinds()
 returns text[]
 language sql
@@ -45,14 +41,7 @@ as $$
   ]
 $$;
 
-comment on function treadle.own_kinds() is
-'Internal: the kinds of events that treadle itself writes.';
-
 -- kinds_beside: the kinds of treadle that begin with the same noun as a name; none: it is free.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.kinds_beside(p_name text)
 returns text[]
 language sql
@@ -67,15 +56,10 @@ as $$
   )
 $$;
 
-comment on function treadle.kinds_beside(text) is
-'Internal: the kinds of events that only treadle writes, of the noun of a name.';
-
 -- check_kinds: refuse kinds of events that never happen: treadle alone could write them.
 --
 -- With p_endings a * stands for any ending; without, for nothing.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_kinds(
   p_kinds     text[],
@@ -119,10 +103,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_kinds(text[], boolean, text) is
-'Internal: refuses kinds of events that nobody writes.';
-
-revoke all on function treadle.own_kinds() from public;
-revoke all on function treadle.kinds_beside(text) from public;
-revoke all on function treadle.check_kinds(text[], boolean, text) from public;

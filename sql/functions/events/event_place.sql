@@ -7,14 +7,10 @@
 -- A place that no transaction has reached is of another server: who waited there would hear
 -- nothing.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 
 -- event_numbered: an event by its id; an error when there is none.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.event_numbered(p_id bigint)
 returns treadle.events
@@ -36,8 +32,6 @@ begin
   return v_event;
 end;
 $$;
-
-comment on function treadle.event_numbered(bigint) is 'Internal: the event with this id.';
 
 create or replace function treadle.event_place(p_after text)
 returns text
@@ -69,6 +63,4 @@ $$;
 comment on function treadle.event_place(text) is
 'The place among the events after which to read, from the id of an event or a place.';
 
-revoke all on function treadle.event_numbered(bigint) from public;
-revoke all on function treadle.event_place(text) from public;
 grant execute on function treadle.event_place(text) to treadle_observer, treadle_operator;

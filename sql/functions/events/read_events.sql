@@ -8,7 +8,6 @@
 -- a row with nothing but the place.
 --
 -- Concurrency: reads; see next_events.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 
 -- settled_before: the transaction before which no event can be written any more.
@@ -18,8 +17,6 @@
 -- The locks are looked at after the snapshot was taken, so that one that ended since is waited for.
 --
 -- Concurrency: reads; the answer only ever grows.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.settled_before()
 returns xid8
 language sql
@@ -55,9 +52,6 @@ as $$
   )
 $$;
 
-comment on function treadle.settled_before() is
-'Internal: events of older transactions are all there; readers go no further.';
-
 -- next_events: events after a place, in an order that never changes, as far as it is certain.
 --
 -- Events of transactions that began after one that still runs are not shown yet: it could write
@@ -65,8 +59,6 @@ comment on function treadle.settled_before() is
 -- settled_before.
 --
 -- Concurrency: reads; whoever follows locks its own place first.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
 returns setof treadle.events
 language sql
@@ -83,9 +75,6 @@ as $$
   order by events.xid, events.id
   limit p_limit
 $$;
-
-comment on function treadle.next_events(xid8, bigint, integer) is
-'Internal: what happened after a place among the events.';
 
 create or replace function treadle.read_events(
   p_after  text,
@@ -136,8 +125,5 @@ $$;
 comment on function treadle.read_events(text, text[], integer) is
 'Events after a place, in an order that never changes; the last row has the place to go on from.';
 
-revoke all on function treadle.settled_before() from public;
-revoke all on function treadle.next_events(xid8, bigint, integer) from public;
-revoke all on function treadle.read_events(text, text[], integer) from public;
 grant execute on function treadle.read_events(text, text[], integer) to
 treadle_observer, treadle_operator;

@@ -11,8 +11,6 @@
 -- The seconds are for who has another clock.
 --
 -- Concurrency: a hint; claims look at the gate.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.tell_slowdown(
   p_key    text,
   p_until  timestamptz,
@@ -33,9 +31,6 @@ begin
   perform treadle.wake_promoter(p_until);
 end;
 $$;
-
-comment on function treadle.tell_slowdown(text, timestamptz, timestamptz) is
-'Internal: notifies slowdown with the key, until when, and in how many seconds that is.';
 
 create or replace function treadle.close_gate(
   p_key      text,
@@ -90,8 +85,5 @@ $$;
 comment on function treadle.close_gate(text, double precision, text, text, timestamptz) is
 'Close a gate for a while; what runs, runs on. Returns until when.';
 
-revoke all on function treadle.tell_slowdown(text, timestamptz, timestamptz) from public;
-revoke all on function treadle.close_gate(text, double precision, text, text, timestamptz)
-from public;
 grant execute on function treadle.close_gate(text, double precision, text, text, timestamptz)
 to treadle_operator;

@@ -7,10 +7,6 @@
 -- Raises:      TR001 invalid argument.
 
 -- is_gate: whether a gate of this key is there: made by somebody, or that of a type.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_gate(p_key text)
 returns boolean
 language sql
@@ -25,13 +21,8 @@ as $$
     )
 $$;
 
-comment on function treadle.is_gate(text) is
-'Internal: knows every gate, those of types without a row included.';
-
 -- check_gate: refuse a key that no gate can have, and a limit that makes no sense.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_gate(
   p_key     text,
@@ -72,14 +63,10 @@ begin
 end;
 $$;
 
-comment on function treadle.check_gate(text, text, numeric, double precision) is
-'Internal: says what is wrong with a gate.';
-
 -- refit_gate: what a changed limit means for what was used and for what waits.
 --
 -- Concurrency: the caller holds the gate.
 -- Lock order:  gates, gate_uses.
--- Raises:      nothing.
 create or replace function treadle.refit_gate(
   p_old  treadle.gates,
   p_new  treadle.gates,
@@ -114,9 +101,6 @@ begin
   perform treadle.wake_gates(array[p_new.key]);
 end;
 $$;
-
-comment on function treadle.refit_gate(treadle.gates, treadle.gates, timestamptz) is
-'Internal: carries the use of a gate over to its new limit.';
 
 create or replace function treadle.define_gate(
   p_key       text,
@@ -188,8 +172,6 @@ comment on function treadle.define_gate(text, jsonb, text) is
 
 -- refuse_gate: the error for a gate that is not defined.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR209 unknown gate.
 create or replace function treadle.refuse_gate(p_key text)
 returns void
@@ -224,12 +206,4 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_gate(text) is
-'Internal: says which gates there are.';
-
-revoke all on function treadle.is_gate(text) from public;
-revoke all on function treadle.check_gate(text, text, numeric, double precision) from public;
-revoke all on function treadle.refit_gate(treadle.gates, treadle.gates, timestamptz) from public;
-revoke all on function treadle.define_gate(text, jsonb, text) from public;
 grant execute on function treadle.define_gate(text, jsonb, text) to treadle_operator;
-revoke all on function treadle.refuse_gate(text) from public;

@@ -1,10 +1,6 @@
 -- gate_use: count what tasks use of gates that are limited by rate.
 
 -- gate_slot: the sixtieth of a period that a moment falls into, counted from 1970.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.gate_slot(p_at timestamptz, p_period_s double precision)
 returns bigint
 language sql
@@ -12,14 +8,7 @@ immutable
 parallel safe
 return floor(extract(epoch from p_at) * 60 / p_period_s::numeric)::bigint;
 
-comment on function treadle.gate_slot(timestamptz, double precision) is
-'Internal: the number of the sixtieth of a period.';
-
 -- gate_need: what a task takes of a limit when it is claimed.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.gate_need(p_task treadle.tasks, p_unit text)
 returns numeric
 language sql
@@ -35,17 +24,12 @@ return case p_unit
   else greatest(coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), 0)
 end;
 
-comment on function treadle.gate_need(treadle.tasks, text) is
-'Internal: one start, or what it may still spend of tokens or dollars; 0 when it does not say.';
-
 -- gate_room: what is left of each limit; null where the gate is closed.
 --
 -- Sixtieths are counted whole, the one that a period ago falls into included: no stretch of one
 -- period ever holds more than the limit.
 --
 -- Concurrency: the caller holds the gates, and reads in a statement of its own.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.gate_room(p_keys text[], p_now timestamptz)
 returns numeric[]
 language sql
@@ -70,14 +54,9 @@ as $$
   )
 $$;
 
-comment on function treadle.gate_room(text[], timestamptz) is
-'Internal: what limits by rate still let through, in the order of the keys.';
-
 -- room_at: when a limit has room for so much again.
 --
 -- Concurrency: the caller holds the gate.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.room_at(
   p_key   text,
   p_need  numeric,
@@ -114,14 +93,10 @@ as $$
   group by gate.period_s
 $$;
 
-comment on function treadle.room_at(text, numeric, numeric, timestamptz) is
-'Internal: when enough of what was used, p_new of it just now, is a period ago.';
-
 -- lock_gates: lock gates for counting, in order of key; says which it has.
 --
 -- Concurrency: whoever counts the use of a gate holds it until its transaction ends.
 -- Lock order:  gates, by key.
--- Raises:      nothing.
 create or replace function treadle.lock_gates(p_keys text[], p_wait boolean)
 returns text[]
 language plpgsql
@@ -152,14 +127,10 @@ begin
 end;
 $$;
 
-comment on function treadle.lock_gates(text[], boolean) is
-'Internal: locks gates whose use is counted; with p_wait false those that are free.';
-
 -- book_uses: enter what was used at gates that are limited by rate.
 --
 -- Concurrency: the caller holds the gates.
 -- Lock order:  gate_uses.
--- Raises:      nothing.
 create or replace function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamptz)
 returns void
 language sql
@@ -183,14 +154,10 @@ as $$
     and gate_uses.slot < treadle.gate_slot(p_now, gates.period_s) - 60;
 $$;
 
-comment on function treadle.book_uses(text[], numeric[], timestamptz) is
-'Internal: adds to the use of gates and drops what is more than a period ago.';
-
 -- charge_gates: count claimed tasks at the gates that are limited by rate.
 --
 -- Concurrency: the caller holds the gates, see pass_gates.
 -- Lock order:  gate_uses.
--- Raises:      nothing.
 create or replace function treadle.charge_gates(p_rows tid[], p_now timestamptz)
 returns void
 language plpgsql
@@ -212,9 +179,6 @@ begin
 end;
 $$;
 
-comment on function treadle.charge_gates(tid[], timestamptz) is
-'Internal: count claimed tasks at the gates that are limited by rate.';
-
 -- charge_spend: count what a task spent beyond what its claim was charged for.
 --
 -- A claim is charged what its task may still spend; a task that does not say is charged
@@ -222,7 +186,6 @@ comment on function treadle.charge_gates(tid[], timestamptz) is
 --
 -- Concurrency: the caller holds the task.
 -- Lock order:  gates by key, after tasks and budgets.
--- Raises:      nothing.
 create or replace function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
 returns void
 language plpgsql
@@ -263,15 +226,3 @@ begin
   having count(*) > 0;
 end;
 $$;
-
-comment on function treadle.charge_spend(uuid, numeric, numeric) is
-'Internal: what is spent is counted, never refused; the next claim finds less room.';
-
-revoke all on function treadle.gate_slot(timestamptz, double precision) from public;
-revoke all on function treadle.gate_need(treadle.tasks, text) from public;
-revoke all on function treadle.gate_room(text[], timestamptz) from public;
-revoke all on function treadle.room_at(text, numeric, numeric, timestamptz) from public;
-revoke all on function treadle.lock_gates(text[], boolean) from public;
-revoke all on function treadle.book_uses(text[], numeric[], timestamptz) from public;
-revoke all on function treadle.charge_gates(tid[], timestamptz) from public;
-revoke all on function treadle.charge_spend(uuid, numeric, numeric) from public;

@@ -3,7 +3,6 @@
 -- Concurrency: exact: the gates are locked and written before their use is read. Gates that others
 --              hold are waited for with p_wait only; else their tasks are left out.
 -- Lock order:  lanes, gates by key.
--- Raises:      nothing.
 
 -- set_aside: put tasks that need more than a whole limit behind a gate that stays closed.
 --
@@ -13,7 +12,6 @@
 -- Concurrency: the caller holds the tasks. Without p_wait nothing is made that another claim
 --              could be making: two that hold gates must not wait for each other.
 -- Lock order:  lanes, gates.
--- Raises:      nothing.
 create or replace function treadle.set_aside(p_rows tid[], p_wait boolean)
 returns tid[]
 language plpgsql
@@ -71,14 +69,10 @@ begin
 end;
 $$;
 
-comment on function treadle.set_aside(tid[], boolean) is
-'Internal: the tasks that fit their limits; the others wait in a lane of their own.';
-
 -- close_full: close gates whose limit cut off a task, until there is room for it.
 --
 -- Concurrency: the caller holds the gates.
 -- Lock order:  gates.
--- Raises:      nothing.
 create or replace function treadle.close_full(
   p_keys   text[],
   p_short  numeric[],
@@ -109,9 +103,6 @@ begin
   perform treadle.wake_promoter(v_until);
 end;
 $$;
-
-comment on function treadle.close_full(text[], numeric[], numeric[], timestamptz) is
-'Internal: what is full is left out of claims until it has room again.';
 
 create or replace function treadle.pass_gates(p_rows tid[], p_wait boolean)
 returns tid[]
@@ -185,10 +176,3 @@ begin
   return v_passed;
 end;
 $$;
-
-comment on function treadle.pass_gates(tid[], boolean) is
-'Internal: cuts what does not fit a limit by rate, and closes that gate until there is room.';
-
-revoke all on function treadle.set_aside(tid[], boolean) from public;
-revoke all on function treadle.close_full(text[], numeric[], numeric[], timestamptz) from public;
-revoke all on function treadle.pass_gates(tid[], boolean) from public;

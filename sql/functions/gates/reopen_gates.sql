@@ -4,13 +4,10 @@
 --
 -- Concurrency: gates that others hold are left to the next call.
 -- Lock order:  gates (never waited for).
--- Raises:      nothing.
 
 -- wake_gates: tell idle workers of the queues that have tasks behind gates.
 --
 -- Concurrency: a hint, see wake_queues.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wake_gates(p_keys text[])
 returns void
 language sql
@@ -21,9 +18,6 @@ as $$
     array(select distinct lanes.queue from treadle.lanes where lanes.gates && p_keys)
   )
 $$;
-
-comment on function treadle.wake_gates(text[]) is
-'Internal: notifies the queues of all lanes behind some gates.';
 
 create or replace function treadle.reopen_gates()
 returns integer
@@ -73,6 +67,4 @@ $$;
 comment on function treadle.reopen_gates() is
 'Open gates whose time has passed, and wake who waits for them; says how many.';
 
-revoke all on function treadle.wake_gates(text[]) from public;
-revoke all on function treadle.reopen_gates() from public;
 grant execute on function treadle.reopen_gates() to treadle_worker;

@@ -2,13 +2,8 @@
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  gates by key, after tasks, breakers and budgets.
--- Raises:      nothing.
 
 -- slowdown_s: for how long a gate closes that was closed so many times in a row.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.slowdown_s(p_times integer)
 returns double precision
 language sql
@@ -19,14 +14,7 @@ as $$
     * (1 + 0.1 * random())
 $$;
 
-comment on function treadle.slowdown_s(integer) is
-'Internal: a minute, doubled each time up to an hour, and up to a tenth more.';
-
 -- gate_of: the gate that a rate limit of a task closes.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.gate_of(p_task treadle.tasks, p_key text)
 returns text
 language sql
@@ -51,14 +39,7 @@ as $$
   where lanes.id = p_task.lane_id
 $$;
 
-comment on function treadle.gate_of(treadle.tasks, text) is
-'Internal: the key that was named, if it is one of its own; else its first; else that of its type.';
-
 -- retry_after_in: the seconds that a text asks to wait; null when it does not say.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.retry_after_in(p_text text)
 returns double precision
 language sql
@@ -80,14 +61,10 @@ as $$
   ) as found (parts)
 $$;
 
-comment on function treadle.retry_after_in(text) is
-'Internal: reads retry-after: 30, retry after 2 minutes, try again in 1.5s.';
-
 -- slow_gate: close a gate after a rate limit.
 --
 -- Concurrency: the gate is written: a transaction with an older snapshot fails.
 -- Lock order:  gates.
--- Raises:      nothing.
 create or replace function treadle.slow_gate(
   p_key      text,
   p_after_s  double precision,
@@ -145,9 +122,6 @@ begin
 end;
 $$;
 
-comment on function treadle.slow_gate(text, double precision, uuid, text, timestamptz) is
-'Internal: closes a gate for as long as was asked for, or longer each time; returns until when.';
-
 create or replace function treadle.slow_down(
   p_ended  treadle.ended_attempt[],
   p_keys   text[],
@@ -185,16 +159,10 @@ begin
 end;
 $$;
 
-comment on function treadle.slow_down(
-  treadle.ended_attempt[], text[], double precision[], timestamptz
-) is
-'Internal: closes the gates that rate limits were met at, for the whole fleet.';
-
 -- forget_slowdowns: a gate behind which a task succeeded after it had opened begins anew.
 --
 -- Concurrency: called only while some gate counts slow-downs.
 -- Lock order:  gates by key, after tasks, breakers and budgets.
--- Raises:      nothing.
 create or replace function treadle.forget_slowdowns(p_ids uuid[])
 returns void
 language plpgsql
@@ -224,16 +192,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.forget_slowdowns(uuid[]) is
-'Internal: forgets how often gates were closed in a row.';
-
-revoke all on function treadle.slowdown_s(integer) from public;
-revoke all on function treadle.gate_of(treadle.tasks, text) from public;
-revoke all on function treadle.retry_after_in(text) from public;
-revoke all on function treadle.slow_gate(text, double precision, uuid, text, timestamptz)
-from public;
-revoke all on function treadle.slow_down(
-  treadle.ended_attempt[], text[], double precision[], timestamptz
-) from public;
-revoke all on function treadle.forget_slowdowns(uuid[]) from public;

@@ -49,16 +49,12 @@ begin
 end;
 $$;
 
-comment on function treadle.harness_agent(text, double precision) is
-'Internal: records that an agent of the harness lives.';
-
 -- demand_fresh: refuse a token whose task was taken back, and is the next one of its agent again.
 --
 -- A claim does not give a task to its old token: without a word, the agent would believe that
 -- nothing waits.
 --
 -- Concurrency: reads; the caller has claimed nothing.
--- Lock order:  none.
 -- Raises:      TR101 claim lost.
 create or replace function treadle.demand_fresh(p_url text, p_token uuid)
 returns void
@@ -102,9 +98,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.demand_fresh(text, uuid) is
-'Internal: raises for a token whose task of the harness was taken back.';
 
 create or replace function treadle.claim_harness(
   p_agent_url  text,
@@ -155,7 +148,4 @@ $$;
 comment on function treadle.claim_harness(text, uuid, double precision) is
 'Claim the oldest pending task of an agent of the harness; nothing when there is none.';
 
-revoke all on function treadle.harness_agent(text, double precision) from public;
-revoke all on function treadle.demand_fresh(text, uuid) from public;
-revoke all on function treadle.claim_harness(text, uuid, double precision) from public;
 grant execute on function treadle.claim_harness(text, uuid, double precision) to treadle_worker;

@@ -16,7 +16,6 @@
 --
 -- Concurrency: writes nothing when both are there.
 -- Lock order:  queues, task_types.
--- Raises:      nothing.
 create or replace function treadle.make_harness()
 returns void
 language plpgsql
@@ -42,13 +41,8 @@ begin
 end;
 $$;
 
-comment on function treadle.make_harness() is
-'Internal: makes the queue and the type named harness on first use.';
-
 -- agent_url_of: the address of an agent as it is kept: without its last slash.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.agent_url_of(p_url text)
 returns text
@@ -70,9 +64,6 @@ begin
   return rtrim(p_url, '/');
 end;
 $$;
-
-comment on function treadle.agent_url_of(text) is
-'Internal: checks the address of an agent of the harness.';
 
 create or replace function treadle.enqueue_harness(
   p_agent_url  text,
@@ -130,7 +121,4 @@ $$;
 comment on function treadle.enqueue_harness(text, jsonb, uuid, boolean) is
 'Store a task for an agent of the harness; with an id the call may be repeated.';
 
-revoke all on function treadle.make_harness() from public;
-revoke all on function treadle.agent_url_of(text) from public;
-revoke all on function treadle.enqueue_harness(text, jsonb, uuid, boolean) from public;
 grant execute on function treadle.enqueue_harness(text, jsonb, uuid, boolean) to treadle_producer;

@@ -13,7 +13,6 @@
 --
 -- Concurrency: the caller holds the task and its action.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.close_action(p_id uuid, p_token uuid)
 returns void
 language plpgsql
@@ -28,14 +27,9 @@ begin
 end;
 $$;
 
-comment on function treadle.close_action(uuid, uuid) is
-'Internal: marks a task of the harness done.';
-
 -- tell_action: what became of an action, for those who watch events.
 --
 -- Concurrency: one new row.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.tell_action(
   p_id      uuid,
   p_status  text,
@@ -53,9 +47,6 @@ as $$
     jsonb_build_object('note', left(split_part(p_note, e'\n', 1), 2000))
   )
 $$;
-
-comment on function treadle.tell_action(uuid, text, text, text) is
-'Internal: an event about an action of the harness.';
 
 create or replace function treadle.finish_action(
   p_id       uuid,
@@ -119,8 +110,5 @@ $$;
 comment on function treadle.finish_action(uuid, uuid, text, text, integer) is
 'End an action of the harness: done, failed or interrupted; a failed one is tried again.';
 
-revoke all on function treadle.close_action(uuid, uuid) from public;
-revoke all on function treadle.tell_action(uuid, text, text, text) from public;
-revoke all on function treadle.finish_action(uuid, uuid, text, text, integer) from public;
 grant execute on function treadle.finish_action(uuid, uuid, text, text, integer)
 to treadle_producer;

@@ -49,9 +49,6 @@ begin
 end;
 $$;
 
-comment on function treadle.hold_action(uuid, text) is
-'Internal: locks an action that is not under way.';
-
 create or replace function treadle.rerun_action(
   p_id     uuid,
   p_actor  text default null,
@@ -79,6 +76,4 @@ $$;
 comment on function treadle.rerun_action(uuid, text, text) is
 'Execute an action of the harness again that failed or was interrupted.';
 
-revoke all on function treadle.hold_action(uuid, text) from public;
-revoke all on function treadle.rerun_action(uuid, text, text) from public;
 grant execute on function treadle.rerun_action(uuid, text, text) to treadle_operator;

@@ -5,7 +5,6 @@
 --
 -- Concurrency: requests, keys and tasks locked by others are skipped, never waited for.
 -- Lock order:  concurrency_keys, budgets, tasks (never waited for).
--- Raises:      nothing.
 
 -- make_key: insert the row of a concurrency key; false if another session has inserted it.
 --
@@ -15,7 +14,6 @@
 -- Concurrency: waits at most 1 ms, the shortest lock_timeout, for a session that is inserting the
 --              same key. The exception block costs a subtransaction, once for each new key.
 -- Lock order:  concurrency_keys.
--- Raises:      nothing.
 create or replace function treadle.make_key(p_key text)
 returns boolean
 language plpgsql
@@ -32,9 +30,6 @@ exception
 end;
 $$;
 
-comment on function treadle.make_key(text) is
-'Internal: inserts a concurrency key, unless another session is inserting it.';
-
 -- hold_key: lock the row of a concurrency key, which is made on first use; false if it is in use.
 --
 -- Producers write no such row, so that a long transaction of one holds up nobody.
@@ -42,7 +37,6 @@ comment on function treadle.make_key(text) is
 -- Concurrency: skips a row that another session has locked; make_key bounds the wait for a row that
 --              another session is inserting.
 -- Lock order:  concurrency_keys.
--- Raises:      nothing.
 create or replace function treadle.hold_key(p_key text)
 returns boolean
 language plpgsql
@@ -64,9 +58,6 @@ begin
 end;
 $$;
 
-comment on function treadle.hold_key(text) is
-'Internal: locks a concurrency key, unless another session has it.';
-
 -- pick_waiting: lock the best tasks that wait for a slot of a key, in order of effective priority.
 --
 -- The heads of each lane are looked up by index; then ranks are made comparable. A few more than
@@ -74,7 +65,6 @@ comment on function treadle.hold_key(text) is
 --
 -- Concurrency: rows locked by others are skipped, never waited for.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.pick_waiting(p_key text, p_limit integer)
 returns tid[]
 language plpgsql
@@ -145,9 +135,6 @@ begin
 end;
 $$;
 
-comment on function treadle.pick_waiting(text, integer) is
-'Internal: locks up to p_limit tasks that wait for a slot, best first, and returns where they are.';
-
 -- admit_slots: give the free slots of a concurrency key to the best tasks that wait for one.
 --
 -- Who has the row of the key takes all requests for it, so they are read once and in their order;
@@ -156,7 +143,6 @@ comment on function treadle.pick_waiting(text, integer) is
 -- Concurrency: a key that another session has in hand is left alone, with its requests. Only who
 --              has it gives slots away. Where a task is locked by others, it is asked for again.
 -- Lock order:  concurrency_keys (never waited for), tasks (never waited for).
--- Raises:      nothing.
 create or replace function treadle.admit_slots(p_key text)
 returns integer
 language plpgsql
@@ -222,17 +208,12 @@ begin
 end;
 $$;
 
-comment on function treadle.admit_slots(text) is
-'Internal: makes the best waiting tasks of a key ready, as many as it has slots free.';
-
 -- asked_keys: concurrency keys or budgets for which somebody asked, the oldest request first.
 --
 -- After that one the others by name, round and round: many requests for one of them do not hide
 -- the rest, and none is always the last.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.asked_keys(p_kind text, p_limit integer)
 returns text[]
 language plpgsql
@@ -270,9 +251,6 @@ begin
 end;
 $$;
 
-comment on function treadle.asked_keys(text, integer) is
-'Internal: what has requests in admissions, each once.';
-
 create or replace function treadle.admit_tasks(p_limit integer default 100)
 returns integer
 language plpgsql
@@ -308,10 +286,4 @@ $$;
 comment on function treadle.admit_tasks(integer) is
 'Make tasks claimable for which a concurrency key or a budget has room; says how many.';
 
-revoke all on function treadle.make_key(text) from public;
-revoke all on function treadle.hold_key(text) from public;
-revoke all on function treadle.pick_waiting(text, integer) from public;
-revoke all on function treadle.admit_slots(text) from public;
-revoke all on function treadle.asked_keys(text, integer) from public;
-revoke all on function treadle.admit_tasks(integer) from public;
 grant execute on function treadle.admit_tasks(integer) to treadle_operator, treadle_worker;

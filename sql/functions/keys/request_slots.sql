@@ -1,23 +1,14 @@
 -- request_slots: say that tasks of some concurrency keys may be able to go on.
 --
 -- Concurrency: appends; no row of a key is locked, so that nobody waits for a long transaction.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- is_counted: whether a slot or money may have to be given back when a claim of a task ends.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_counted(p_task treadle.tasks)
 returns boolean
 language sql
 immutable
 parallel safe
 return p_task.budgeted or p_task.concurrency_key is not null;
-
-comment on function treadle.is_counted(treadle.tasks) is
-'Internal: a budget counted the last claim of the task, or it has a concurrency key.';
 
 create or replace function treadle.request_slots(p_keys text[])
 returns void
@@ -54,16 +45,12 @@ begin
 end;
 $$;
 
-comment on function treadle.request_slots(text[]) is
-'Internal: asks who claims next to look at the tasks that wait for a slot of these keys.';
-
 -- free_tasks: claims are over: their slots and what they had reserved can go to others.
 --
 -- Nothing of a slot is locked here: who claims next, or the promoter, looks who can have it.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  budgets, by id, after tasks and dags.
--- Raises:      nothing.
 create or replace function treadle.free_tasks(p_ids uuid[])
 returns void
 language plpgsql
@@ -86,10 +73,3 @@ begin
   having count(*) > 0;
 end;
 $$;
-
-comment on function treadle.free_tasks(uuid[]) is
-'Internal: gives back what claims that are over had taken of keys and budgets.';
-
-revoke all on function treadle.is_counted(treadle.tasks) from public;
-revoke all on function treadle.request_slots(text[]) from public;
-revoke all on function treadle.free_tasks(uuid[]) from public;

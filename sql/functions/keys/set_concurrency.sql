@@ -45,8 +45,6 @@ comment on function treadle.set_concurrency(text, integer, text) is
 
 -- check_key: refuse a concurrency key or a limit that cannot be.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_key(p_key text, p_max integer, p_least integer)
 returns void
@@ -76,14 +74,7 @@ begin
 end;
 $$;
 
-comment on function treadle.check_key(text, integer, integer) is
-'Internal: checks a concurrency key and its limit.';
-
 -- key_limit: how many tasks of a concurrency key may be under way at once.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.key_limit(p_key text)
 returns integer
 language sql
@@ -96,16 +87,12 @@ as $$
   )
 $$;
 
-comment on function treadle.key_limit(text) is
-'Internal: the slots of a concurrency key; one where nobody said.';
-
 -- limit_key: ask for another limit of a concurrency key, as who enqueues a task may.
 --
 -- The latest that commits wins. Nothing is written where the limit is that already, and no row of
 -- the key is locked: who gives slots away sets it.
 --
 -- Concurrency: appends.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.limit_key(p_key text, p_max integer)
 returns void
@@ -133,11 +120,4 @@ begin
 end;
 $$;
 
-comment on function treadle.limit_key(text, integer) is
-'Internal: sets how many tasks of a concurrency key may be under way.';
-
-revoke all on function treadle.set_concurrency(text, integer, text) from public;
 grant execute on function treadle.set_concurrency(text, integer, text) to treadle_operator;
-revoke all on function treadle.check_key(text, integer, integer) from public;
-revoke all on function treadle.key_limit(text) from public;
-revoke all on function treadle.limit_key(text, integer) from public;

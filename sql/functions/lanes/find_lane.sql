@@ -9,10 +9,6 @@
 -- sorted: names in order and without repeats, so that the same names are the same array.
 --
 -- In plpgsql, which keeps its plan.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.sorted(p_names text[])
 returns text[]
 language plpgsql
@@ -27,8 +23,6 @@ begin
   return array(select distinct names.name from unnest(p_names) as names (name) order by 1);
 end;
 $$;
-
-comment on function treadle.sorted(text[]) is 'Internal: a set of names as an array.';
 
 create or replace function treadle.find_lane(p_lane treadle.lanes, p_make boolean default true)
 returns integer
@@ -76,14 +70,10 @@ begin
 end;
 $$;
 
-comment on function treadle.find_lane(treadle.lanes, boolean) is
-'Internal: finds or makes a lane; its id is not looked at.';
-
 -- lane_behind: the lane that is like another but for one more gate.
 --
 -- Concurrency: see find_lane.
 -- Lock order:  lanes.
--- Raises:      nothing.
 create or replace function treadle.lane_behind(
   p_lane  treadle.lanes,
   p_key   text,
@@ -102,14 +92,10 @@ begin
 end;
 $$;
 
-comment on function treadle.lane_behind(treadle.lanes, text, boolean) is
-'Internal: finds, or with p_make makes, the lane behind a further gate.';
-
 -- lane_beside: the lane that differs from another one in its urgency alone, made on first use.
 --
 -- Concurrency: see find_lane.
 -- Lock order:  lanes.
--- Raises:      nothing.
 create or replace function treadle.lane_beside(p_lane integer, p_urgency bigint)
 returns integer
 language plpgsql
@@ -128,11 +114,3 @@ begin
   return treadle.find_lane(v_lane);
 end;
 $$;
-
-comment on function treadle.lane_beside(integer, bigint) is
-'Internal: finds or makes the lane of the same tasks with another urgency.';
-
-revoke all on function treadle.sorted(text[]) from public;
-revoke all on function treadle.find_lane(treadle.lanes, boolean) from public;
-revoke all on function treadle.lane_behind(treadle.lanes, text, boolean) from public;
-revoke all on function treadle.lane_beside(integer, bigint) from public;

@@ -3,17 +3,11 @@
 -- What is shut is looked up first, as names: they are few, and the lanes may be many. It also says
 -- what a claim has to look at besides: rate limits, budgets, breakers that are due for a probe.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR202 unknown queue.
 
 -- suits: whether a lane is for an agent, whatever is open or shut now.
 --
 -- An agent of the harness has only its own tasks there. Short, so that callers have it inlined.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
 returns boolean
 language sql
@@ -25,15 +19,10 @@ return (
   and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or p_agent.type <> 'harness')
 );
 
-comment on function treadle.suits(treadle.lanes, treadle.agents) is
-'Internal: the agent has what the lane asks for, and the lane belongs to no other.';
-
 -- probe_lanes: the lanes of one type from which an agent could be given a probe of its breaker.
 --
 -- As open_lanes, but for the breaker itself.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing; both are null when there is none.
 create or replace function treadle.probe_lanes(
   p_agent   treadle.agents,
@@ -65,9 +54,6 @@ as $$
       where gates.key = any (lane.gates) and gates.closed_until > p_now
     )
 $$;
-
-comment on function treadle.probe_lanes(treadle.agents, text[], text, timestamptz) is
-'Internal: where a probe of a breaker may come from, for one agent.';
 
 create or replace function treadle.open_lanes(
   p_agent   treadle.agents,
@@ -137,10 +123,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.open_lanes(treadle.agents, text[], text[], timestamptz) is
-'Internal: lanes that an agent may claim from, with the shift that makes their ranks comparable.';
-
-revoke all on function treadle.suits(treadle.lanes, treadle.agents) from public;
-revoke all on function treadle.probe_lanes(treadle.agents, text[], text, timestamptz) from public;
-revoke all on function treadle.open_lanes(treadle.agents, text[], text[], timestamptz) from public;

@@ -8,8 +8,6 @@
 
 -- gates_of: the keys of the gates before a task: those it names and that of its type, in order.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR209 unknown gate.
 create or replace function treadle.gates_of(p_type text, p_gates text[])
 returns text[]
@@ -40,9 +38,6 @@ begin
   return treadle.sorted(p_gates || ('type:' || p_type));
 end;
 $$;
-
-comment on function treadle.gates_of(text, text[]) is
-'Internal: the sorted gate keys of a lane; refuses a key that is not defined.';
 
 create or replace function treadle.place_task(
   p_task   treadle.tasks,
@@ -85,10 +80,3 @@ begin
   return v_task;
 end;
 $$;
-
-comment on function treadle.place_task(treadle.tasks, treadle.task_types, treadle.queues) is
-'Internal: finds the lane of a task and computes its rank.';
-
-revoke all on function treadle.gates_of(text, text[]) from public;
-revoke all on function treadle.place_task(treadle.tasks, treadle.task_types, treadle.queues)
-from public;

@@ -1,10 +1,6 @@
 -- rank: the arithmetic of ranks: ageing and deadlines.
 
 -- deadline_rate: how fast tasks gain in a step of their deadline: 2^step points in ten minutes.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.deadline_rate(p_step integer)
 returns bigint
 language sql
@@ -12,14 +8,7 @@ immutable
 parallel safe
 return case when p_step between 0 and 6 then 100000::bigint << p_step else 0 end;
 
-comment on function treadle.deadline_rate(integer) is
-'Internal: millionths of a point a minute in a step of a deadline.';
-
 -- deadline_at_step: the moment at which a step of a deadline begins; none after the last.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.deadline_at_step(p_deadline timestamptz, p_step integer)
 returns timestamptz
 language sql
@@ -27,18 +16,11 @@ immutable
 parallel safe
 return case when p_step < 8 then p_deadline - make_interval(mins => 10 * (7 - p_step)) end;
 
-comment on function treadle.deadline_at_step(timestamptz, integer) is
-'Internal: when a step of a deadline begins.';
-
 -- deadline_step: how near a deadline is, in steps: -1 far, 0 to 6 near, 7 over.
 --
 -- Step 0 begins 70 minutes before, and each of the seven takes ten minutes. At its beginning step j
 -- is worth 2^j points and it gains as many more until its end, in a straight line: a chord of
 -- 128 * 2^(minutes / 10). All tasks of a step gain alike, so a lane keeps its order.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.deadline_step(p_deadline timestamptz, p_now timestamptz)
 returns integer
 language sql
@@ -51,16 +33,9 @@ return case
   else floor(7 - extract(epoch from p_deadline - p_now) / 600)::integer
 end;
 
-comment on function treadle.deadline_step(timestamptz, timestamptz) is
-'Internal: how near a deadline is: -1 far or none, 0 to 6, 7 over.';
-
 -- rank_ms: milliseconds since 2025-01-01 UTC, from which ranks count.
 --
 -- In UTC by name: only so is it immutable through and through, and taken into its callers.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.rank_ms(p_at timestamptz)
 returns bigint
 language sql
@@ -74,10 +49,6 @@ comment on function treadle.rank_ms(timestamptz) is
 -- shift_at: rank_shift for a moment that is given in milliseconds, for many rows at once.
 --
 -- Minutes and the rest apart, so that a thousand points a minute for a century stay in a bigint.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.shift_at(p_ageing bigint, p_ms bigint)
 returns bigint
 language sql
@@ -93,10 +64,6 @@ comment on function treadle.shift_at(bigint, bigint) is
 -- Inside a lane all tasks age alike, so their order never changes: rank = priority + shift(since).
 -- Across lanes the effective priority now is rank - shift(now). Whole millionths, computed exactly:
 -- floating point would lose the head of a lane to rounding.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.rank_shift(p_ageing bigint, p_at timestamptz)
 returns bigint
 language sql
@@ -110,10 +77,6 @@ comment on function treadle.rank_shift(bigint, timestamptz) is
 -- deadline_lift: what a step of its deadline takes off the rank of a task.
 --
 -- Whole millionths: what one step took off, the next can give back exactly.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.deadline_lift(p_deadline timestamptz, p_step integer)
 returns bigint
 language sql
@@ -129,16 +92,9 @@ return case
     )
 end;
 
-comment on function treadle.deadline_lift(timestamptz, integer) is
-'Internal: millionths that a step of a deadline takes off a rank.';
-
 -- placed_step: the step of its deadline by which a task was placed last.
 --
 -- Its lane says so; outside of the seven steps, whether there is still one to come.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.placed_step(
   p_urgency    bigint,
   p_deadline   timestamptz,
@@ -154,18 +110,7 @@ return case
   else -1
 end;
 
-comment on function treadle.placed_step(bigint, timestamptz, timestamptz) is
-'Internal: the step that the rank of a task stands for.';
-
-revoke all on function treadle.deadline_rate(integer) from public;
-revoke all on function treadle.deadline_at_step(timestamptz, integer) from public;
-revoke all on function treadle.deadline_step(timestamptz, timestamptz) from public;
-revoke all on function treadle.rank_ms(timestamptz) from public;
 grant execute on function treadle.rank_ms(timestamptz) to treadle_observer, treadle_operator;
-revoke all on function treadle.shift_at(bigint, bigint) from public;
 grant execute on function treadle.shift_at(bigint, bigint) to treadle_observer, treadle_operator;
-revoke all on function treadle.rank_shift(bigint, timestamptz) from public;
 grant execute on function treadle.rank_shift(bigint, timestamptz) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.deadline_lift(timestamptz, integer) from public;
-revoke all on function treadle.placed_step(bigint, timestamptz, timestamptz) from public;

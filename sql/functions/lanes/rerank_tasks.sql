@@ -5,7 +5,6 @@
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  tasks, lanes.
--- Raises:      nothing.
 
 -- rerank_rows: give tasks the rank that their deadlines mean now.
 --
@@ -14,7 +13,6 @@
 --
 -- Concurrency: the caller holds the rows; may make lanes, see lane_beside.
 -- Lock order:  lanes (after tasks).
--- Raises:      nothing.
 create or replace function treadle.rerank_rows(p_rows tid[], p_now timestamptz)
 returns setof uuid
 language plpgsql
@@ -71,9 +69,6 @@ begin
 end;
 $$;
 
-comment on function treadle.rerank_rows(tid[], timestamptz) is
-'Internal: moves tasks to the lane and the rank of the present step of their deadlines.';
-
 create or replace function treadle.rerank_tasks(
   p_limit  integer default 1000,
   p_skip   uuid[] default '{}'
@@ -128,6 +123,4 @@ $$;
 comment on function treadle.rerank_tasks(integer, uuid[]) is
 'Give tasks whose deadline has come nearer a new rank; returns their ids.';
 
-revoke all on function treadle.rerank_rows(tid[], timestamptz) from public;
-revoke all on function treadle.rerank_tasks(integer, uuid[]) from public;
 grant execute on function treadle.rerank_tasks(integer, uuid[]) to treadle_worker;

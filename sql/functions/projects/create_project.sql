@@ -9,10 +9,6 @@
 -- Raises:      TR001 invalid argument.
 
 -- numbered_name: the name of a project that is called like another: with the end of its id.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.numbered_name(p_name text, p_id uuid)
 returns text
 language sql
@@ -22,13 +18,8 @@ as $$
   select p_name || ' #' || right(p_id::text, 8)
 $$;
 
-comment on function treadle.numbered_name(text, uuid) is
-'Internal: a name for one of two projects that are called alike.';
-
 -- check_project: refuse a name or a reference that no project can have.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_project(p_name text, p_external_ref text)
 returns void
@@ -48,9 +39,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_project(text, text) is
-'Internal: what projects are called here and elsewhere has a bound.';
 
 create or replace function treadle.create_project(p_name text, p_external_ref text default null)
 returns uuid
@@ -133,11 +121,7 @@ $$;
 comment on function treadle.change_project(uuid, jsonb) is
 'Change the name of a project, or what it is called elsewhere.';
 
-revoke all on function treadle.numbered_name(text, uuid) from public;
-revoke all on function treadle.check_project(text, text) from public;
-revoke all on function treadle.create_project(text, text) from public;
 grant execute on function treadle.create_project(text, text) to
 treadle_producer, treadle_operator;
-revoke all on function treadle.change_project(uuid, jsonb) from public;
 grant execute on function treadle.change_project(uuid, jsonb) to
 treadle_producer, treadle_operator;

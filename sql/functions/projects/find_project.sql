@@ -2,8 +2,6 @@
 
 -- project_named: the id of the project with this name.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR208 unknown project.
 create or replace function treadle.project_named(p_name text)
 returns uuid
@@ -27,13 +25,8 @@ begin
 end;
 $$;
 
-comment on function treadle.project_named(text) is
-'Internal: the id of the project with this name.';
-
 -- project_of: the project with this id.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR208 unknown project.
 create or replace function treadle.project_of(p_id uuid)
 returns treadle.projects
@@ -56,8 +49,3 @@ begin
   return v_project;
 end;
 $$;
-
-comment on function treadle.project_of(uuid) is 'Internal: the project with this id.';
-
-revoke all on function treadle.project_named(text) from public;
-revoke all on function treadle.project_of(uuid) from public;

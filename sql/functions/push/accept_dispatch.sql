@@ -5,7 +5,6 @@
 --
 -- Concurrency: only whoever follows the submission; a repeated call changes nothing.
 -- Lock order:  tasks, dispatches.
--- Raises:      nothing.
 
 -- hold_dispatch: lock a task and its open submission for whoever follows it.
 --
@@ -13,7 +12,6 @@
 --
 -- Concurrency: the fence is checked on the locked row; empty when somebody else has it.
 -- Lock order:  tasks, dispatches.
--- Raises:      nothing.
 create or replace function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
 returns treadle.dispatches
 language plpgsql
@@ -34,9 +32,6 @@ begin
   return v_found;
 end;
 $$;
-
-comment on function treadle.hold_dispatch(uuid, uuid, uuid) is
-'Internal: the submission that a dispatcher follows, locked; empty when it does not any more.';
 
 create or replace function treadle.accept_dispatch(
   p_task        uuid,
@@ -83,6 +78,4 @@ $$;
 comment on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) is
 'Record that an agent works on a task, under which id; says whether the claim still holds.';
 
-revoke all on function treadle.hold_dispatch(uuid, uuid, uuid) from public;
-revoke all on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) from public;
 grant execute on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) to treadle_worker;

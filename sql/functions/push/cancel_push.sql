@@ -11,8 +11,6 @@
 
 -- push_id: the task behind a queue id; a task of another queue has none.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR201 task not found.
 create or replace function treadle.push_id(p_queue_id text)
 returns uuid
@@ -40,8 +38,6 @@ begin
   return v_id;
 end;
 $$;
-
-comment on function treadle.push_id(text) is 'Internal: the task that a queue id names.';
 
 create or replace function treadle.cancel_push(
   p_queue_id  text,
@@ -79,7 +75,5 @@ $$;
 comment on function treadle.cancel_push(text, text, text) is
 'Cancel an entry of queue push that has not ended.';
 
-revoke all on function treadle.push_id(text) from public;
-revoke all on function treadle.cancel_push(text, text, text) from public;
 grant execute on function treadle.cancel_push(text, text, text) to
 treadle_producer, treadle_operator;

@@ -67,5 +67,4 @@ $$;
 comment on function treadle.define_push_agent(text, text, boolean, text) is
 'Register an agent that the dispatcher sends tasks to, or change its address.';
 
-revoke all on function treadle.define_push_agent(text, text, boolean, text) from public;
 grant execute on function treadle.define_push_agent(text, text, boolean, text) to treadle_operator;

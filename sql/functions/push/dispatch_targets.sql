@@ -4,8 +4,6 @@
 -- it did not fail to take one within p_rest_s.
 --
 -- Concurrency: reads; dispatch_task looks again.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.dispatch_targets(p_rest_s double precision default 0)
 returns table (
@@ -42,5 +40,4 @@ $$;
 comment on function treadle.dispatch_targets(double precision) is
 'Where the dispatcher may send tasks, first come first; and whether any task waits.';
 
-revoke all on function treadle.dispatch_targets(double precision) from public;
 grant execute on function treadle.dispatch_targets(double precision) to treadle_worker;

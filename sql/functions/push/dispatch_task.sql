@@ -13,8 +13,6 @@
 
 -- check_lease: refuse leases without a holder or with an end that makes no sense.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_lease(
   p_token    uuid,
@@ -40,16 +38,11 @@ begin
 end;
 $$;
 
-comment on function treadle.check_lease(uuid, uuid, double precision, double precision) is
-'Internal: checks who holds a submission, and for how long.';
-
 -- agent_rests: whether an agent did not take or keep a task within the last seconds.
 --
 -- Who says idle and takes nothing would otherwise be sent to as fast as it answers.
 --
 -- Concurrency: reads; exact where the caller has locked the agent.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.agent_rests(p_agent text, p_rest_s double precision)
 returns boolean
 language sql
@@ -73,9 +66,6 @@ as $$
   )
 $$;
 
-comment on function treadle.agent_rests(text, double precision) is
-'Internal: whether the last submission to an agent failed a moment ago.';
-
 -- dispatch_number: which submission of a task the next one is, as its agent sees it.
 --
 -- One that may have reached this agent is repeated under its number, so that an agent that
@@ -83,8 +73,6 @@ comment on function treadle.agent_rests(text, double precision) is
 -- be reached takes nothing back. Any other has a number of its own.
 --
 -- Concurrency: the caller has claimed the task.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dispatch_number(p_task uuid, p_agent text)
 returns integer
 language sql
@@ -114,16 +102,9 @@ as $$
     )
 $$;
 
-comment on function treadle.dispatch_number(uuid, text) is
-'Internal: the number in the idempotency key of the next submission.';
-
 -- dispatch_target_of: what it takes to follow a submission.
 --
 -- After an error it is sent like any other, though under the same number: the agent has said no.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
 returns treadle.dispatch_target
 language sql
@@ -235,14 +216,6 @@ comment on function treadle.dispatch_task(
   text, uuid, uuid, double precision, double precision, double precision
 ) is 'Claim the next task for an agent and write down that it is being sent there.';
 
-revoke all on function treadle.check_lease(uuid, uuid, double precision, double precision)
-from public;
-revoke all on function treadle.agent_rests(text, double precision) from public;
-revoke all on function treadle.dispatch_number(uuid, text) from public;
-revoke all on function treadle.dispatch_target_of(treadle.dispatches) from public;
-revoke all on function treadle.dispatch_task(
-  text, uuid, uuid, double precision, double precision, double precision
-) from public;
 grant execute on function treadle.dispatch_task(
   text, uuid, uuid, double precision, double precision, double precision
 ) to treadle_worker;

@@ -75,9 +75,6 @@ begin
 end;
 $$;
 
-comment on function treadle.settle_dispatch(uuid, uuid, text, text, jsonb) is
-'Internal: completes, fails, cancels or releases the task of a submission; the verdict on that.';
-
 create or replace function treadle.end_dispatch(
   p_task     uuid,
   p_token    uuid,
@@ -128,7 +125,5 @@ $$;
 comment on function treadle.end_dispatch(uuid, uuid, uuid, text, text, jsonb) is
 'End a submission: complete, fail, cancel or queue its task again; says in which state it is.';
 
-revoke all on function treadle.settle_dispatch(uuid, uuid, text, text, jsonb) from public;
-revoke all on function treadle.end_dispatch(uuid, uuid, uuid, text, text, jsonb) from public;
 grant execute on function
 treadle.end_dispatch(uuid, uuid, uuid, text, text, jsonb) to treadle_worker;

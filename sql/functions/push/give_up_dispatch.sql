@@ -6,7 +6,6 @@
 --
 -- Concurrency: only whoever follows the submission, and only between two questions to the agent.
 -- Lock order:  as end_dispatch.
--- Raises:      nothing.
 
 create or replace function treadle.give_up_dispatch(
   p_task      uuid,
@@ -46,9 +45,6 @@ comment on function treadle.give_up_dispatch(
   uuid, uuid, uuid, text, double precision, double precision
 ) is 'Queue a task again whose agent is silent for too long; empty while it is to be asked again.';
 
-revoke all on function treadle.give_up_dispatch(
-  uuid, uuid, uuid, text, double precision, double precision
-) from public;
 grant execute on function treadle.give_up_dispatch(
   uuid, uuid, uuid, text, double precision, double precision
 ) to treadle_worker;

@@ -2,7 +2,6 @@
 --
 -- Concurrency: only its own.
 -- Lock order:  dispatches.
--- Raises:      nothing.
 
 create or replace function treadle.leave_dispatches(p_holder uuid)
 returns integer
@@ -25,5 +24,4 @@ $$;
 comment on function treadle.leave_dispatches(uuid) is
 'End the leases of a dispatcher; returns how many submissions it leaves to others.';
 
-revoke all on function treadle.leave_dispatches(uuid) from public;
 grant execute on function treadle.leave_dispatches(uuid) to treadle_worker;

@@ -36,5 +36,4 @@ $$;
 comment on function treadle.remove_push_agent(text, text) is
 'Forget an agent that tasks are sent to; what it has is followed to its end.';
 
-revoke all on function treadle.remove_push_agent(text, text) from public;
 grant execute on function treadle.remove_push_agent(text, text) to treadle_operator;

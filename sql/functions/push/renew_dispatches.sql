@@ -65,7 +65,5 @@ comment on function treadle.renew_dispatches(
   uuid, uuid[], double precision, double precision
 ) is 'Keep the submissions that a dispatcher follows, with their claims; returns them all.';
 
-revoke all on function treadle.renew_dispatches(uuid, uuid[], double precision, double precision)
-from public;
 grant execute on function
 treadle.renew_dispatches(uuid, uuid[], double precision, double precision) to treadle_worker;

@@ -5,7 +5,6 @@
 --
 -- Concurrency: rows that others hold are left to them.
 -- Lock order:  agents, by id.
--- Raises:      nothing.
 
 create or replace function treadle.seen_agents(p_ids text[])
 returns void
@@ -52,5 +51,4 @@ $$;
 comment on function treadle.seen_agents(text[]) is
 'Record that agents have answered the dispatcher.';
 
-revoke all on function treadle.seen_agents(text[]) from public;
 grant execute on function treadle.seen_agents(text[]) to treadle_worker;

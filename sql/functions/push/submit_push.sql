@@ -17,8 +17,6 @@
 -- Fields that are not known are left out, and so is what is empty, such as a timeout of 0. False is
 -- not empty.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.push_spec(p_request jsonb)
 returns jsonb
@@ -71,14 +69,7 @@ begin
 end;
 $$;
 
-comment on function treadle.push_spec(jsonb) is
-'Internal: the fields of a request that go to the agent, checked.';
-
 -- push_rank: the rank of a task that comes to the end of its lane at a moment.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.push_rank(p_task treadle.tasks, p_at timestamptz)
 returns bigint
 language sql
@@ -91,9 +82,6 @@ as $$
   from treadle.lanes
   where lanes.id = p_task.lane_id
 $$;
-
-comment on function treadle.push_rank(treadle.tasks, timestamptz) is
-'Internal: the rank with which a task is behind all that came before this moment.';
 
 -- open_push: make the queue `push` and the type of its tasks, or give the queue other limits.
 --
@@ -144,9 +132,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.open_push(integer, integer) is
-'Internal: makes the queue `push`, with these limits where they are given.';
 
 create or replace function treadle.submit_push(
   p_request       jsonb,
@@ -213,9 +198,5 @@ $$;
 comment on function treadle.submit_push(jsonb, text, text, integer, integer) is
 'Queue a prompt for the agents that are pushed to; says its place in the line and the depth.';
 
-revoke all on function treadle.push_spec(jsonb) from public;
-revoke all on function treadle.push_rank(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.open_push(integer, integer) from public;
-revoke all on function treadle.submit_push(jsonb, text, text, integer, integer) from public;
 grant execute on function treadle.submit_push(jsonb, text, text, integer, integer) to
 treadle_producer, treadle_worker;

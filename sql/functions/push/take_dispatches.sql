@@ -52,6 +52,5 @@ $$;
 comment on function treadle.take_dispatches(uuid, integer, double precision) is
 'Take over submissions whose lease has run out.';
 
-revoke all on function treadle.take_dispatches(uuid, integer, double precision) from public;
 grant execute on function
 treadle.take_dispatches(uuid, integer, double precision) to treadle_worker;

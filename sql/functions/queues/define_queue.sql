@@ -15,7 +15,6 @@
 --
 -- Concurrency: tasks are locked in id order, in batches; it waits for who has one.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.cap_tasks(p_queue text, p_capped boolean)
 returns void
 language plpgsql
@@ -45,9 +44,6 @@ begin
   end loop;
 end;
 $$;
-
-comment on function treadle.cap_tasks(text, boolean) is
-'Internal: lets the tasks of a queue count in its depth, or no more.';
 
 create or replace function treadle.define_queue(
   p_name      text,
@@ -125,6 +121,4 @@ comment on function treadle.define_queue(text, jsonb, text) is
 'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level, '
 'how long it keeps what has ended.';
 
-revoke all on function treadle.cap_tasks(text, boolean) from public;
-revoke all on function treadle.define_queue(text, jsonb, text) from public;
 grant execute on function treadle.define_queue(text, jsonb, text) to treadle_operator;

@@ -6,8 +6,6 @@
 -- only where somebody waits. It is a hint: workers look by themselves as well.
 --
 -- Concurrency: a worker that goes idle at this moment looks again shortly after.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wake_queues(p_queues text[])
 returns void
 language plpgsql
@@ -21,14 +19,9 @@ begin
 end;
 $$;
 
-comment on function treadle.wake_queues(text[]) is
-'Internal: notifies the channel of each queue on which a worker waits.';
-
 -- wake_promoter: tell the promoter that something falls due before it would look.
 --
 -- Concurrency: a hint; the promoter looks every few seconds anyway.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wake_promoter(p_due_at timestamptz)
 returns void
 language plpgsql
@@ -42,16 +35,12 @@ begin
 end;
 $$;
 
-comment on function treadle.wake_promoter(timestamptz) is
-'Internal: notifies task_due when a task falls due within five seconds.';
-
 -- mark_idle: say that a worker waits for tasks of these queues.
 --
 -- Written at most once in 15 seconds for a queue, whatever the number of workers.
 --
 -- Concurrency: queues in order of name; a row that another worker is writing is left to it.
 -- Lock order:  idle_queues.
--- Raises:      nothing.
 create or replace function treadle.mark_idle(p_queues text[])
 returns void
 language plpgsql
@@ -79,10 +68,3 @@ begin
   on conflict (queue) do update set idle_until = excluded.idle_until;
 end;
 $$;
-
-comment on function treadle.mark_idle(text[]) is
-'Internal: producers notify the queues that are marked here.';
-
-revoke all on function treadle.wake_queues(text[]) from public;
-revoke all on function treadle.wake_promoter(timestamptz) from public;
-revoke all on function treadle.mark_idle(text[]) from public;

@@ -66,7 +66,5 @@ $$;
 
 comment on function treadle.resume_queue(text, text) is 'Let a paused queue go on.';
 
-revoke all on function treadle.pause_queue(text, text, text) from public;
 grant execute on function treadle.pause_queue(text, text, text) to treadle_operator;
-revoke all on function treadle.resume_queue(text, text) from public;
 grant execute on function treadle.resume_queue(text, text) to treadle_operator;

@@ -1,7 +1,5 @@
 -- read_queue: a queue with its settings, and who paused it.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR202 unknown queue.
 
 create or replace function treadle.read_queue(p_queue text)
@@ -34,6 +32,5 @@ $$;
 
 comment on function treadle.read_queue(text) is 'The settings of a queue.';
 
-revoke all on function treadle.read_queue(text) from public;
 grant execute on function treadle.read_queue(text) to
 treadle_observer, treadle_operator;

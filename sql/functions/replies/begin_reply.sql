@@ -10,10 +10,6 @@
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
 -- reply_age: how long the answer to a request with a key is kept.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.reply_age()
 returns interval
 language sql
@@ -23,13 +19,7 @@ as $$
   select interval '24 hours'
 $$;
 
-comment on function treadle.reply_age() is 'Internal: how long a repeat is known as one.';
-
 -- stored_reply: the answer that a request with a key got, unless it is too old to be sent again.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.stored_reply(p_principal text, p_key text)
 returns setof treadle.replies
 language sql
@@ -45,9 +35,6 @@ as $$
     and replies.created_at > treadle.clock() - treadle.reply_age()
 $$;
 
-comment on function treadle.stored_reply(text, text) is
-'Internal: the stored answer for the key of a caller.';
-
 -- hold_reply: lock the row of a request with a key, which is made where there is none; false if
 -- another session has it.
 --
@@ -57,7 +44,6 @@ comment on function treadle.stored_reply(text, text) is
 -- Concurrency: skips a row that another session has locked, and waits at most 1 ms, the shortest
 --              lock_timeout, for a session that is inserting the same row.
 -- Lock order:  replies.
--- Raises:      nothing.
 create or replace function treadle.hold_reply(
   p_key        text,
   p_principal  text,
@@ -92,9 +78,6 @@ exception
     return false;
 end;
 $$;
-
-comment on function treadle.hold_reply(text, text, text, text) is
-'Internal: locks the key of a request, unless another session has it.';
 
 create or replace function treadle.begin_reply(
   p_key        text,
@@ -146,9 +129,5 @@ $$;
 comment on function treadle.begin_reply(text, text, text, text) is
 'Hold the key of a request; the answer when it had one before.';
 
-revoke all on function treadle.reply_age() from public;
-revoke all on function treadle.stored_reply(text, text) from public;
-revoke all on function treadle.hold_reply(text, text, text, text) from public;
-revoke all on function treadle.begin_reply(text, text, text, text) from public;
 grant execute on function treadle.begin_reply(text, text, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

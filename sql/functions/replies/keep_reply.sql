@@ -10,7 +10,6 @@
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  replies.
--- Raises:      nothing.
 create or replace function treadle.prune_replies(p_limit integer)
 returns integer
 language plpgsql
@@ -37,9 +36,6 @@ begin
   return v_gone;
 end;
 $$;
-
-comment on function treadle.prune_replies(integer) is
-'Internal: deletes answers that are older than a day.';
 
 create or replace function treadle.keep_reply(
   p_key        text,
@@ -90,9 +86,6 @@ $$;
 comment on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) is
 'Store the answer to a request, so that a repeat gets it again.';
 
-revoke all on function treadle.prune_replies(integer) from public;
-revoke all on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea)
-from public;
 grant execute on function
 treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) to
 treadle_producer, treadle_worker, treadle_operator;

@@ -6,7 +6,6 @@
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  none but new rows.
--- Raises:      nothing.
 
 create or replace function treadle.archive_tasks(p_ids uuid[])
 returns void
@@ -71,16 +70,12 @@ as $$
   where tasks.id = any (p_ids) and queues.prune_mode = 'archive';
 $$;
 
-comment on function treadle.archive_tasks(uuid[]) is
-'Internal: copies finished tasks to the history.';
-
 -- prune_dags: archive ended DAGs whose tasks go, and delete them with their budgets.
 --
 -- A DAG is archived where one of its tasks is.
 --
 -- Concurrency: the caller holds the DAGs and all their tasks.
 -- Lock order:  budgets, then the history.
--- Raises:      nothing.
 create or replace function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
 returns void
 language sql
@@ -127,16 +122,12 @@ as $$
   delete from treadle.dags where dags.id = any (p_dags);
 $$;
 
-comment on function treadle.prune_dags(uuid[], treadle.event_readers) is
-'Internal: lets ended DAGs go.';
-
 -- sum_spend: sum up by the hour what tasks have cost, and delete the single calls.
 --
 -- Days and budgets are as right as before: no budget has a period shorter than an hour.
 --
 -- Concurrency: sums are written in one order; another pruner may have to wait for them.
 -- Lock order:  spend, spend_hours.
--- Raises:      nothing.
 create or replace function treadle.sum_spend(p_ids uuid[])
 returns void
 language sql
@@ -168,10 +159,3 @@ as $$
     output_tokens = spend_hours.output_tokens + excluded.output_tokens,
     usd = spend_hours.usd + excluded.usd;
 $$;
-
-comment on function treadle.sum_spend(uuid[]) is
-'Internal: keeps the sums of the ledger where its tasks go.';
-
-revoke all on function treadle.archive_tasks(uuid[]) from public;
-revoke all on function treadle.prune_dags(uuid[], treadle.event_readers) from public;
-revoke all on function treadle.sum_spend(uuid[]) from public;

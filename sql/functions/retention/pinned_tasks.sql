@@ -6,8 +6,6 @@
 -- reader has its events.
 --
 -- Concurrency: reads; exact where the caller holds the set.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- wanted_inputs: tasks whose output or file is an input of one that may still run.
 --
@@ -15,8 +13,6 @@
 -- their edges.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wanted_inputs(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -55,17 +51,12 @@ begin
 end;
 $$;
 
-comment on function treadle.wanted_inputs(uuid[]) is
-'Internal: tasks that the inputs of others name.';
-
 -- wanted_origins: tasks whose files the steps of a fork may name that may still run.
 --
 -- A fork has the steps of what it comes from, also of what that one comes from: so a fork in
 -- between stays too, or nobody would know.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wanted_origins(p_ids uuid[])
 returns uuid[]
 language sql
@@ -104,16 +95,11 @@ as $$
   )
 $$;
 
-comment on function treadle.wanted_origins(uuid[]) is
-'Internal: tasks whose forks may still need their files.';
-
 -- unread_tasks: those of a set of which a reader of the events has not seen all.
 --
 -- Filters and templates take what they need from the task and its DAG: both stay until then.
 --
 -- Concurrency: reads; a reader only ever goes on.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
 returns uuid[]
 language plpgsql
@@ -163,9 +149,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.unread_tasks(uuid[], uuid[]) is
-'Internal: finished tasks with events that are still to be read.';
 
 create or replace function treadle.pinned_tasks(p_ids uuid[])
 returns uuid[]
@@ -237,16 +220,11 @@ begin
 end;
 $$;
 
-comment on function treadle.pinned_tasks(uuid[]) is
-'Internal: finished tasks that others still need.';
-
 -- unpinned: those of a set that may go together, without the ones that must stay.
 --
 -- Each one that stays may be the reason for another to stay.
 --
 -- Concurrency: reads; exact where the caller holds the set.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.unpinned(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -267,12 +245,3 @@ begin
   return v_ids;
 end;
 $$;
-
-comment on function treadle.unpinned(uuid[]) is
-'Internal: finished tasks that nobody needs any more.';
-
-revoke all on function treadle.wanted_inputs(uuid[]) from public;
-revoke all on function treadle.wanted_origins(uuid[]) from public;
-revoke all on function treadle.unread_tasks(uuid[], uuid[]) from public;
-revoke all on function treadle.pinned_tasks(uuid[]) from public;
-revoke all on function treadle.unpinned(uuid[]) from public;

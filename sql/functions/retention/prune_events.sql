@@ -8,7 +8,6 @@
 --
 -- Concurrency: a topic that somebody holds stays.
 -- Lock order:  topics, then the history.
--- Raises:      nothing.
 
 -- read_by_all: how far every reader of the events has come; the last place where there is none.
 --
@@ -16,8 +15,6 @@
 -- up. An event on which one of them is to be tried again is not read yet.
 --
 -- Concurrency: reads; a reader only ever goes on.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.read_by_all()
 returns treadle.event_readers
 language sql
@@ -46,9 +43,6 @@ as $$
   order by places.xid, places.id
   limit 1
 $$;
-
-comment on function treadle.read_by_all() is
-'Internal: the place of the reader of events that is furthest behind.';
 
 create or replace function treadle.prune_events(
   p_after       bigint default 0,
@@ -113,6 +107,4 @@ $$;
 comment on function treadle.prune_events(bigint, integer, timestamptz) is
 'Delete events that are older than they are kept, once all readers have them.';
 
-revoke all on function treadle.read_by_all() from public;
-revoke all on function treadle.prune_events(bigint, integer, timestamptz) from public;
 grant execute on function treadle.prune_events(bigint, integer, timestamptz) to treadle_worker;

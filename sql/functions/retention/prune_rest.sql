@@ -6,13 +6,10 @@
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  agents; concurrency_keys; gates; then the history.
--- Raises:      nothing.
 
 -- old_before: what is older than this need not be kept; null where it is kept for ever.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.old_before(p_kind text)
 returns timestamptz
 language sql
@@ -24,16 +21,12 @@ as $$
   where retention.kind = p_kind
 $$;
 
-comment on function treadle.old_before(text) is
-'Internal: the age of events, agents or runs, as a moment.';
-
 -- prune_agents: forget agents that have long been gone.
 --
 -- One that comes back registers anew. What it did keeps its name.
 --
 -- Concurrency: agents that are heard of at this moment are locked, and skipped.
 -- Lock order:  agents.
--- Raises:      nothing.
 create or replace function treadle.prune_agents(p_limit integer)
 returns integer
 language plpgsql
@@ -69,16 +62,12 @@ begin
 end;
 $$;
 
-comment on function treadle.prune_agents(integer) is
-'Internal: deletes agents that are gone for longer than they are kept.';
-
 -- prune_runs: forget what schedules and triggers did long ago.
 --
 -- What bounds them stays: the last run of a schedule, and what a trigger made while that is there.
 --
 -- Concurrency: rows are only ever added; nothing is waited for.
 -- Lock order:  the history.
--- Raises:      nothing.
 create or replace function treadle.prune_runs(p_limit integer)
 returns integer
 language plpgsql
@@ -136,9 +125,6 @@ begin
 end;
 $$;
 
-comment on function treadle.prune_runs(integer) is
-'Internal: deletes runs of schedules and fires of triggers that are older than they are kept.';
-
 -- prune_keys: forget concurrency keys that no task has and that say nothing of their own.
 --
 -- A key that is not stored has one slot: so only those with one go. No task that could still run
@@ -147,7 +133,6 @@ comment on function treadle.prune_runs(integer) is
 -- Concurrency: keys that somebody counts are locked, and skipped; a key that is gone is stored
 --              again by who counts next.
 -- Lock order:  concurrency_keys.
--- Raises:      nothing.
 create or replace function treadle.prune_keys(p_limit integer)
 returns integer
 language plpgsql
@@ -189,14 +174,10 @@ begin
 end;
 $$;
 
-comment on function treadle.prune_keys(integer) is
-'Internal: deletes concurrency keys that are as good as not there.';
-
 -- prune_uses: forget what passed gates longer than a period ago, or gates without a rate.
 --
 -- Concurrency: gates that somebody counts at are locked, and skipped.
 -- Lock order:  gates, gate_uses.
--- Raises:      nothing.
 create or replace function treadle.prune_uses(p_limit integer)
 returns integer
 language plpgsql
@@ -230,9 +211,6 @@ begin
 end;
 $$;
 
-comment on function treadle.prune_uses(integer) is
-'Internal: deletes uses of rate limits that count no more.';
-
 create or replace function treadle.prune_rest(p_limit integer default 1000)
 returns table (kind text, pruned integer)
 language plpgsql
@@ -253,10 +231,4 @@ $$;
 comment on function treadle.prune_rest(integer) is
 'Delete old agents and runs, and what is left of gates and keys; says how many of each.';
 
-revoke all on function treadle.old_before(text) from public;
-revoke all on function treadle.prune_agents(integer) from public;
-revoke all on function treadle.prune_runs(integer) from public;
-revoke all on function treadle.prune_keys(integer) from public;
-revoke all on function treadle.prune_uses(integer) from public;
-revoke all on function treadle.prune_rest(integer) from public;
 grant execute on function treadle.prune_rest(integer) to treadle_worker;

@@ -11,7 +11,6 @@
 -- Concurrency: rows locked by others are skipped, never waited for; all is judged again on the
 --              locked rows. Any number may run at once.
 -- Lock order:  tasks, dags, budgets, then the history.
--- Raises:      nothing.
 
 -- find_prunable: tasks whose time is over, in the order of their places, from a place on.
 --
@@ -19,8 +18,6 @@
 -- the end of the table. In a table where no queue lets anything go, that is at once.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
 returns treadle.found_tasks
 language plpgsql
@@ -66,17 +63,12 @@ begin
 end;
 $$;
 
-comment on function treadle.find_prunable(tid, integer, uuid[]) is
-'Internal: the next finished tasks that are older than their queues keep them.';
-
 -- kin_of: tasks, and all whose time is over that have to go with them.
 --
 -- The tasks of a DAG go as a whole. A task and those that it has made go together too: one that is
 -- retried wants to find them.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.kin_of(p_ids uuid[], p_skip uuid[])
 returns uuid[]
 language plpgsql
@@ -129,14 +121,9 @@ begin
 end;
 $$;
 
-comment on function treadle.kin_of(uuid[], uuid[]) is
-'Internal: tasks with the rest of their DAGs, their parents and their children.';
-
 -- unit_of: one task and those of a set that belong to it, over any number of steps.
 --
 -- Concurrency: reads; the caller holds them.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.unit_of(p_id uuid, p_of uuid[])
 returns uuid[]
 language sql
@@ -151,15 +138,11 @@ as $$
   )
 $$;
 
-comment on function treadle.unit_of(uuid, uuid[]) is
-'Internal: what has to go with a task, out of what may go.';
-
 -- hold_prunable: lock tasks that are to go, and their DAGs; returns those that it has.
 --
 -- Concurrency: what others hold is left out, not waited for. The time is judged again on the
 --              locked row: a task that was retried meanwhile is not among them.
 -- Lock order:  tasks, dags.
--- Raises:      nothing.
 create or replace function treadle.hold_prunable(p_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -203,9 +186,6 @@ begin
 end;
 $$;
 
-comment on function treadle.hold_prunable(uuid[]) is
-'Internal: locks finished tasks that may go, as far as nobody else has them.';
-
 -- prune_rows: archive tasks where their queues say so, and delete them with all that is theirs.
 --
 -- The decisions of people about dead letters stay. Money that was spent is summed up by the hour.
@@ -213,7 +193,6 @@ comment on function treadle.hold_prunable(uuid[]) is
 --
 -- Concurrency: the caller holds the tasks and their DAGs, and has found nothing that needs them.
 -- Lock order:  budgets, then the history.
--- Raises:      nothing.
 create or replace function treadle.prune_rows(p_ids uuid[])
 returns integer
 language plpgsql
@@ -265,9 +244,6 @@ begin
   return v_gone;
 end;
 $$;
-
-comment on function treadle.prune_rows(uuid[]) is
-'Internal: lets finished tasks go; returns how many.';
 
 create or replace function treadle.prune_tasks(
   p_after  tid default '(0,0)',
@@ -326,10 +302,4 @@ $$;
 comment on function treadle.prune_tasks(tid, integer, uuid[]) is
 'Archive or drop finished tasks that their queues keep no longer; says where to go on.';
 
-revoke all on function treadle.find_prunable(tid, integer, uuid[]) from public;
-revoke all on function treadle.kin_of(uuid[], uuid[]) from public;
-revoke all on function treadle.unit_of(uuid, uuid[]) from public;
-revoke all on function treadle.hold_prunable(uuid[]) from public;
-revoke all on function treadle.prune_rows(uuid[]) from public;
-revoke all on function treadle.prune_tasks(tid, integer, uuid[]) from public;
 grant execute on function treadle.prune_tasks(tid, integer, uuid[]) to treadle_worker;

@@ -53,13 +53,8 @@ begin
 end;
 $$;
 
-comment on function treadle.find_schedule(text) is
-'Internal: locks a schedule by its name and returns it.';
-
 -- check_timezone: refuse a time zone that the server does not know.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_timezone(p_timezone text)
 returns void
@@ -78,9 +73,6 @@ exception
     );
 end;
 $$;
-
-comment on function treadle.check_timezone(text) is
-'Internal: refuses a time zone that is not known.';
 
 -- change_schedule: store a schedule that was made or changed, tell the schedulers and the events.
 --
@@ -131,9 +123,6 @@ begin
 end;
 $$;
 
-comment on function treadle.change_schedule(treadle.schedules, text, text, jsonb) is
-'Internal: writes a changed schedule.';
-
 -- try_schedule: refuse a schedule whose work could not be enqueued now.
 --
 -- It is enqueued for a trial and taken back, so that every rule holds that holds later. A queue
@@ -175,9 +164,6 @@ begin
   end;
 end;
 $$;
-
-comment on function treadle.try_schedule(treadle.schedules) is
-'Internal: tries whether the work of a schedule can be enqueued.';
 
 create or replace function treadle.define_schedule(
   p_name      text,
@@ -259,9 +245,4 @@ $$;
 comment on function treadle.define_schedule(text, jsonb, text) is
 'Make or change a schedule: a cron line in a time zone and the task or DAG that it makes.';
 
-revoke all on function treadle.find_schedule(text) from public;
-revoke all on function treadle.check_timezone(text) from public;
-revoke all on function treadle.change_schedule(treadle.schedules, text, text, jsonb) from public;
-revoke all on function treadle.try_schedule(treadle.schedules) from public;
-revoke all on function treadle.define_schedule(text, jsonb, text) from public;
 grant execute on function treadle.define_schedule(text, jsonb, text) to treadle_operator;

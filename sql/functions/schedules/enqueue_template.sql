@@ -33,16 +33,9 @@ begin
 end;
 $$;
 
-comment on function treadle.push_template(jsonb) is
-'Internal: what a schedule puts into queue push.';
-
 -- filled_template: what a schedule makes at a nominal time: its template with the time filled in.
 --
 -- {{nominal_at}} in any text is the moment in UTC, {{nominal_date}} the day in the schedule's zone.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.filled_template(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz
@@ -67,14 +60,7 @@ as $$
     end
 $$;
 
-comment on function treadle.filled_template(treadle.schedules, timestamptz) is
-'Internal: the template of a schedule for one nominal time.';
-
 -- run_moment: when the work of a nominal time may start: up to jitter_s later, always the same.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.run_moment(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz
@@ -94,9 +80,6 @@ as $$
     )
   where p_schedule.jitter_s > 0
 $$;
-
-comment on function treadle.run_moment(treadle.schedules, timestamptz) is
-'Internal: the nominal time with its jitter; empty without any.';
 
 create or replace function treadle.enqueue_template(
   p_schedule   treadle.schedules,
@@ -147,11 +130,3 @@ begin
   ) as made;
 end;
 $$;
-
-comment on function treadle.enqueue_template(treadle.schedules, timestamptz) is
-'Internal: makes what a schedule is there for.';
-
-revoke all on function treadle.push_template(jsonb) from public;
-revoke all on function treadle.filled_template(treadle.schedules, timestamptz) from public;
-revoke all on function treadle.run_moment(treadle.schedules, timestamptz) from public;
-revoke all on function treadle.enqueue_template(treadle.schedules, timestamptz) from public;

@@ -16,10 +16,6 @@
 --              when a lock is not to be had soon: another tick does it.
 
 -- push_depth: how many entries of queue `push` wait.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.push_depth()
 returns integer
 language sql
@@ -34,13 +30,9 @@ as $$
     and tasks.status not in ('claimed', 'running', 'validating')
 $$;
 
-comment on function treadle.push_depth() is 'Internal: the depth of queue push.';
-
 -- was_run: has this nominal time been dealt with?
 --
 -- Concurrency: true for sure while the caller holds the schedule.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.was_run(p_schedule uuid, p_nominal timestamptz)
 returns boolean
 language sql
@@ -55,18 +47,11 @@ as $$
     )
 $$;
 
-comment on function treadle.was_run(uuid, timestamptz) is
-'Internal: whether there is a run for a nominal time.';
-
 -- run_plan: which of the times that have come get work, by the catch-up policy of the schedule.
 --
 -- A time is missed when nobody came to it within grace_s. Policy all: each gets its work, in order.
 -- One: if there is a missed one, the last of all stands for them. Skip: the missed ones get none,
 -- the others each. Times without work are one row: from the first to the last of them.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.run_plan(
   p_schedule  treadle.schedules,
   p_due       timestamptz[],
@@ -93,16 +78,11 @@ as $$
   select min(due.at), true, max(due.at) from due where due.missed having count(*) > 0
 $$;
 
-comment on function treadle.run_plan(treadle.schedules, timestamptz[], timestamptz) is
-'Internal: what is done about each of the times that have come.';
-
 -- live_runs: tasks and DAGs that a schedule made and that have not ended.
 --
 -- The last hundred that it made count; a DAG that waits for a person to decide has stopped.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.live_runs(p_schedule uuid)
 returns table (task_id uuid, dag_id uuid)
 language sql
@@ -130,14 +110,10 @@ as $$
     )
 $$;
 
-comment on function treadle.live_runs(uuid) is
-'Internal: what of the work of a schedule is still under way.';
-
 -- cancel_runs: cancel what a schedule made before and what has not ended.
 --
 -- Concurrency: see cancel_tasks; what ends meanwhile has ended.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 create or replace function treadle.cancel_runs(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz
@@ -166,9 +142,6 @@ begin
   perform treadle.cancel_dag(old.id, v_reason, v_actor) from unnest(v_dags) as old (id);
 end;
 $$;
-
-comment on function treadle.cancel_runs(treadle.schedules, timestamptz) is
-'Internal: makes way for the next run of a schedule.';
 
 -- make_run: do the work of one nominal time: look at what still runs, and enqueue the template.
 --
@@ -237,16 +210,12 @@ begin
 end;
 $$;
 
-comment on function treadle.make_run(treadle.schedules, timestamptz, boolean, timestamptz) is
-'Internal: makes the work of one nominal time and says what became of it.';
-
 -- record_run: keep what became of a nominal time, and tell who follows the events of trouble.
 --
 -- False when the time was dealt with before.
 --
 -- Concurrency: a second row for a time is refused by its key.
 -- Lock order:  append-only tables.
--- Raises:      nothing.
 create or replace function treadle.record_run(p_run treadle.schedule_runs)
 returns boolean
 language plpgsql
@@ -287,9 +256,6 @@ begin
   return true;
 end;
 $$;
-
-comment on function treadle.record_run(treadle.schedule_runs) is
-'Internal: stores a run; false when its nominal time has one.';
 
 create or replace function treadle.fire_schedule(
   p_id         uuid,
@@ -367,14 +333,5 @@ $$;
 comment on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) is
 'Deal with the times of a schedule that have come; returns what became of each.';
 
-revoke all on function treadle.push_depth() from public;
-revoke all on function treadle.was_run(uuid, timestamptz) from public;
-revoke all on function treadle.run_plan(treadle.schedules, timestamptz[], timestamptz) from public;
-revoke all on function treadle.live_runs(uuid) from public;
-revoke all on function treadle.cancel_runs(treadle.schedules, timestamptz) from public;
-revoke all on function treadle.make_run(treadle.schedules, timestamptz, boolean, timestamptz)
-from public;
-revoke all on function treadle.record_run(treadle.schedule_runs) from public;
-revoke all on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) from public;
 grant execute on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) to
 treadle_worker;

@@ -67,7 +67,5 @@ $$;
 
 comment on function treadle.resume_schedule(text, text) is 'Let a paused schedule go on.';
 
-revoke all on function treadle.pause_schedule(text, text, text) from public;
 grant execute on function treadle.pause_schedule(text, text, text) to treadle_operator;
-revoke all on function treadle.resume_schedule(text, text) from public;
 grant execute on function treadle.resume_schedule(text, text) to treadle_operator;

@@ -12,8 +12,6 @@
 
 -- fork_options: the options of a task as enqueue takes them, changed where asked.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.fork_options(
   p_task     treadle.tasks,
@@ -50,13 +48,8 @@ begin
 end;
 $$;
 
-comment on function treadle.fork_options(treadle.tasks, jsonb, text) is
-'Internal: the options with which a fork of a task is enqueued.';
-
 -- find_step: the number of a step of a task; an error that names its steps when it has none such.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR207 step not found.
 create or replace function treadle.find_step(p_task uuid, p_name text)
 returns integer
@@ -93,9 +86,6 @@ begin
   return null;
 end;
 $$;
-
-comment on function treadle.find_step(uuid, text) is
-'Internal: the number of a step, by its name.';
 
 create or replace function treadle.fork_task(
   p_id       uuid,
@@ -172,8 +162,5 @@ $$;
 comment on function treadle.fork_task(uuid, text, jsonb, text) is
 'Make a new task from one of any state that keeps its steps before p_from, with changes.';
 
-revoke all on function treadle.fork_options(treadle.tasks, jsonb, text) from public;
-revoke all on function treadle.find_step(uuid, text) from public;
-revoke all on function treadle.fork_task(uuid, text, jsonb, text) from public;
 grant execute on function treadle.fork_task(uuid, text, jsonb, text) to
 treadle_producer, treadle_operator;

@@ -8,8 +8,6 @@
 
 -- check_step: refuse a step that could not be stored, or not be handed over again.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_step(
   p_name        text,
@@ -58,16 +56,12 @@ begin
 end;
 $$;
 
-comment on function treadle.check_step(text, jsonb, text, timestamptz) is
-'Internal: refuses a step with a bad name or an output that is too large.';
-
 -- check_room: refuse one more step of a task that remembers too much already.
 --
 -- A claim carries all steps of a task, and one json value must hold them. What came from people
 -- and events finds room after the handler's own steps found none any more.
 --
 -- Concurrency: the caller holds the task.
--- Lock order:  none.
 -- Raises:      TR002 too large.
 create or replace function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
 returns void
@@ -115,9 +109,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_room(uuid, text, jsonb) is
-'Internal: refuses a step beyond what a claim can carry.';
 
 create or replace function treadle.keep_step(
   p_task        uuid,
@@ -170,13 +161,3 @@ begin
   return true;
 end;
 $$;
-
-comment on function treadle.keep_step(
-  uuid, text, text, jsonb, smallint, text, uuid, text, text, timestamptz, numeric
-) is 'Internal: appends a step to a locked task unless it has one of this name.';
-
-revoke all on function treadle.check_step(text, jsonb, text, timestamptz) from public;
-revoke all on function treadle.check_room(uuid, text, jsonb) from public;
-revoke all on function treadle.keep_step(
-  uuid, text, text, jsonb, smallint, text, uuid, text, text, timestamptz, numeric
-) from public;

@@ -3,16 +3,12 @@
 -- One that cannot be filled in is a sentence, not an error: it must not stop the claim of others.
 --
 -- Concurrency: reads; outputs do not change once their task has ended.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- resolve_reference: what task:<id>:output, task:<id>:output.key.0, task:<id>:artifact:<name> or
 -- artifact:<id> stands for.
 --
 -- A task that the dependent went on without stands for null.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing; problem says why there is no value.
 create or replace function treadle.resolve_reference(
   p_task       uuid,
@@ -84,9 +80,6 @@ begin
 end;
 $$;
 
-comment on function treadle.resolve_reference(uuid, text) is
-'Internal: the value of a reference in the inputs of a task, or the reason why there is none.';
-
 create or replace function treadle.resolve_inputs(
   p_task treadle.tasks,
   out spec jsonb,
@@ -133,9 +126,3 @@ begin
   spec := p_task.spec || v_values;
 end;
 $$;
-
-comment on function treadle.resolve_inputs(treadle.tasks) is
-'Internal: spec and inputs of a task as the handler gets them, or why it cannot.';
-
-revoke all on function treadle.resolve_reference(uuid, text) from public;
-revoke all on function treadle.resolve_inputs(treadle.tasks) from public;

@@ -1,10 +1,6 @@
 -- bulk_filter: find the tasks of a filter, and report what became of them.
 
 -- filter_keys: what a filter of tasks can name.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.filter_keys()
 returns text[]
 language sql
@@ -18,13 +14,8 @@ as $$
   ]
 $$;
 
-comment on function treadle.filter_keys() is
-'Internal: the keys of a filter of tasks.';
-
 -- moment_of: a moment as people write it: a time, or how long ago it was, such as 90s, 15m, 2h, 7d.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      data exceptions, for the caller to refuse.
 create or replace function treadle.moment_of(p_text text, p_now timestamptz)
 returns timestamptz
@@ -51,13 +42,8 @@ begin
 end;
 $$;
 
-comment on function treadle.moment_of(text, timestamptz) is
-'Internal: reads a time, or an age such as 2h.';
-
 -- check_filter: refuse a filter that is empty, unknown or malformed; returns the states it names.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type.
 create or replace function treadle.check_filter(
   p_filter   jsonb,
@@ -137,15 +123,10 @@ begin
 end;
 $$;
 
-comment on function treadle.check_filter(jsonb, text[], text[]) is
-'Internal: checks a filter of tasks; the states it asks for, or those of the caller.';
-
 -- matching_tasks: the tasks that a filter finds, in order of their ids.
 --
 -- agent is who has the task, or who had it last; reason is a part of the reason of its failure.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing: the filter was checked.
 create or replace function treadle.matching_tasks(
   p_filter  jsonb,
@@ -207,13 +188,8 @@ begin
 end;
 $$;
 
-comment on function treadle.matching_tasks(jsonb, text[], uuid[]) is
-'Internal: tasks in some states that a filter finds, of all or of some.';
-
 -- bulk_tasks: what a filter finds, up to a limit; the rest is left.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.bulk_tasks(
   p_filter  jsonb,
@@ -246,14 +222,7 @@ begin
 end;
 $$;
 
-comment on function treadle.bulk_tasks(jsonb, text[], integer) is
-'Internal: tasks to decide about at once.';
-
 -- judge_bulk: write down what became of the tasks that were decided about at once.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.judge_bulk(
   p_found    treadle.bulk_task[],
   p_ids      uuid[],
@@ -284,16 +253,9 @@ as $$
     )
 $$;
 
-comment on function treadle.judge_bulk(treadle.bulk_task[], uuid[], text) is
-'Internal: those with these ids have the verdict, the others have moved on.';
-
 -- count_bulk: tasks that were decided about at once, counted by what they are and what became.
 --
 -- Reasons that differ only in ids and other names are one, and the first of them is shown.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.count_bulk(p_found treadle.bulk_task[])
 returns table (queue text, type text, status text, verdict text, why text, tasks bigint)
 language sql
@@ -307,14 +269,3 @@ as $$
     regexp_replace(each.why, '''[^'']*''|[0-9a-f-]{36}', '', 'g')
   order by each.verdict, count(*) desc, each.queue, each.type, each.status
 $$;
-
-comment on function treadle.count_bulk(treadle.bulk_task[]) is
-'Internal: counts by queue, type, state and verdict.';
-
-revoke all on function treadle.filter_keys() from public;
-revoke all on function treadle.moment_of(text, timestamptz) from public;
-revoke all on function treadle.check_filter(jsonb, text[], text[]) from public;
-revoke all on function treadle.matching_tasks(jsonb, text[], uuid[]) from public;
-revoke all on function treadle.bulk_tasks(jsonb, text[], integer) from public;
-revoke all on function treadle.judge_bulk(treadle.bulk_task[], uuid[], text) from public;
-revoke all on function treadle.count_bulk(treadle.bulk_task[]) from public;

@@ -6,13 +6,11 @@
 --
 -- Concurrency: rows are locked in id order; the agent of a running task is told at once.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 
 -- cancel_rows: end tasks as cancelled, with their claims, waits, edges and DAGs.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks, dags, then the history.
--- Raises:      nothing.
 create or replace function treadle.cancel_rows(
   p_held    treadle.tasks[],
   p_asked   uuid[],
@@ -89,9 +87,6 @@ begin
   having count(*) > 0;
 end;
 $$;
-
-comment on function treadle.cancel_rows(treadle.tasks[], uuid[], text, text) is
-'Internal: writes a cancellation and all that follows from it.';
 
 create or replace function treadle.cancel_tasks(
   p_ids     uuid[],
@@ -184,10 +179,7 @@ $$;
 comment on function treadle.cancel_task(uuid, text, text) is
 'Cancel one task, with a reason that is kept.';
 
-revoke all on function treadle.cancel_rows(treadle.tasks[], uuid[], text, text) from public;
-revoke all on function treadle.cancel_tasks(uuid[], text, text) from public;
 grant execute on function treadle.cancel_tasks(uuid[], text, text) to
 treadle_producer, treadle_operator;
-revoke all on function treadle.cancel_task(uuid, text, text) from public;
 grant execute on function treadle.cancel_task(uuid, text, text) to
 treadle_producer, treadle_operator;

@@ -14,10 +14,6 @@
 -- content_key: an idempotency key made from what is to be done.
 --
 -- jsonb has one order of keys, so equal content gives an equal key.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.content_key(p_type text, p_spec jsonb)
 returns text
 language sql
@@ -208,16 +204,10 @@ comment on function treadle.enqueue_task(
   text, text, jsonb, integer, timestamptz, double precision, text, boolean, jsonb
 ) is 'Enqueue one task in the caller''s transaction; further settings go into p_options.';
 
-revoke all on function treadle.content_key(text, jsonb) from public;
 grant execute on function treadle.content_key(text, jsonb) to treadle_producer, treadle_worker;
-revoke all on function treadle.enqueue_batch(text, text, jsonb[], jsonb, text[]) from public;
 grant execute on function treadle.enqueue_batch(text, text, jsonb[], jsonb, text[]) to
 treadle_producer, treadle_worker;
-revoke all on function treadle.enqueue_tasks(jsonb) from public;
 grant execute on function treadle.enqueue_tasks(jsonb) to treadle_producer, treadle_worker;
-revoke all on function treadle.enqueue_task(
-  text, text, jsonb, integer, timestamptz, double precision, text, boolean, jsonb
-) from public;
 grant execute on function treadle.enqueue_task(
   text, text, jsonb, integer, timestamptz, double precision, text, boolean, jsonb
 ) to treadle_producer, treadle_worker;

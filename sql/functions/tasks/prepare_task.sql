@@ -14,7 +14,6 @@
 -- and concurrency_limit belongs to the key.
 --
 -- Concurrency: see limit_key.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR208 unknown project.
 create or replace function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
 returns treadle.tasks
@@ -58,13 +57,8 @@ exception
 end;
 $$;
 
-comment on function treadle.apply_words(treadle.tasks, jsonb) is
-'Internal: reads the options urgency, tier, project and concurrency_limit.';
-
 -- check_retry: refuse a retry policy that could not be followed.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_retry(p_retry jsonb)
 returns void
@@ -117,12 +111,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_retry(jsonb) is 'Internal: refuses a malformed retry policy.';
-
 -- check_task: refuse values that no task can have.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_task(p_task treadle.tasks, p_now timestamptz)
 returns void
@@ -194,14 +184,7 @@ begin
 end;
 $$;
 
-comment on function treadle.check_task(treadle.tasks, timestamptz) is
-'Internal: refuses a task whose values are out of range.';
-
 -- apply_defaults: fill in what a task does not say from its type, and then from its queue.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.apply_defaults(
   p_task   treadle.tasks,
   p_type   treadle.task_types,
@@ -228,10 +211,6 @@ begin
   return v_task;
 end;
 $$;
-
-comment on function treadle.apply_defaults(
-  treadle.tasks, treadle.task_types, treadle.queues
-) is 'Internal: the task with the settings that are in force for it.';
 
 create or replace function treadle.prepare_task(p_options jsonb, p_now timestamptz)
 returns treadle.tasks
@@ -274,14 +253,3 @@ begin
   return treadle.place_task(v_task, v_type, v_queue);
 end;
 $$;
-
-comment on function treadle.prepare_task(jsonb, timestamptz) is
-'Internal: checks the options of a new task and fills in the defaults, the lane and the rank.';
-
-revoke all on function treadle.apply_words(treadle.tasks, jsonb) from public;
-revoke all on function treadle.check_retry(jsonb) from public;
-revoke all on function treadle.check_task(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.apply_defaults(
-  treadle.tasks, treadle.task_types, treadle.queues
-) from public;
-revoke all on function treadle.prepare_task(jsonb, timestamptz) from public;

@@ -2,8 +2,6 @@
 
 -- refuse_priority: raise for a number that is no priority.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.refuse_priority(p_priority integer)
 returns void
@@ -20,13 +18,8 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_priority(integer) is
-'Internal: says which priorities there are.';
-
 -- priority_of_tier: the priority in the middle of a tier, by its name or its number from 1 to 5.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.priority_of_tier(p_tier text)
 returns smallint
@@ -58,8 +51,6 @@ comment on function treadle.priority_of_tier(text) is
 
 -- tier_of_priority: the name of the tier that a priority is in.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.tier_of_priority(p_priority integer)
 returns text
@@ -87,8 +78,6 @@ comment on function treadle.tier_of_priority(integer) is
 
 -- priority_of_urgency: the priority for an urgency of 1 (no hurry) to 10 (now).
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.priority_of_urgency(p_urgency integer)
 returns smallint
@@ -114,8 +103,6 @@ comment on function treadle.priority_of_urgency(integer) is
 
 -- urgency_of_priority: the urgency from 1 to 10 that is nearest to a priority.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.urgency_of_priority(p_priority integer)
 returns smallint
@@ -135,16 +122,11 @@ $$;
 comment on function treadle.urgency_of_priority(integer) is
 'The urgency for a priority: 10 for 0 to 9, 9 for 10 to 19, down to 1 for 90 to 100.';
 
-revoke all on function treadle.refuse_priority(integer) from public;
-revoke all on function treadle.priority_of_tier(text) from public;
 grant execute on function treadle.priority_of_tier(text) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;
-revoke all on function treadle.tier_of_priority(integer) from public;
 grant execute on function treadle.tier_of_priority(integer) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;
-revoke all on function treadle.priority_of_urgency(integer) from public;
 grant execute on function treadle.priority_of_urgency(integer) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;
-revoke all on function treadle.urgency_of_priority(integer) from public;
 grant execute on function treadle.urgency_of_priority(integer) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

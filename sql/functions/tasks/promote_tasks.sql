@@ -7,13 +7,11 @@
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  tasks.
--- Raises:      nothing.
 
 -- recount_rows: let the delays of some waiting tasks count from now.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.recount_rows(p_rows tid[], p_now timestamptz)
 returns void
 language sql
@@ -33,9 +31,6 @@ as $$
   where tasks.ctid = any (p_rows)
 $$;
 
-comment on function treadle.recount_rows(tid[], timestamptz) is
-'Internal: moves retry_at and run_at by as much as their delay began in the future.';
-
 -- recount_delays: let delays that were made under a clock that ran ahead count from now.
 --
 -- A delay that counts from a moment in the future was made while the clock of the database was
@@ -46,7 +41,6 @@ comment on function treadle.recount_rows(tid[], timestamptz) is
 -- Concurrency: rows locked by others are skipped. A row that cannot be changed is reported and does
 --              not stop the others.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.recount_delays(
   p_limit  integer,
   p_skip   uuid[],
@@ -93,9 +87,6 @@ begin
   end;
 end;
 $$;
-
-comment on function treadle.recount_delays(integer, uuid[], timestamptz) is
-'Internal: shortens waits that a wrong clock has made too long; returns rows that it could not.';
 
 create or replace function treadle.promote_tasks(
   p_limit  integer default 1000,
@@ -163,7 +154,4 @@ $$;
 comment on function treadle.promote_tasks(integer, uuid[]) is
 'Make due retries and due tasks claimable; returns their ids.';
 
-revoke all on function treadle.recount_rows(tid[], timestamptz) from public;
-revoke all on function treadle.recount_delays(integer, uuid[], timestamptz) from public;
-revoke all on function treadle.promote_tasks(integer, uuid[]) from public;
 grant execute on function treadle.promote_tasks(integer, uuid[]) to treadle_worker;

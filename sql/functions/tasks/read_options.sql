@@ -2,16 +2,12 @@
 --
 -- One that is to be held has the status created.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, with the name of the option.
 
 -- misfit_of: the name of the first value that the column of that name does not take.
 --
 -- Asked when a whole row was refused: PostgreSQL says what is wrong with a value, not whose it is.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      nothing; null when each value fits.
 create or replace function treadle.misfit_of(p_row anyelement, p_given jsonb)
 returns text
@@ -31,9 +27,6 @@ exception
     return v_name;
 end;
 $$;
-
-comment on function treadle.misfit_of(anyelement, jsonb) is
-'Internal: which of some values is not of the type of its column.';
 
 create or replace function treadle.read_options(p_options jsonb, p_now timestamptz)
 returns treadle.tasks
@@ -106,16 +99,9 @@ exception
 end;
 $$;
 
-comment on function treadle.read_options(jsonb, timestamptz) is
-'Internal: reads the options of a new task, and says which one is wrong.';
-
 -- own_options: what a task says of itself, as options of enqueue.
 --
 -- Not what is about this one run of it: its key, its DAG, its parent, its start.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.own_options(p_task treadle.tasks)
 returns jsonb
 language sql
@@ -133,10 +119,3 @@ as $$
     )
     and kept.value <> 'null'
 $$;
-
-comment on function treadle.own_options(treadle.tasks) is
-'Internal: the options with which a task like this one is enqueued.';
-
-revoke all on function treadle.misfit_of(anyelement, jsonb) from public;
-revoke all on function treadle.read_options(jsonb, timestamptz) from public;
-revoke all on function treadle.own_options(treadle.tasks) from public;

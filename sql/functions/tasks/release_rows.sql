@@ -1,10 +1,6 @@
 -- release_rows: make waiting tasks claimable and notify those who wait for them.
 
 -- entry_slot: how a task that waits for nothing else stands with the slot of its key.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.entry_slot(p_key text, p_slot text)
 returns text
 language sql
@@ -12,14 +8,7 @@ immutable
 parallel safe
 return case when p_key is null or p_slot = 'held' then p_slot else 'waiting' end;
 
-comment on function treadle.entry_slot(text, text) is
-'Internal: held where it is, else waiting; empty for a task without a key.';
-
 -- entry_status: the state of a task that waits for nothing but, where it has a key, its slot.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.entry_status(p_key text, p_slot text)
 returns text
 language sql
@@ -27,17 +16,12 @@ immutable
 parallel safe
 return case when p_key is null or p_slot = 'held' then 'ready' else 'pending' end;
 
-comment on function treadle.entry_status(text, text) is
-'Internal: ready, or pending where a slot has to be given first.';
-
 -- announce_rows: tell who waits for tasks that were let go, and record it.
 --
 -- Workers of those that are ready, the promoter of those that wait for their time alone. Without a
 -- word for what happened the caller records it.
 --
 -- Concurrency: none; the rows are those of the caller's own update.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.announce_rows(p_rows tid[], p_what text)
 returns void
 language plpgsql
@@ -68,14 +52,10 @@ begin
 end;
 $$;
 
-comment on function treadle.announce_rows(tid[], text) is
-'Internal: wakes workers and promoter for tasks that moved, and audits the move.';
-
 -- ready_rows: make some waiting tasks claimable and wake who waits for them.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.ready_rows(p_rows tid[])
 returns setof uuid
 language plpgsql
@@ -103,10 +83,3 @@ begin
   return query select moved.id from unnest(v_ids) as moved (id);
 end;
 $$;
-
-comment on function treadle.ready_rows(tid[]) is 'Internal: moves tasks to ready.';
-
-revoke all on function treadle.entry_slot(text, text) from public;
-revoke all on function treadle.entry_status(text, text) from public;
-revoke all on function treadle.announce_rows(tid[], text) from public;
-revoke all on function treadle.ready_rows(tid[]) from public;

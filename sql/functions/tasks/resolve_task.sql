@@ -11,8 +11,6 @@
 -- spec replaces arguments as a whole. set changes one value each, by its path: a.b.c, or items.0
 -- for one of a list; objects on the way are made. unset takes away what it names.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
 returns jsonb
@@ -72,13 +70,8 @@ begin
 end;
 $$;
 
-comment on function treadle.edit_spec(jsonb, jsonb) is
-'Internal: applies spec, set and unset of a change to the arguments of a task.';
-
 -- edited_arguments: the arguments of a task that a change touches.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      nothing: edit_spec has checked the change.
 create or replace function treadle.edited_arguments(p_changes jsonb)
 returns text[]
@@ -96,14 +89,10 @@ as $$
     )
 $$;
 
-comment on function treadle.edited_arguments(jsonb) is
-'Internal: names of arguments that spec, set and unset of a change replace.';
-
 -- forget_expired: let a task that gets another round ask again what nobody answered in time.
 --
 -- Concurrency: the caller holds the task.
 -- Lock order:  waits, steps; after tasks.
--- Raises:      nothing.
 create or replace function treadle.forget_expired(p_task uuid)
 returns void
 language sql
@@ -118,9 +107,6 @@ as $$
   where
     steps.task_id = p_task and steps.kind = 'wait' and steps.output ->> 'status' = 'expired';
 $$;
-
-comment on function treadle.forget_expired(uuid) is
-'Internal: drops the answers that never came.';
 
 -- restart_task: put a task back with a new round of attempts, changed where asked.
 --
@@ -220,9 +206,6 @@ exception
 end;
 $$;
 
-comment on function treadle.restart_task(treadle.tasks, jsonb, timestamptz) is
-'Internal: gives a task another round.';
-
 create or replace function treadle.resolve_task(
   p_id          uuid,
   p_resolution  text,
@@ -304,13 +287,3 @@ begin
   return v_to;
 end;
 $$;
-
-comment on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision) is
-'Internal: writes a decision about a task and carries it out.';
-
-revoke all on function treadle.edit_spec(jsonb, jsonb) from public;
-revoke all on function treadle.edited_arguments(jsonb) from public;
-revoke all on function treadle.forget_expired(uuid) from public;
-revoke all on function treadle.restart_task(treadle.tasks, jsonb, timestamptz) from public;
-revoke all on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision)
-from public;

@@ -5,13 +5,10 @@
 --
 -- Concurrency: the caller holds the tasks and what they wait for.
 -- Lock order:  lanes, dags, then the history.
--- Raises:      nothing.
 
 -- revivable_of: those of some tasks that would not wait for one that is cancelled.
 --
 -- Concurrency: the caller holds the tasks and what they wait for.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.revivable_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -37,14 +34,10 @@ as $$
     )
 $$;
 
-comment on function treadle.revivable_of(uuid[]) is
-'Internal: tasks that can run again as things stand.';
-
 -- retry_wave: give some tasks another round; one that cannot have it does not stop the others.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  lanes, then the history.
--- Raises:      nothing.
 create or replace function treadle.retry_wave(
   p_wave        treadle.bulk_task[],
   p_actor       text,
@@ -87,10 +80,6 @@ begin
   return v_wave;
 end;
 $$;
-
-comment on function treadle.retry_wave(
-  treadle.bulk_task[], text, text, text, jsonb, double precision
-) is 'Internal: restarts tasks that wait for nothing that is cancelled.';
 
 create or replace function treadle.retry_bulk(
   p_found       treadle.bulk_task[],
@@ -155,15 +144,3 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.retry_bulk(
-  treadle.bulk_task[], text, text, text, jsonb, double precision
-) is 'Internal: restarts what can be restarted, and says what could not and why.';
-
-revoke all on function treadle.revivable_of(uuid[]) from public;
-revoke all on function treadle.retry_wave(
-  treadle.bulk_task[], text, text, text, jsonb, double precision
-) from public;
-revoke all on function treadle.retry_bulk(
-  treadle.bulk_task[], text, text, text, jsonb, double precision
-) from public;

@@ -15,7 +15,6 @@
 -- check_revival: refuse to bring tasks back that would wait for one that was cancelled.
 --
 -- Concurrency: the caller holds the tasks.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition.
 create or replace function treadle.check_revival(p_ids uuid[])
 returns void
@@ -56,9 +55,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_revival(uuid[]) is
-'Internal: tasks that are retried must be able to run.';
 
 create or replace function treadle.retry_task(
   p_id          uuid,
@@ -107,6 +103,4 @@ $$;
 comment on function treadle.retry_task(uuid, text, jsonb, text, text) is
 'Resolve a dead letter (retry, cancel, modify_and_retry), revive a cancelled task, or retry now.';
 
-revoke all on function treadle.check_revival(uuid[]) from public;
-revoke all on function treadle.retry_task(uuid, text, jsonb, text, text) from public;
 grant execute on function treadle.retry_task(uuid, text, jsonb, text, text) to treadle_operator;

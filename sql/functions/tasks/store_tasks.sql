@@ -6,8 +6,6 @@
 -- A number like 1e100000 is short when stored and long when sent to an agent: enough of them could
 -- never be sent, and the task would block its lane.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
 returns void
@@ -70,9 +68,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_specs(jsonb[], integer) is
-'Internal: refuses payloads that are malformed, too large or too deep.';
 
 -- insert_tasks: store many tasks of one kind; a key that is taken gives the task that has it.
 --
@@ -163,9 +158,3 @@ begin
   order by given.at;
 end;
 $$;
-
-comment on function treadle.insert_tasks(treadle.tasks, jsonb[], text[]) is
-'Internal: stores tasks that share all but their spec and their key.';
-
-revoke all on function treadle.check_specs(jsonb[], integer) from public;
-revoke all on function treadle.insert_tasks(treadle.tasks, jsonb[], text[]) from public;

@@ -73,9 +73,6 @@ begin
 end;
 $$;
 
-comment on function treadle.let_go(uuid[], timestamptz, text) is
-'Internal: what unhold_tasks does to tasks, and a dispatch to a work item.';
-
 create or replace function treadle.unhold_tasks(p_ids uuid[], p_actor text default null)
 returns table (id uuid, verdict text)
 language plpgsql
@@ -119,6 +116,4 @@ $$;
 comment on function treadle.unhold_tasks(uuid[], text) is
 'Release tasks that were enqueued with hold; says of each the state it is in now.';
 
-revoke all on function treadle.let_go(uuid[], timestamptz, text) from public;
-revoke all on function treadle.unhold_tasks(uuid[], text) from public;
 grant execute on function treadle.unhold_tasks(uuid[], text) to treadle_producer, treadle_operator;

@@ -6,17 +6,12 @@
 -- is renamed. It is returned here and never again: only its hash is stored.
 --
 -- Concurrency: of two that want the same name one is refused.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR208 unknown project.
 
 -- new_token: the text of a new token: trd_, its id, _, its secret, a checksum.
 --
 -- The id is public, the secret has 256 random bits. By the checksum those who look for leaked
 -- secrets know a token when they see one, and mistyped ones are refused without a look.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.new_token()
 returns text
 language sql
@@ -37,13 +32,8 @@ from (
 ) as body
 $$;
 
-comment on function treadle.new_token() is
-'Internal: a new random token.';
-
 -- check_token: refuse a token that could not be used.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_token(p_token treadle.api_tokens)
 returns void
@@ -87,14 +77,9 @@ begin
 end;
 $$;
 
-comment on function treadle.check_token(treadle.api_tokens) is
-'Internal: checks name, scopes, queues and the end of a token.';
-
 -- tell_token: record that a token was made or revoked.
 --
 -- Concurrency: appends.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.tell_token(p_what text, p_id text, p_actor text)
 returns void
 language sql
@@ -121,9 +106,6 @@ select
 from treadle.api_tokens
 where api_tokens.id = p_id
 $$;
-
-comment on function treadle.tell_token(text, text, text) is
-'Internal: writes an event about a token, with what it may do and without its hash.';
 
 create or replace function treadle.create_token(
   p_name      text,
@@ -186,8 +168,4 @@ $$;
 comment on function treadle.create_token(text, jsonb, text) is
 'Make a token for HTTP and return it; keep it, it is not shown again.';
 
-revoke all on function treadle.new_token() from public;
-revoke all on function treadle.check_token(treadle.api_tokens) from public;
-revoke all on function treadle.tell_token(text, text, text) from public;
-revoke all on function treadle.create_token(text, jsonb, text) from public;
 grant execute on function treadle.create_token(text, jsonb, text) to treadle_operator;

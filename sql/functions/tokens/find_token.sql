@@ -3,14 +3,8 @@
 -- Who asks compares the hash before it believes the rest. No row: there is no such token.
 --
 -- Concurrency: reads one row.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- status_of_token: live, expired or revoked.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.status_of_token(
   p_revoked_at  timestamptz,
   p_expires_at  timestamptz
@@ -66,8 +60,6 @@ $$;
 comment on function treadle.find_token(text) is
 'A token by its id: the hash of its secret, what it is for, whether it was used lately.';
 
-revoke all on function treadle.status_of_token(timestamptz, timestamptz) from public;
 grant execute on function treadle.status_of_token(timestamptz, timestamptz) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.find_token(text) from public;
 grant execute on function treadle.find_token(text) to treadle_operator;

@@ -5,16 +5,11 @@
 --
 -- Concurrency: triggers that others look at are skipped; the time is on the row that is held.
 -- Lock order:  triggers (never waited for), events.
--- Raises:      nothing.
 
 -- failure_figures: how many attempts at tasks of a type ended since a moment, and failed.
 --
 -- At most so many failures are looked at, the newest: with more of them the time begins later. And
 -- no more successes are counted than it takes to know that the share is within the limit.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.failure_figures(
   p_type          text,
   p_since         timestamptz,
@@ -78,16 +73,7 @@ begin
 end;
 $$;
 
-comment on function treadle.failure_figures(
-  text, timestamptz, timestamptz, numeric, bigint
-) is
-'Internal: the attempts at tasks of a type, and the share that failed.';
-
 -- common_errors: of what the newest failures of a type were, the commonest kinds first.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.common_errors(
   p_type   text,
   p_since  timestamptz,
@@ -133,9 +119,6 @@ as $$
   select coalesce(jsonb_agg(to_jsonb(alike) order by alike.times desc, alike.fingerprint), '[]')
   from alike
 $$;
-
-comment on function treadle.common_errors(text, timestamptz, timestamptz) is
-'Internal: the kinds of errors of a type, with how often and an example.';
 
 create or replace function treadle.check_failure_rates()
 returns table (id uuid, name text)
@@ -197,9 +180,4 @@ $$;
 comment on function treadle.check_failure_rates() is
 'Say of types whose failures pass the limit of a trigger; returns those triggers.';
 
-revoke all on function treadle.failure_figures(
-  text, timestamptz, timestamptz, numeric, bigint
-) from public;
-revoke all on function treadle.common_errors(text, timestamptz, timestamptz) from public;
-revoke all on function treadle.check_failure_rates() from public;
 grant execute on function treadle.check_failure_rates() to treadle_worker;

@@ -1,14 +1,8 @@
 -- check_trigger: refuse a trigger that makes no sense; its template is checked apart.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR203 unknown type.
 
 -- rate_problem: what is wrong with a limit for failures; null when it can be used.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.rate_problem(p_rate jsonb)
 returns text
 language sql
@@ -32,14 +26,7 @@ as $$
   end
 $$;
 
-comment on function treadle.rate_problem(jsonb) is
-'Internal: why a failure_rate cannot be used.';
-
 -- event_places: what filters and templates of triggers can name of an event; see event_facts.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.event_places()
 returns text[]
 language sql
@@ -54,14 +41,7 @@ as $$
   ]
 $$;
 
-comment on function treadle.event_places() is
-'Internal: the keys of the facts of an event.';
-
 -- placeholder_problem: what is wrong with the places of a template that stand for values.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.placeholder_problem(p_template jsonb)
 returns text
 language sql
@@ -91,13 +71,8 @@ as $$
   limit 1
 $$;
 
-comment on function treadle.placeholder_problem(jsonb) is
-'Internal: why a place in a template cannot be filled in; null when all can.';
-
 -- check_event_filter: refuse a filter that names what no event has, and so lets none pass.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_event_filter(p_filter jsonb, p_known text[])
 returns void
@@ -125,9 +100,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_event_filter(jsonb, text[]) is
-'Internal: refuses keys of a filter of events that are not known.';
 
 create or replace function treadle.check_trigger(p_trigger treadle.triggers)
 returns void
@@ -176,9 +148,6 @@ begin
   limit 1;
 end;
 $$;
-
-comment on function treadle.check_trigger(treadle.triggers) is
-'Internal: refuses a trigger with settings that cannot be.';
 
 -- check_template: refuse a template that could never be enqueued, or that lets events decide.
 --
@@ -246,13 +215,3 @@ begin
   end;
 end;
 $$;
-
-comment on function treadle.check_template(treadle.triggers) is
-'Internal: refuses the template of a trigger that does not work.';
-
-revoke all on function treadle.rate_problem(jsonb) from public;
-revoke all on function treadle.event_places() from public;
-revoke all on function treadle.placeholder_problem(jsonb) from public;
-revoke all on function treadle.check_event_filter(jsonb, text[]) from public;
-revoke all on function treadle.check_trigger(treadle.triggers) from public;
-revoke all on function treadle.check_template(treadle.triggers) from public;

@@ -46,13 +46,8 @@ begin
 end;
 $$;
 
-comment on function treadle.trigger_named(text) is
-'Internal: the trigger of this name, locked.';
-
 -- trigger_from: the row of a trigger with new settings over the old ones.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.trigger_from(
   p_old       treadle.triggers,
@@ -114,16 +109,12 @@ exception
 end;
 $$;
 
-comment on function treadle.trigger_from(treadle.triggers, text, jsonb, text) is
-'Internal: a trigger as it will be.';
-
 -- begin_reading: make sure that triggers read events from now on.
 --
 -- While no trigger was active nobody read: what happened meanwhile is passed by.
 --
 -- Concurrency: waits for whoever fires triggers now.
 -- Lock order:  event_readers.
--- Raises:      nothing.
 create or replace function treadle.begin_reading()
 returns void
 language plpgsql
@@ -141,9 +132,6 @@ begin
   where (event_readers.xid, event_readers.id) < (excluded.xid, excluded.id);
 end;
 $$;
-
-comment on function treadle.begin_reading() is
-'Internal: where the first trigger begins to read events.';
 
 create or replace function treadle.define_trigger(
   p_name      text,
@@ -213,8 +201,4 @@ $$;
 comment on function treadle.define_trigger(text, jsonb, text) is
 'Make or change a trigger: on which event and filter, which task or DAG; returns its id.';
 
-revoke all on function treadle.trigger_named(text) from public;
-revoke all on function treadle.trigger_from(treadle.triggers, text, jsonb, text) from public;
-revoke all on function treadle.begin_reading() from public;
-revoke all on function treadle.define_trigger(text, jsonb, text) from public;
 grant execute on function treadle.define_trigger(text, jsonb, text) to treadle_operator;

@@ -4,8 +4,6 @@
 -- event that has none. What comes from the event is not looked at again. Without facts the result
 -- is a sample: defaults, else null.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.fill_template(p_value jsonb, p_facts jsonb)
@@ -53,14 +51,7 @@ begin
 end;
 $$;
 
-comment on function treadle.fill_template(jsonb, jsonb) is
-'Internal: a template with the values of an event.';
-
 -- without_nulls: an object without those of its own keys that have no value.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.without_nulls(p_object jsonb)
 returns jsonb
 language sql
@@ -71,9 +62,6 @@ as $$
   from jsonb_each(p_object) as part
   where part.value <> 'null'
 $$;
-
-comment on function treadle.without_nulls(jsonb) is
-'Internal: an object without keys that are null; what is below stays.';
 
 -- make_from: enqueue what a template that is filled in describes: a task, or a DAG.
 --
@@ -122,10 +110,3 @@ begin
   ) as made;
 end;
 $$;
-
-comment on function treadle.make_from(treadle.triggers, jsonb) is
-'Internal: the task or the DAG of a trigger, enqueued.';
-
-revoke all on function treadle.fill_template(jsonb, jsonb) from public;
-revoke all on function treadle.without_nulls(jsonb) from public;
-revoke all on function treadle.make_from(treadle.triggers, jsonb) from public;

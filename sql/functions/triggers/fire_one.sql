@@ -8,10 +8,6 @@
 --
 -- A task has the depth of the trigger that made it, of its DAG, of the task that spawned it and of
 -- the one it was forked from. An event has that of its task and its DAG.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.event_depth(p_event treadle.events)
 returns integer
 language sql
@@ -44,14 +40,9 @@ as $$
     )
 $$;
 
-comment on function treadle.event_depth(treadle.events) is
-'Internal: the length of the chain of triggers behind an event.';
-
 -- fire_bound: why a trigger may not fire now: the chain is too long, or the hour is full.
 --
 -- Concurrency: reads; one session fires at a time, and sees what it has fired itself.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.fire_bound(
   p_trigger  treadle.triggers,
   p_depth    integer,
@@ -82,14 +73,10 @@ as $$
   end
 $$;
 
-comment on function treadle.fire_bound(treadle.triggers, integer, timestamptz) is
-'Internal: the bound that keeps a trigger from firing; null when none does.';
-
 -- keep_fire: write down what a trigger made of an event; a later try takes the place of a failure.
 --
 -- Concurrency: the pair of trigger and event is unique; who removes the trigger waits.
 -- Lock order:  triggers (shared), trigger_fires.
--- Raises:      nothing.
 create or replace function treadle.keep_fire(p_fire treadle.trigger_fires)
 returns treadle.trigger_fires
 language sql
@@ -111,9 +98,6 @@ as $$
     dag_id = excluded.dag_id, depth = excluded.depth, problem = excluded.problem
   returning trigger_fires.*
 $$;
-
-comment on function treadle.keep_fire(treadle.trigger_fires) is
-'Internal: the record of a trigger and an event.';
 
 create or replace function treadle.fire_one(
   p_trigger  treadle.triggers,
@@ -155,9 +139,6 @@ begin
   return treadle.keep_fire(v_fire);
 end;
 $$;
-
-comment on function treadle.fire_one(treadle.triggers, treadle.events, timestamptz) is
-'Internal: one trigger and one event.';
 
 -- try_fire: fire one trigger on one event; what goes wrong is written down and stops nothing else.
 --
@@ -209,12 +190,3 @@ exception
     return treadle.keep_fire(v_fire);
 end;
 $$;
-
-comment on function treadle.try_fire(treadle.triggers, treadle.events, timestamptz) is
-'Internal: one trigger and one event, with the failure as an answer.';
-
-revoke all on function treadle.event_depth(treadle.events) from public;
-revoke all on function treadle.fire_bound(treadle.triggers, integer, timestamptz) from public;
-revoke all on function treadle.keep_fire(treadle.trigger_fires) from public;
-revoke all on function treadle.fire_one(treadle.triggers, treadle.events, timestamptz) from public;
-revoke all on function treadle.try_fire(treadle.triggers, treadle.events, timestamptz) from public;

@@ -7,7 +7,6 @@
 --              moves in the transaction that enqueues: each event counts exactly once. What other
 --              transactions have not committed yet is waited for, and never passed by.
 -- Lock order:  event_readers (never waited for), tasks, lanes, dags, triggers, then the history.
--- Raises:      nothing.
 
 -- fire_events: every trigger that wants one of these events, in the order of the events.
 --
@@ -49,9 +48,6 @@ begin
   return array(select fire from unnest(v_fires) as fire where fire.verdict is not null);
 end;
 $$;
-
-comment on function treadle.fire_events(treadle.events[], timestamptz) is
-'Internal: what triggers make of some events.';
 
 -- retry_fires: try again what met a full queue, oldest first; of those still full nothing is said.
 --
@@ -109,14 +105,10 @@ begin
 end;
 $$;
 
-comment on function treadle.retry_fires(timestamptz) is
-'Internal: what triggers make of events that met a full queue.';
-
 -- tend_triggers: ask to be told of the events of triggers.
 --
 -- Concurrency: the caller holds the place among the events: one session at a time.
 -- Lock order:  event_listeners.
--- Raises:      nothing.
 create or replace function treadle.tend_triggers()
 returns void
 language plpgsql
@@ -144,9 +136,6 @@ begin
 end;
 $$;
 
-comment on function treadle.tend_triggers() is
-'Internal: the listening of triggers.';
-
 -- note_fires: count what triggers did, and say what they could not do.
 --
 -- A failure is an event each time; a bound that was reached is one at most once an hour. What
@@ -154,7 +143,6 @@ comment on function treadle.tend_triggers() is
 --
 -- Concurrency: the triggers are updated after everything was enqueued.
 -- Lock order:  triggers, by id; events.
--- Raises:      nothing.
 create or replace function treadle.note_fires(
   p_fires  treadle.trigger_fires[],
   p_now    timestamptz
@@ -214,9 +202,6 @@ begin
 end;
 $$;
 
-comment on function treadle.note_fires(treadle.trigger_fires[], timestamptz) is
-'Internal: keeps the counts of triggers, and writes the events of those that did not fire.';
-
 create or replace function treadle.fire_triggers(p_limit integer default 500)
 returns table (id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
 language plpgsql
@@ -273,9 +258,4 @@ $$;
 comment on function treadle.fire_triggers(integer) is
 'Enqueue tasks and DAGs for new events; says of each trigger that fired what it made.';
 
-revoke all on function treadle.fire_events(treadle.events[], timestamptz) from public;
-revoke all on function treadle.retry_fires(timestamptz) from public;
-revoke all on function treadle.tend_triggers() from public;
-revoke all on function treadle.note_fires(treadle.trigger_fires[], timestamptz) from public;
-revoke all on function treadle.fire_triggers(integer) from public;
 grant execute on function treadle.fire_triggers(integer) to treadle_worker;

@@ -67,7 +67,5 @@ $$;
 comment on function treadle.resume_trigger(text, text) is
 'Let a trigger fire again; what happened while it rested is not made up for.';
 
-revoke all on function treadle.pause_trigger(text, text, text) from public;
 grant execute on function treadle.pause_trigger(text, text, text) to treadle_operator;
-revoke all on function treadle.resume_trigger(text, text) from public;
 grant execute on function treadle.resume_trigger(text, text) to treadle_operator;

@@ -4,10 +4,6 @@
 --
 -- Those of the task, else those of its type. From the third attempt on the fallback models come
 -- instead of the models, where there are any.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.attempt_models(
   p_attempt        smallint,
   p_models         text[],
@@ -31,10 +27,6 @@ comment on function treadle.attempt_models(smallint, text[], text[], text[], tex
 -- demanding_types: the types that say something about models, validators or reports.
 --
 -- Most have none: then claims and completions look no further. In plpgsql, which keeps its plan.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.demanding_types()
 returns text[]
 language plpgsql
@@ -53,14 +45,7 @@ begin
 end;
 $$;
 
-comment on function treadle.demanding_types() is
-'Internal: the names of types with terms of their own.';
-
 -- has_terms: whether a task, or its type, says something about models, validators or reports.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.has_terms(p_task treadle.tasks, p_types text[])
 returns boolean
 language sql
@@ -72,17 +57,10 @@ return (
   ) > 0
 );
 
-comment on function treadle.has_terms(treadle.tasks, text[]) is
-'Internal: whether terms_of is worth a call; p_types are the demanding_types.';
-
 -- terms_of: what is asked of the attempt that a task is in: models, validators, a report.
 --
 -- Its own, else those of its type, as they are now: what is changed in the code goes for tasks
 -- that wait already.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.terms_of(
   p_task treadle.tasks,
   out models      text[],
@@ -104,14 +82,9 @@ as $$
   where task_types.name = p_task.type
 $$;
 
-comment on function treadle.terms_of(treadle.tasks) is
-'Internal: models, validators and the need for a report that are in force for a task now.';
-
 -- attempt_model: the model that an attempt used: what it has paid for last, else what it was told.
 --
 -- Concurrency: the caller holds the task.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.attempt_model(p_task treadle.tasks)
 returns text
 language sql
@@ -135,13 +108,5 @@ as $$
     )
 $$;
 
-comment on function treadle.attempt_model(treadle.tasks) is
-'Internal: the model of an attempt that ends now; empty when nobody named one.';
-
-revoke all on function treadle.attempt_models(smallint, text[], text[], text[], text[]) from public;
 grant execute on function treadle.attempt_models(smallint, text[], text[], text[], text[]) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.demanding_types() from public;
-revoke all on function treadle.has_terms(treadle.tasks, text[]) from public;
-revoke all on function treadle.terms_of(treadle.tasks) from public;
-revoke all on function treadle.attempt_model(treadle.tasks) from public;

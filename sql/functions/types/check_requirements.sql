@@ -2,8 +2,6 @@
 
 -- check_models: refuse what cannot be a list of models.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_models(p_models text[])
 returns void
@@ -24,14 +22,7 @@ begin
 end;
 $$;
 
-comment on function treadle.check_models(text[]) is
-'Internal: refuses names of models that are empty or too many.';
-
 -- validator_problem: what is wrong with the settings of one validator; null when nothing is.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.validator_problem(p_settings jsonb)
 returns text
 language plpgsql
@@ -90,16 +81,11 @@ begin
 end;
 $$;
 
-comment on function treadle.validator_problem(jsonb) is
-'Internal: a few words when the settings of a validator cannot be meant.';
-
 -- check_validation: refuse validators that could not be called.
 --
 -- A list like [{"validator": "regex", "pattern": "^ok"}]. Of the built-in ones the settings are
 -- known; what others take is up to the code behind their name. Nothing here is ever executed.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_validation(p_validation jsonb)
 returns void
@@ -133,10 +119,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_validation(jsonb) is
-'Internal: refuses a malformed list of validators.';
-
-revoke all on function treadle.check_models(text[]) from public;
-revoke all on function treadle.validator_problem(jsonb) from public;
-revoke all on function treadle.check_validation(jsonb) from public;

@@ -10,8 +10,6 @@
 
 -- check_breaker: refuse overrides of a breaker that make no sense.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_breaker(p_breaker jsonb)
 returns void
@@ -58,9 +56,6 @@ begin
 end;
 $$;
 
-comment on function treadle.check_breaker(jsonb) is
-'Internal: says what is wrong with the overrides of a breaker.';
-
 -- make_gates: make the gates that a type names, where they are missing.
 --
 -- Concurrency: two sessions that make the same gate: the second waits for the first.
@@ -87,9 +82,6 @@ begin
   on conflict (key) do nothing;
 end;
 $$;
-
-comment on function treadle.make_gates(text[]) is
-'Internal: a gate that a type names exists, without a limit and open.';
 
 create or replace function treadle.define_type(
   p_name      text,
@@ -213,10 +205,6 @@ $$;
 comment on function treadle.declare_types(jsonb, text[]) is
 'Make the types {"name": {settings}} and queues of an application known.';
 
-revoke all on function treadle.check_breaker(jsonb) from public;
-revoke all on function treadle.make_gates(text[]) from public;
-revoke all on function treadle.define_type(text, jsonb, text) from public;
 grant execute on function treadle.define_type(text, jsonb, text) to treadle_operator;
-revoke all on function treadle.declare_types(jsonb, text[]) from public;
 grant execute on function treadle.declare_types(jsonb, text[]) to
 treadle_producer, treadle_worker;

@@ -71,7 +71,5 @@ $$;
 comment on function treadle.resume_type(text, text) is
 'Let a paused type go on.';
 
-revoke all on function treadle.pause_type(text, text, text) from public;
 grant execute on function treadle.pause_type(text, text, text) to treadle_operator;
-revoke all on function treadle.resume_type(text, text) from public;
 grant execute on function treadle.resume_type(text, text) to treadle_operator;

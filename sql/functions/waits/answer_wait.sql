@@ -13,8 +13,6 @@
 
 -- refuse_answer: say that an answer comes too late, and how the wait ended.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR102 it has ended.
 create or replace function treadle.refuse_answer(p_wait treadle.waits)
 returns void
@@ -47,13 +45,8 @@ begin
 end;
 $$;
 
-comment on function treadle.refuse_answer(treadle.waits) is
-'Internal: raises with the decision that was made.';
-
 -- find_wait: a wait that people may answer; an error when there is none.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR206 wait not found.
 create or replace function treadle.find_wait(p_wait uuid)
 returns treadle.waits
@@ -85,13 +78,9 @@ begin
 end;
 $$;
 
-comment on function treadle.find_wait(uuid) is
-'Internal: the question or approval with this id.';
-
 -- check_answer: refuse an answer that the question does not allow, and say what it allows.
 --
 -- Concurrency: none: what a wait allows never changes.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_answer(
   p_wait   treadle.waits,
@@ -129,9 +118,6 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_answer(treadle.waits, jsonb, text) is
-'Internal: refuses what is not an option or does not fit the schema of a wait.';
 
 create or replace function treadle.answer_wait(
   p_wait   uuid,
@@ -201,9 +187,5 @@ $$;
 comment on function treadle.answer_wait(uuid, jsonb, text, text) is
 'Answer what a task asked; says whether that decided it.';
 
-revoke all on function treadle.refuse_answer(treadle.waits) from public;
-revoke all on function treadle.find_wait(uuid) from public;
-revoke all on function treadle.check_answer(treadle.waits, jsonb, text) from public;
-revoke all on function treadle.answer_wait(uuid, jsonb, text, text) from public;
 grant execute on function treadle.answer_wait(uuid, jsonb, text, text) to
 treadle_producer, treadle_operator;

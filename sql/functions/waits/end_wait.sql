@@ -5,13 +5,8 @@
 --
 -- Concurrency: the caller holds the task and the wait, which is open.
 -- Lock order:  waits, steps; after tasks.
--- Raises:      nothing.
 
 -- wait_answer: the answer of a wait as the task gets it; null while it is open.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.wait_answer(p_wait treadle.waits)
 returns jsonb
 language sql
@@ -25,14 +20,9 @@ as $$
   where p_wait.status in ('answered', 'expired')
 $$;
 
-comment on function treadle.wait_answer(treadle.waits) is
-'Internal: status, value, by, note and at of a wait that has ended.';
-
 -- record_wait: write down what happened to a wait.
 --
 -- Concurrency: none; the caller holds the wait.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.record_wait(
   p_wait   treadle.waits,
   p_what   text,
@@ -53,9 +43,6 @@ as $$
   from treadle.tasks
   where tasks.id = p_wait.task_id
 $$;
-
-comment on function treadle.record_wait(treadle.waits, text, text, jsonb) is
-'Internal: an event about a wait: opened, answered, expired, escalated.';
 
 create or replace function treadle.end_wait(
   p_wait      treadle.waits,
@@ -99,14 +86,10 @@ begin
 end;
 $$;
 
-comment on function treadle.end_wait(treadle.waits, text, jsonb, text, text, bigint) is
-'Internal: ends a wait with its answer.';
-
 -- take_event: end a wait with the event that it was for.
 --
 -- Concurrency: the caller holds the task, the topic and the wait.
 -- Lock order:  waits, steps; after tasks and topics.
--- Raises:      nothing.
 create or replace function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
 returns treadle.waits
 language plpgsql
@@ -126,14 +109,10 @@ begin
 end;
 $$;
 
-comment on function treadle.take_event(treadle.waits, treadle.events) is
-'Internal: the payload of an event becomes the answer of a wait.';
-
 -- close_waits: nobody waits any more for the answers of tasks that have ended.
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  waits, after tasks.
--- Raises:      nothing.
 create or replace function treadle.close_waits(p_tasks uuid[])
 returns void
 language sql
@@ -147,16 +126,12 @@ as $$
   where waits.task_id = any (p_tasks) and waits.status = 'open'
 $$;
 
-comment on function treadle.close_waits(uuid[]) is
-'Internal: cancels the open waits of tasks that have ended.';
-
 -- resume_tasks: let blocked tasks go on that have all their answers.
 --
 -- To ready, or to pending where they wait for tasks or for a moment as well.
 --
 -- Concurrency: the caller holds the rows.
 -- Lock order:  tasks.
--- Raises:      nothing.
 create or replace function treadle.resume_tasks(p_ids uuid[])
 returns void
 language plpgsql
@@ -195,13 +170,3 @@ begin
   perform treadle.announce_rows(v_rows, 'resumed');
 end;
 $$;
-
-comment on function treadle.resume_tasks(uuid[]) is
-'Internal: moves blocked tasks on whose waits are over.';
-
-revoke all on function treadle.wait_answer(treadle.waits) from public;
-revoke all on function treadle.record_wait(treadle.waits, text, text, jsonb) from public;
-revoke all on function treadle.end_wait(treadle.waits, text, jsonb, text, text, bigint) from public;
-revoke all on function treadle.take_event(treadle.waits, treadle.events) from public;
-revoke all on function treadle.close_waits(uuid[]) from public;
-revoke all on function treadle.resume_tasks(uuid[]) from public;

@@ -5,7 +5,6 @@
 --
 -- Concurrency: waits of tasks that others hold are skipped; the test is repeated under the lock.
 -- Lock order:  tasks, without waiting; waits, then the rest.
--- Raises:      nothing.
 
 -- expire_wait: do with one wait what it said for the case that nobody answers.
 --
@@ -14,7 +13,6 @@
 --
 -- Concurrency: the caller holds the task; who answered it meanwhile was first.
 -- Lock order:  waits, then the rest; after tasks.
--- Raises:      nothing.
 create or replace function treadle.expire_wait(p_wait uuid, p_now timestamptz)
 returns boolean
 language plpgsql
@@ -64,9 +62,6 @@ begin
   return true;
 end;
 $$;
-
-comment on function treadle.expire_wait(uuid, timestamptz) is
-'Internal: expires one wait that is due.';
 
 create or replace function treadle.expire_waits(
   p_limit  integer default 100,
@@ -126,6 +121,4 @@ $$;
 comment on function treadle.expire_waits(integer, uuid[]) is
 'End waits that nobody answered in time; returns their ids.';
 
-revoke all on function treadle.expire_wait(uuid, timestamptz) from public;
-revoke all on function treadle.expire_waits(integer, uuid[]) from public;
 grant execute on function treadle.expire_waits(integer, uuid[]) to treadle_worker;

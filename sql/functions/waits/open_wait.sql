@@ -70,17 +70,12 @@ begin
 end;
 $$;
 
-comment on function treadle.known_wait(uuid, text, treadle.waits) is
-'Internal: the wait or the answer that a task has under a name.';
-
 -- untaken_event: the oldest event since a task was made that it has not taken yet.
 --
 -- A task takes the events of a topic in their order, so those after the last one are left. They
 -- are read from the newest back, and only as far as the task is old.
 --
 -- Concurrency: the caller holds the task and the topic: no event is added or taken meanwhile.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.untaken_event(
   p_task   treadle.tasks,
   p_event  text,
@@ -117,9 +112,6 @@ begin
   return v_found;
 end;
 $$;
-
-comment on function treadle.untaken_event(treadle.tasks, text, text) is
-'Internal: the next event for a task that begins to wait; null when it has to wait.';
 
 create or replace function treadle.open_wait(
   p_id     uuid,
@@ -187,7 +179,4 @@ $$;
 comment on function treadle.open_wait(uuid, uuid, text, jsonb) is
 'Ask a question, ask for approval or wait for an event; the answer when it is there already.';
 
-revoke all on function treadle.known_wait(uuid, text, treadle.waits) from public;
-revoke all on function treadle.untaken_event(treadle.tasks, text, text) from public;
-revoke all on function treadle.open_wait(uuid, uuid, text, jsonb) from public;
 grant execute on function treadle.open_wait(uuid, uuid, text, jsonb) to treadle_worker;

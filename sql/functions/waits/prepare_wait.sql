@@ -4,16 +4,12 @@
 --  "expires_s": 3600, "on_expiry": "deny"} or {"event": "...", "key": "...", "expires_s": 3600}.
 -- With approvers it is an approval, which has the options approve, reject and revise by default.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
 -- expiry_of: when a wait expires: after expires_s seconds, or at expires_at; null for never.
 --
 -- A time that has passed is taken: who repeats a call may be late.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.expiry_of(p_given jsonb, p_now timestamptz)
 returns timestamptz
@@ -50,13 +46,8 @@ exception
 end;
 $$;
 
-comment on function treadle.expiry_of(jsonb, timestamptz) is
-'Internal: the moment at which a wait expires.';
-
 -- check_wait_types: refuse parts of a wait that have the wrong type.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_wait_types(p_given jsonb)
 returns void
@@ -103,13 +94,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_wait_types(jsonb) is
-'Internal: refuses a wait whose parts are not of their types.';
-
 -- check_wait: refuse a wait that could not be answered, or not expire as it says.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_wait(p_wait treadle.waits)
 returns void
@@ -187,9 +173,6 @@ begin
 end;
 $$;
 
-comment on function treadle.check_wait(treadle.waits) is
-'Internal: refuses a wait that does not fit together.';
-
 create or replace function treadle.prepare_wait(p_wait jsonb, p_now timestamptz)
 returns treadle.waits
 language plpgsql
@@ -254,11 +237,3 @@ begin
   return v_wait;
 end;
 $$;
-
-comment on function treadle.prepare_wait(jsonb, timestamptz) is
-'Internal: checks what a task wants to wait for and fills in the defaults.';
-
-revoke all on function treadle.expiry_of(jsonb, timestamptz) from public;
-revoke all on function treadle.check_wait_types(jsonb) from public;
-revoke all on function treadle.check_wait(treadle.waits) from public;
-revoke all on function treadle.prepare_wait(jsonb, timestamptz) from public;

@@ -2,13 +2,11 @@
 --
 -- Concurrency: only whoever has the lease; a repeated call counts once.
 -- Lock order:  webhooks, readers.
--- Raises:      nothing.
 
 -- note_delivery: keep a try, and only the last of a webhook.
 --
 -- Concurrency: the caller holds the webhook.
 -- Lock order:  append-only.
--- Raises:      nothing.
 create or replace function treadle.note_delivery(
   p_name    text,
   p_event   bigint,
@@ -37,9 +35,6 @@ begin
     );
 end;
 $$;
-
-comment on function treadle.note_delivery(text, bigint, integer, text, integer) is
-'Internal: records one try of a webhook; a hundred are kept.';
 
 create or replace function treadle.ack_webhook(
   p_name    text,
@@ -95,7 +90,5 @@ $$;
 comment on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) is
 'Record that an event was delivered; false when the lease is lost or the webhook paused.';
 
-revoke all on function treadle.note_delivery(text, bigint, integer, text, integer) from public;
-revoke all on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) from public;
 grant execute on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer)
 to treadle_operator;

@@ -37,14 +37,9 @@ begin
 end;
 $$;
 
-comment on function treadle.webhook_named(text) is
-'Internal: locks a webhook and returns it; refuses a name that nobody has.';
-
 -- tell_webhook: record what somebody did about a webhook.
 --
 -- Concurrency: appends.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.tell_webhook(
   p_what   text,
   p_name   text,
@@ -65,13 +60,8 @@ values (
 )
 $$;
 
-comment on function treadle.tell_webhook(text, text, text, jsonb) is
-'Internal: writes an event about a webhook, without its address or secrets.';
-
 -- check_webhook: refuse a webhook that could not be sent to.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_webhook(p_hook treadle.webhooks)
 returns void
@@ -133,14 +123,10 @@ begin
 end;
 $$;
 
-comment on function treadle.check_webhook(treadle.webhooks) is
-'Internal: checks name, address, kinds, filter and secret of a webhook.';
-
 -- store_webhook: write what define_webhook has checked.
 --
 -- Concurrency: the caller holds the row, if there is one.
 -- Lock order:  webhooks.
--- Raises:      nothing.
 create or replace function treadle.store_webhook(
   p_hook   treadle.webhooks,
   p_made   boolean,
@@ -173,14 +159,10 @@ set
   next_try_at = least(stored.next_try_at, excluded.next_try_at)
 $$;
 
-comment on function treadle.store_webhook(treadle.webhooks, boolean, text) is
-'Internal: makes or changes the row of a webhook.';
-
 -- place_webhook: let a new webhook begin now, or with the oldest event.
 --
 -- Concurrency: events of transactions that are still open count as later, so none is missed.
 -- Lock order:  readers.
--- Raises:      nothing.
 create or replace function treadle.place_webhook(p_name text, p_from_start boolean)
 returns void
 language sql
@@ -199,9 +181,6 @@ values (
 on conflict (name) do update
 set xid = excluded.xid, id = 0
 $$;
-
-comment on function treadle.place_webhook(text, boolean) is
-'Internal: sets where among the events a webhook begins.';
 
 create or replace function treadle.define_webhook(
   p_name      text,
@@ -267,10 +246,4 @@ $$;
 comment on function treadle.define_webhook(text, jsonb, text) is
 'Make a webhook or change its settings. Returns the secret when it is new: keep it.';
 
-revoke all on function treadle.webhook_named(text) from public;
-revoke all on function treadle.tell_webhook(text, text, text, jsonb) from public;
-revoke all on function treadle.check_webhook(treadle.webhooks) from public;
-revoke all on function treadle.store_webhook(treadle.webhooks, boolean, text) from public;
-revoke all on function treadle.place_webhook(text, boolean) from public;
-revoke all on function treadle.define_webhook(text, jsonb, text) from public;
 grant execute on function treadle.define_webhook(text, jsonb, text) to treadle_operator;

@@ -2,13 +2,8 @@
 --
 -- Concurrency: only whoever has the lease; it ends here.
 -- Lock order:  webhooks.
--- Raises:      nothing.
 
 -- webhook_delay: how many seconds to wait after so many failures in a row.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.webhook_delay(
   p_failures  integer,
   p_after_s   double precision default null
@@ -26,9 +21,6 @@ select
     least(coalesce(p_after_s, 0), 3600)
   )
 $$;
-
-comment on function treadle.webhook_delay(integer, double precision) is
-'Internal: the back-off of a webhook, in seconds.';
 
 create or replace function treadle.fail_webhook(
   p_name     text,
@@ -92,10 +84,6 @@ comment on function treadle.fail_webhook(
 ) is
 'Record a failed try; returns the status of the webhook now, null when the lease is lost.';
 
-revoke all on function treadle.webhook_delay(integer, double precision) from public;
-revoke all on function treadle.fail_webhook(
-  text, uuid, bigint, integer, text, double precision, integer
-) from public;
 grant execute on function treadle.fail_webhook(
   text, uuid, bigint, integer, text, double precision, integer
 ) to treadle_operator;

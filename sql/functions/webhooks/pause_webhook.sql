@@ -58,7 +58,5 @@ $$;
 comment on function treadle.resume_webhook(text, text) is
 'Resume a webhook that is paused, or try one that fails again now.';
 
-revoke all on function treadle.pause_webhook(text, text, text) from public;
 grant execute on function treadle.pause_webhook(text, text, text) to treadle_operator;
-revoke all on function treadle.resume_webhook(text, text) from public;
 grant execute on function treadle.resume_webhook(text, text) to treadle_operator;

@@ -2,13 +2,11 @@
 --
 -- Concurrency: the lease keeps others away; the place moves past what nobody wants only.
 -- Lock order:  webhooks, readers.
--- Raises:      nothing.
 
 -- hold_webhook: lock a webhook for whoever has its lease, and renew it.
 --
 -- Concurrency: a lease that ran out and was taken by nobody is still good: the token tells.
 -- Lock order:  webhooks.
--- Raises:      nothing.
 create or replace function treadle.hold_webhook(
   p_name     text,
   p_token    uuid,
@@ -28,14 +26,7 @@ where webhooks.name = p_name and webhooks.token = p_token
 returning webhooks.*
 $$;
 
-comment on function treadle.hold_webhook(text, uuid, double precision) is
-'Internal: the webhook, if the token is that of its lease.';
-
 -- is_wanted: whether an event is one of those that a webhook asks for.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
 returns boolean
 language sql
@@ -55,9 +46,6 @@ select
   )
   and (p_filter = '{}' or treadle.event_document(p_event) @> p_filter)
 $$;
-
-comment on function treadle.is_wanted(treadle.events, text[], jsonb) is
-'Internal: matches an event with kinds, where * stands at the end, and a filter.';
 
 create or replace function treadle.read_webhook(
   p_name       text,
@@ -118,7 +106,4 @@ $$;
 comment on function treadle.read_webhook(text, uuid, integer, integer) is
 'What a notifier has to send to a webhook that it has leased; nothing when it lost the lease.';
 
-revoke all on function treadle.hold_webhook(text, uuid, double precision) from public;
-revoke all on function treadle.is_wanted(treadle.events, text[], jsonb) from public;
-revoke all on function treadle.read_webhook(text, uuid, integer, integer) from public;
 grant execute on function treadle.read_webhook(text, uuid, integer, integer) to treadle_operator;

@@ -5,10 +5,6 @@
 -- Raises:      TR001 invalid argument.
 
 -- has_news: whether there are events that a webhook has not looked at.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.has_news(p_name text)
 returns boolean
 language sql
@@ -23,14 +19,7 @@ select exists (
 )
 $$;
 
-comment on function treadle.has_news(text) is
-'Internal: says whether a webhook has something to look at.';
-
 -- target_of: what it takes to send to a webhook.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.target_of(p_hook treadle.webhooks)
 returns treadle.webhook_target
 language sql
@@ -54,9 +43,6 @@ select row(
   (p_hook).allow_private
 )::treadle.webhook_target
 $$;
-
-comment on function treadle.target_of(treadle.webhooks) is
-'Internal: the address of a webhook and the secrets that sign for it now.';
 
 create or replace function treadle.take_webhooks(
   p_token    uuid,
@@ -104,8 +90,5 @@ $$;
 comment on function treadle.take_webhooks(uuid, integer, double precision) is
 'Lease webhooks to deliver to, the longest waiting first; one notifier at a time has one.';
 
-revoke all on function treadle.has_news(text) from public;
-revoke all on function treadle.target_of(treadle.webhooks) from public;
-revoke all on function treadle.take_webhooks(uuid, integer, double precision) from public;
 grant execute on function treadle.take_webhooks(uuid, integer, double precision)
 to treadle_operator;

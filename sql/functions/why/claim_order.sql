@@ -6,17 +6,12 @@
 -- projects take turns; among projects that have as much under way the dice decide, not this list.
 --
 -- Concurrency: reads, as of one moment.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR202 unknown queue.
 
 -- line_of: the first ready tasks of a queue with all that their order depends on.
 --
 -- turn is what a project has under way for its share when it is the task's turn: in a fair queue
 -- the least is next. Elsewhere all have the same.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.line_of(p_queue text, p_limit integer, p_now timestamptz)
 returns table (id uuid, shut text, turn numeric, place bigint)
 language plpgsql
@@ -90,9 +85,6 @@ begin
 end;
 $$;
 
-comment on function treadle.line_of(text, integer, timestamptz) is
-'Internal: the heads of the lanes of a queue, what shuts each, and how they compare.';
-
 create or replace function treadle.claim_order(p_queue text, p_limit integer default 20)
 returns table (
   place integer, id uuid, type text, priority smallint, effective_priority numeric,
@@ -147,7 +139,5 @@ $$;
 comment on function treadle.claim_order(text, integer) is
 'The first ready tasks of a queue as claims would take them, and what shuts the lanes of others.';
 
-revoke all on function treadle.line_of(text, integer, timestamptz) from public;
-revoke all on function treadle.claim_order(text, integer) from public;
 grant execute on function treadle.claim_order(text, integer) to
 treadle_observer, treadle_operator;

@@ -1,10 +1,6 @@
 -- is_next: whether the next claim would take a task.
 
 -- may_admit: whether the next claim may let in tasks that wait for a slot or for money.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.may_admit()
 returns boolean
 language plpgsql
@@ -29,14 +25,7 @@ begin
 end;
 $$;
 
-comment on function treadle.may_admit() is
-'Internal: somebody asked for a look at keys or budgets for which tasks wait.';
-
 -- are_turns: whether a claim over some lanes has to choose between projects.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
 returns boolean
 language sql
@@ -54,14 +43,7 @@ as $$
     )
 $$;
 
-comment on function treadle.are_turns(integer[], uuid[], boolean) is
-'Internal: whether more than one project has ready tasks in lanes that are fair.';
-
 -- head_of: the ready task that is first over some lanes.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.head_of(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -97,14 +79,7 @@ begin
 end;
 $$;
 
-comment on function treadle.head_of(integer[], bigint[], numeric, uuid[]) is
-'Internal: the best ready task of lanes that costs no more than p_budget and is not in p_skip.';
-
 -- probe_for: the task that an agent would be given next to try a breaker, see pick_probe.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.probe_for(p_agent treadle.agents, p_now timestamptz)
 returns uuid
 language plpgsql
@@ -138,16 +113,9 @@ begin
 end;
 $$;
 
-comment on function treadle.probe_for(treadle.agents, timestamptz) is
-'Internal: the task that the next claim of an agent takes as a probe, if any.';
-
 -- too_large: the gate behind which a claim puts a task that needs more than a whole limit.
 --
 -- See set_aside. Null for a task that fits all limits.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.too_large(p_task treadle.tasks)
 returns text
 language sql
@@ -163,18 +131,11 @@ as $$
   limit 1
 $$;
 
-comment on function treadle.too_large(treadle.tasks) is
-'Internal: names what keeps a task back that can never start.';
-
 -- goes_first: whether the next claim of one task by an agent takes this one.
 --
 -- It plays claim_rows: what is first and has no money or finds its gate full is put aside and the
 -- next one looked at, as often as a claim does. Where it cannot be sure it says no: somebody may
 -- be let in before the claim, or projects take turns.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.goes_first(
   p_task   treadle.tasks,
   p_agent  treadle.agents,
@@ -252,13 +213,3 @@ begin
   return false;
 end;
 $$;
-
-comment on function treadle.goes_first(treadle.tasks, treadle.agents, timestamptz) is
-'Internal: whether an agent that has room gets this task if it claims one now.';
-
-revoke all on function treadle.may_admit() from public;
-revoke all on function treadle.are_turns(integer[], uuid[], boolean) from public;
-revoke all on function treadle.head_of(integer[], bigint[], numeric, uuid[]) from public;
-revoke all on function treadle.probe_for(treadle.agents, timestamptz) from public;
-revoke all on function treadle.too_large(treadle.tasks) from public;
-revoke all on function treadle.goes_first(treadle.tasks, treadle.agents, timestamptz) from public;

@@ -2,16 +2,8 @@
 --
 -- Agents that are busy and limits by rate are daily life, and so are a gate that opens soon and
 -- work items that wait for people.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- is_full: whether a gate was closed by its own limit, not by a person or a provider.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_full(p_gate treadle.gates)
 returns boolean
 language sql
@@ -23,10 +15,6 @@ comment on function treadle.is_full(treadle.gates) is
 'Internal: a gate that a claim closed because its limit by rate was reached.';
 
 -- why_shut: a person stopped the queue or the type of a lane.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_shut(p_lane treadle.lanes)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language sql
@@ -63,14 +51,7 @@ as $$
   order by stopped.kind
 $$;
 
-comment on function treadle.why_shut(treadle.lanes) is
-'Internal: that the queue or the type of a lane is paused, by whom and why.';
-
 -- why_breaker: tasks of its type failed in a row, and none is claimed until a probe went well.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_breaker(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -125,14 +106,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_breaker(treadle.lanes, timestamptz) is
-'Internal: that the breaker of a type is open or half-open, and until when.';
-
 -- why_gates: gates before a lane that are closed.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_gates(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language sql
@@ -171,14 +145,7 @@ as $$
   order by gates.closed_until desc, gates.key
 $$;
 
-comment on function treadle.why_gates(treadle.lanes, timestamptz) is
-'Internal: which gates keep a lane shut, and until when.';
-
 -- why_lane: what shuts a lane to all agents, or leaves it without any.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_lane(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -199,9 +166,6 @@ begin
   return query select * from treadle.why_agents(p_lane, p_now);
 end;
 $$;
-
-comment on function treadle.why_lane(treadle.lanes, timestamptz) is
-'Internal: pauses, breakers, gates and missing agents that keep all tasks of a lane back.';
 
 create or replace function treadle.lane_trouble(p_lane_id integer)
 returns text
@@ -238,11 +202,5 @@ $$;
 comment on function treadle.lane_trouble(integer) is
 'The first thing that keeps a lane shut and will not pass by itself soon.';
 
-revoke all on function treadle.is_full(treadle.gates) from public;
 grant execute on function treadle.is_full(treadle.gates) to treadle_observer, treadle_operator;
-revoke all on function treadle.why_shut(treadle.lanes) from public;
-revoke all on function treadle.why_breaker(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_gates(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_lane(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.lane_trouble(integer) from public;
 grant execute on function treadle.lane_trouble(integer) to treadle_observer, treadle_operator;

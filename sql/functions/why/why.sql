@@ -8,14 +8,9 @@
 -- named takes the task.
 --
 -- Concurrency: reads, as of one moment.
--- Lock order:  none.
 -- Raises:      TR201 task not found.
 
 -- why_ended: how a task ended that will not run again by itself.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_ended(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -48,14 +43,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_ended(treadle.tasks, timestamptz) is
-'Internal: that a task is completed, gave up or was cancelled.';
-
 -- why_claimed: who has a task, and whether the claim still holds.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_claimed(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -96,14 +84,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_claimed(treadle.tasks, timestamptz) is
-'Internal: on which agent a task is, and that its claim ran out.';
-
 -- why_work: what a work item waits for: its dispatcher, its agent, or what its notes say.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_work(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -131,9 +112,6 @@ begin
   return next;
 end;
 $$;
-
-comment on function treadle.why_work(treadle.tasks) is
-'Internal: that a work item is for people and their agents to move, not for workers.';
 
 create or replace function treadle.why(p_id uuid)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
@@ -193,9 +171,5 @@ $$;
 comment on function treadle.why(uuid) is
 'Every reason why a task is not running now: a sentence, a code, until when, and the details.';
 
-revoke all on function treadle.why_ended(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.why_claimed(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.why_work(treadle.tasks) from public;
-revoke all on function treadle.why(uuid) from public;
 grant execute on function treadle.why(uuid) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -1,14 +1,6 @@
 -- why_agents: nobody can take a task: no live agent fits it, or those that do have no room.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- is_live: whether an agent claims tasks: it is active and gave a sign of life of late.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.is_live(p_agent treadle.agents, p_now timestamptz)
 returns boolean
 language sql
@@ -25,10 +17,6 @@ comment on function treadle.is_live(treadle.agents, timestamptz) is
 -- takers: the live agents that may take tasks of a lane, and what each has in hand.
 --
 -- Whether the lane is open is another question, see open_lanes; so is whether an agent has room.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.takers(p_lane treadle.lanes, p_now timestamptz)
 returns table (agent treadle.agents, held bigint, has_room boolean)
 language sql
@@ -56,14 +44,7 @@ as $$
   order by agents.id
 $$;
 
-comment on function treadle.takers(treadle.lanes, timestamptz) is
-'Internal: who could claim from a lane, how many tasks each holds, and whether it may hold more.';
-
 -- why_assigned: why the one agent that may have a task cannot take it.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_assigned(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -106,14 +87,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_assigned(treadle.lanes, timestamptz) is
-'Internal: that the agent a task is assigned to is gone, or does not fit it.';
-
 -- why_nobody: what the live agents lack for a lane that none of them may take from.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_nobody(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -169,9 +143,6 @@ begin
 end;
 $$;
 
-comment on function treadle.why_nobody(treadle.lanes, timestamptz) is
-'Internal: that no live agent has the queue, the type or the capabilities of a lane.';
-
 create or replace function treadle.why_agents(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -222,13 +193,5 @@ begin
 end;
 $$;
 
-comment on function treadle.why_agents(treadle.lanes, timestamptz) is
-'Internal: that no live agent may take a task, or that all who may are at their limit.';
-
-revoke all on function treadle.is_live(treadle.agents, timestamptz) from public;
 grant execute on function treadle.is_live(treadle.agents, timestamptz) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.takers(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_assigned(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_nobody(treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_agents(treadle.lanes, timestamptz) from public;

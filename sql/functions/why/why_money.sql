@@ -1,14 +1,6 @@
 -- why_money: budgets that have less left than a task may spend.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- why_rates: limits by rate that have no room for a task now, or never will.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_rates(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -61,9 +53,6 @@ as $$
   order by gates.key
 $$;
 
-comment on function treadle.why_rates(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: which limits by rate keep a task back, and when they have room for it.';
-
 create or replace function treadle.why_money(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -110,14 +99,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_money(treadle.tasks, timestamptz) is
-'Internal: which budgets keep a task back, and when their next period begins.';
-
 -- why_purses: every agent that could take a task has spent too much of its own budget.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_purses(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -163,10 +145,3 @@ begin
   return next;
 end;
 $$;
-
-comment on function treadle.why_purses(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: that no agent which may take a task has the money for it.';
-
-revoke all on function treadle.why_rates(treadle.tasks, treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_money(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.why_purses(treadle.tasks, treadle.lanes, timestamptz) from public;

@@ -1,18 +1,10 @@
 -- why_turn: when the turn of a ready task comes: with the next claim, or after so many others.
 --
 -- Counted for the agent that gets to it first.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- count_ready: how many ready tasks some lanes have, all of them or those ahead of one.
 --
 -- Counted up to 10001: a person needs no more.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.count_ready(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -56,17 +48,10 @@ begin
 end;
 $$;
 
-comment on function treadle.count_ready(integer[], bigint[], numeric, treadle.tasks) is
-'Internal: ready tasks of lanes that cost no more than p_budget; with a task, those before it.';
-
 -- turns_of: how a ready task stands in the lanes of those who may take it.
 --
 -- Agents that may take from the same lanes are one row; 50 agents are asked at most. In a fair
 -- queue a task stands in line with those of its own project.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.turns_of(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -134,14 +119,7 @@ as $$
   ) as line
 $$;
 
-comment on function treadle.turns_of(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: for each kind of agent that may take a task, how many are before it.';
-
 -- why_probe: a task goes first although its lane is shut: it is the probe of its breaker.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_probe(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -171,9 +149,6 @@ as $$
   order by (takers.agent).id
   limit 1
 $$;
-
-comment on function treadle.why_probe(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: that the next claim takes a task to see whether its type works again.';
 
 create or replace function treadle.why_turn(
   p_task  treadle.tasks,
@@ -223,12 +198,3 @@ begin
   return next;
 end;
 $$;
-
-comment on function treadle.why_turn(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: that a task is claimable now, or its position in the order of claims.';
-
-revoke all on function treadle.count_ready(integer[], bigint[], numeric, treadle.tasks)
-from public;
-revoke all on function treadle.turns_of(treadle.tasks, treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_probe(treadle.tasks, treadle.lanes, timestamptz) from public;
-revoke all on function treadle.why_turn(treadle.tasks, treadle.lanes, timestamptz) from public;

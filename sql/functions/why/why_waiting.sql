@@ -1,14 +1,6 @@
 -- why_waiting: what a task waits for by itself, before any agent could have it.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 -- task_words: what to call a task: its name in its DAG, else its type and the end of its id.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.task_words(p_id uuid, p_name text, p_type text)
 returns text
 language sql
@@ -19,10 +11,6 @@ return coalesce(p_name, p_type || ' …' || pg_catalog.right(p_id::pg_catalog.te
 comment on function treadle.task_words(uuid, text, text) is 'Internal: a task in a word or two.';
 
 -- why_held: somebody has to let a task go: it is held, or its DAG is not started.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_held(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -58,14 +46,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_held(treadle.tasks) is
-'Internal: that a task was enqueued with hold, or that its DAG is still being built.';
-
 -- why_answers: what a task has asked and waits to be told.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_answers(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -121,14 +102,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_answers(treadle.tasks, timestamptz) is
-'Internal: the questions and events that a blocked task waits for.';
-
 -- why_dependencies: which tasks have to end before this one may start.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_dependencies(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -189,14 +163,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_dependencies(treadle.tasks) is
-'Internal: what a task depends on and is not done yet, by name.';
-
 -- why_time: a task waits for its moment, or that has come and no promoter saw it.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_time(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -246,14 +213,7 @@ begin
 end;
 $$;
 
-comment on function treadle.why_time(treadle.tasks, timestamptz) is
-'Internal: when a task may start, or that nobody noticed that it may.';
-
 -- why_slot: the concurrency key of a task is full, or its free slot was not given away yet.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 create or replace function treadle.why_slot(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -333,9 +293,6 @@ begin
 end;
 $$;
 
-comment on function treadle.why_slot(treadle.tasks) is
-'Internal: who holds the slots of the concurrency key of a task.';
-
 create or replace function treadle.why_waiting(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -354,15 +311,5 @@ begin
 end;
 $$;
 
-comment on function treadle.why_waiting(treadle.tasks, timestamptz) is
-'Internal: people, answers, other tasks, its time, a slot: what a task that is not ready lacks.';
-
-revoke all on function treadle.task_words(uuid, text, text) from public;
 grant execute on function treadle.task_words(uuid, text, text) to
 treadle_observer, treadle_operator;
-revoke all on function treadle.why_held(treadle.tasks) from public;
-revoke all on function treadle.why_answers(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.why_dependencies(treadle.tasks) from public;
-revoke all on function treadle.why_time(treadle.tasks, timestamptz) from public;
-revoke all on function treadle.why_slot(treadle.tasks) from public;
-revoke all on function treadle.why_waiting(treadle.tasks, timestamptz) from public;

@@ -32,9 +32,6 @@ begin
 end;
 $$;
 
-comment on function treadle.open_work(text) is
-'Internal: makes what a work item needs, on first use.';
-
 create or replace function treadle.add_work(
   p_type         text,
   p_description  text,
@@ -93,9 +90,6 @@ $$;
 comment on function treadle.add_work(text, text, jsonb, integer, text, uuid, text, text) is
 'Make a work item, queued for the dispatcher; returns its id.';
 
-revoke all on function treadle.open_work(text) from public;
-revoke all on function treadle.add_work(text, text, jsonb, integer, text, uuid, text, text)
-from public;
 grant execute on function
 treadle.add_work(text, text, jsonb, integer, text, uuid, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

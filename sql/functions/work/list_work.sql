@@ -7,13 +7,10 @@
 -- after it where p_status is a state that items end in. p_after: the last item of the page before.
 --
 -- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR215 work item not found.
 
 -- work_states: the states of tasks that have this name in the work API.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.work_states(p_status text)
 returns text[]
@@ -41,9 +38,6 @@ begin
   return v_found;
 end;
 $$;
-
-comment on function treadle.work_states(text) is
-'Internal: the other direction of work_status.';
 
 create or replace function treadle.list_work(
   p_status   text default null,
@@ -111,9 +105,6 @@ $$;
 comment on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer) is
 'Work items by status, agent, project and age, page by page: their ids, in order.';
 
-revoke all on function treadle.work_states(text) from public;
-revoke all on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer)
-from public;
 grant execute on function
 treadle.list_work(text, text, uuid, timestamptz, uuid, integer) to
 treadle_worker, treadle_observer, treadle_operator;

@@ -78,10 +78,6 @@ exception
 end;
 $$;
 
-comment on function treadle.take_work(
-  treadle.tasks, text, double precision, timestamptz
-) is 'Internal: claims a work item for its agent.';
-
 create or replace function treadle.move_work(
   p_task     treadle.tasks,
   p_to       text,
@@ -134,14 +130,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.move_work(
-  treadle.tasks, text, text, text, text, double precision, timestamptz
-) is 'Internal: carries out a change of state that was judged before.';
-
-revoke all on function treadle.take_work(
-  treadle.tasks, text, double precision, timestamptz
-) from public;
-revoke all on function treadle.move_work(
-  treadle.tasks, text, text, text, text, double precision, timestamptz
-) from public;

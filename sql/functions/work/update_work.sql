@@ -14,8 +14,6 @@
 
 -- check_work_text: refuse a text of a work item that is empty or too long.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_work_text(
   p_name      text,
@@ -44,13 +42,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_work_text(text, text, integer, boolean) is
-'Internal: a description, the name of an agent and the like have something in them.';
-
 -- check_work: refuse changes of a work item that no item can have.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_work(p_changes jsonb, p_stale_s double precision)
 returns void
@@ -94,13 +87,8 @@ begin
 end;
 $$;
 
-comment on function treadle.check_work(jsonb, double precision) is
-'Internal: refuses fields, states and texts that are not of the work API.';
-
 -- refuse_work: say that a work item cannot go where it was sent, and where it can.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition.
 create or replace function treadle.refuse_work(
   p_id      uuid,
@@ -136,9 +124,6 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.refuse_work(uuid, text, text, text) is
-'Internal: raises with the state of a work item and the states it may go to.';
 
 -- hold_work: lock a work item, and whatever its next state will touch.
 --
@@ -179,9 +164,6 @@ begin
 end;
 $$;
 
-comment on function treadle.hold_work(uuid, text) is
-'Internal: the row of a work item, locked.';
-
 -- judge_work: refuse changes that do not fit the work item as it is now.
 --
 -- The rules about states are rows of work_transitions. Besides: an outcome is that of the state,
@@ -189,7 +171,6 @@ comment on function treadle.hold_work(uuid, text) is
 -- so. To say again what is so already is no error anywhere else.
 --
 -- Concurrency: the caller holds the item.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR101 claim lost, TR102 illegal transition.
 create or replace function treadle.judge_work(
   p_task     treadle.tasks,
@@ -261,16 +242,12 @@ begin
 end;
 $$;
 
-comment on function treadle.judge_work(treadle.tasks, jsonb, text) is
-'Internal: raises for changes that the state of a work item does not allow.';
-
 -- write_work: write the agent and the notes of a work item, and renew its lease.
 --
 -- Which agent may have a task is a matter of its lane, so another agent means another lane.
 --
 -- Concurrency: the caller holds the item.
 -- Lock order:  lanes, tasks.
--- Raises:      nothing.
 create or replace function treadle.write_work(
   p_task     treadle.tasks,
   p_agent    text,
@@ -312,10 +289,6 @@ begin
   where tasks.id = p_task.id;
 end;
 $$;
-
-comment on function treadle.write_work(
-  treadle.tasks, text, text, double precision, timestamptz
-) is 'Internal: stores what a change of a work item says besides its state.';
 
 create or replace function treadle.update_work(
   p_id       uuid,
@@ -379,15 +352,6 @@ $$;
 comment on function treadle.update_work(uuid, jsonb, text, text, double precision) is
 'Change a work item, as far as its state allows.';
 
-revoke all on function treadle.check_work_text(text, text, integer, boolean) from public;
-revoke all on function treadle.check_work(jsonb, double precision) from public;
-revoke all on function treadle.refuse_work(uuid, text, text, text) from public;
-revoke all on function treadle.hold_work(uuid, text) from public;
-revoke all on function treadle.judge_work(treadle.tasks, jsonb, text) from public;
-revoke all on function treadle.write_work(
-  treadle.tasks, text, text, double precision, timestamptz
-) from public;
-revoke all on function treadle.update_work(uuid, jsonb, text, text, double precision) from public;
 grant execute on function
 treadle.update_work(uuid, jsonb, text, text, double precision) to
 treadle_worker, treadle_operator;

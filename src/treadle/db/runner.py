@@ -18,7 +18,14 @@ from treadle.db import sqlfiles
 from treadle.db.direct import explain
 from treadle.db.history import History, read_history
 from treadle.db.install import SESSION
-from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
+from treadle.db.sqlfiles import (
+    ROLES,
+    Migration,
+    code_checksum,
+    code_files,
+    functions,
+    migrations,
+)
 from treadle.errors import SchemaError, Unavailable
 
 TRIES = 5
@@ -190,9 +197,7 @@ class Runner:
             # All at once and without cascade: a view that others built on ours stops us by name.
             names = sql.SQL(", ").join(sql.Identifier("treadle", row[0]) for row in views)
             conn.execute(sql.SQL("drop view {}").format(names))
-        # Take back what older files granted: `create or replace` would keep it.
-        roles = ", ".join(("public", *ROLES))
-        conn.execute(f"revoke all on all routines in schema treadle from {roles}".encode())
+        self._reset_functions()
         for path, text in files:
             self._execute(path, text)
         conn.execute(
@@ -203,6 +208,24 @@ class Runner:
             """,
             (code_checksum(),),
         )
+
+    def _reset_functions(self) -> None:
+        """Remove the rights and comments of older files: `create or replace` would keep them."""
+        roles = ", ".join(("public", *ROLES))
+        self._conn.execute(f"revoke all on all routines in schema treadle from {roles}".encode())
+        commented = self._conn.execute(
+            """
+            select pg_proc.oid::regprocedure::text
+            from pg_catalog.pg_proc
+            inner join pg_catalog.pg_namespace on pg_namespace.oid = pg_proc.pronamespace
+            where
+              pg_namespace.nspname = 'treadle' and pg_proc.proname = any (%s)
+              and pg_catalog.obj_description(pg_proc.oid, 'pg_proc') is not null
+            """,
+            (list(functions()),),
+        ).fetchall()
+        for (name,) in commented:
+            self._conn.execute(f"comment on routine {name} is null".encode())
 
     def _refuse_foreign(self) -> None:
         """Raise when somebody else owns a routine, table or view of the schema."""
