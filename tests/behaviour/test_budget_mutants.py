@@ -136,8 +136,9 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS.keys())
-def test_a_broken_guard_of_money_is_noticed(fresh: Driver, mutant: Mutant) -> None:
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_guard_of_money_is_noticed(fresh: Driver, name: str) -> None:
+    mutant = MUTANTS[name]
     fresh.conn.execute(mutant.text().encode())
 
     with pytest.raises(mutant.noticed):

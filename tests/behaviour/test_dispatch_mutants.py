@@ -8,6 +8,8 @@ from tests.behaviour import test_dispatch_rest as rest
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 WRONG = (*FAILED, ValueError)
 KEPT = "last.outcome in ('unsure', 'silent', 'error', 'unreachable')"
 

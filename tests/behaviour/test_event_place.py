@@ -93,6 +93,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.mutant
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
     mutant = MUTANTS[name]

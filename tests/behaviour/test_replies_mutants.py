@@ -8,6 +8,8 @@ from tests.behaviour import test_replies as replies
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+pytestmark = pytest.mark.mutant
+
 GIVES_UP = "exception\n  when lock_not_available then\n    return false;\n"
 
 MUTANTS = {

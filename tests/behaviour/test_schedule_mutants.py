@@ -12,6 +12,8 @@ from tests.behaviour import test_schedules as schedules
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+pytestmark = pytest.mark.mutant
+
 
 def after_a_pause(driver: Driver) -> None:
     none: list[tuple[datetime, str]] = []

@@ -9,6 +9,8 @@ from tests.behaviour import test_tokens as tokens
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 MUTANTS = {
     "a secret that is stored": Mutant(
         "create_token",

@@ -9,6 +9,8 @@ from tests.behaviour import test_webhook_settings as settings
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
