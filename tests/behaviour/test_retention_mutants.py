@@ -101,7 +101,7 @@ MUTANTS = {
                 "where prunable_tasks.id = any (p_ids)"
             )
         },
-        races.test_two_pruners_take_each_task_once,
+        races.test_a_dag_of_which_somebody_holds_one_task_stays_whole,
         ERROR,
     ),
     "not judged again once it is held": Mutant(
