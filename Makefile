@@ -24,7 +24,7 @@ JOBS_15 ?= $(JOBS)
 PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo dev test test-pg15 check format bench requirements sql vendor clean
+.PHONY: help venv demo dev test mutants test-pg15 check format bench requirements sql vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -53,9 +53,12 @@ dev: venv ## run database, server, worker and all services in the foreground
 	@$(BIN)/treadle dev
 
 test: venv ## run the tests on real PostgreSQL
-	@$(PYTEST) $(JOBS) $(ARGS)
+	@$(PYTEST) $(JOBS) -m 'not mutant' $(ARGS)
 
-# Guards that are broken on purpose test the tests: once is enough.
+# SINCE=HEAD~3 runs only those whose function has changed since that commit.
+mutants: venv ## break each guard on purpose and check that a test notices
+	@MUTANTS_SINCE="$(SINCE)" $(PYTEST) $(JOBS) -m mutant $(or $(ARGS),tests/behaviour)
+
 test-pg15: venv ## run the tests on PostgreSQL 15, where it is installed
 	@if [ -n "$(PG15_BIN)" ]; then \
 	  echo "testing on $$($(PG15_BIN)/postgres --version)"; \

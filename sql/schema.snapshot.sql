@@ -2519,7 +2519,7 @@ create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jso
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6decaa20c99d6ca577fee386ab59634a708fb79ead0b4420277cfa15d2d5a640
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.add_task(p_dag uuid, p_task jsonb)
 create function treadle.add_task(p_dag uuid, p_task jsonb)
@@ -2562,7 +2562,7 @@ create function treadle.admit_budget(p_budget bigint)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 42230da7a16103863b431d5672485130a58f7cb19ba24b96ab6d6bde4457daec
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.admit_slots(p_key text)
 create function treadle.admit_slots(p_key text)
@@ -2571,7 +2571,7 @@ create function treadle.admit_slots(p_key text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 a5c53873572d003969bb85cf0584cdeeef210158bd7d1f83ead050ae681575ef
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.admit_tasks(p_limit integer)
 create function treadle.admit_tasks(p_limit integer DEFAULT 100)
@@ -2591,7 +2591,7 @@ create function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 2316d339ea6836d514787117b73e7a00bb02c086917981ed2eb5123ade7fb07d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
 create function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
@@ -2600,7 +2600,7 @@ create function treadle.agent_can_spend(p_agent text, p_now timestamp with time 
   set search_path=pg_catalog, pg_temp
   as sha256 49312f2df1c44e1126090f5ad3541e7ae758893df58dbd899e77e06a3cd37ef9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.agent_heartbeat(p_id text)
 create function treadle.agent_heartbeat(p_id text)
@@ -2619,7 +2619,7 @@ create function treadle.agent_of(p_task uuid, p_token uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 26d75026bcdbc2b16ebbdb862ec140c6771559edf02deaf696efdeaa67da0b36
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.agent_rests(p_agent text, p_rest_s double precision)
 create function treadle.agent_rests(p_agent text, p_rest_s double precision)
@@ -2628,7 +2628,7 @@ create function treadle.agent_rests(p_agent text, p_rest_s double precision)
   set search_path=pg_catalog, pg_temp
   as sha256 2f96e83d304b5361ee2816375895950082469b32c8f3478ca95f8e3a3a7c3a00
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.agent_url_of(p_url text)
 create function treadle.agent_url_of(p_url text)
@@ -2637,7 +2637,7 @@ create function treadle.agent_url_of(p_url text)
   set search_path=pg_catalog, pg_temp
   as sha256 939389d54c79ce35c84239b81db16295a6b2e482f0ab509330969ee53afe049e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text)
 create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
@@ -2656,7 +2656,7 @@ create function treadle.announce_rows(p_rows tid[], p_what text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e2f62aa92b066adb79e538ec9de37f05b0857e79a305db9701627de6d0ada44f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
 create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
@@ -2665,7 +2665,7 @@ create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_act
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b30da2b487be498c9b3a6b0b55713bc13f7da8d457afa6b39fc5c19d0ea1cdef
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
@@ -2674,7 +2674,7 @@ create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jso
   set search_path=pg_catalog, pg_temp
   as sha256 2a2fb84be0f1bf6422c53342e74a2b54801461e6d85a3f39027cc90893ae2da4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text, p_note text)
 create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEFAULT SESSION_USER, p_note text DEFAULT NULL::text)
@@ -2694,7 +2694,7 @@ create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task
   set search_path=pg_catalog, pg_temp
   as sha256 dabc052ca67f0c70317113bed77e412addfd22c6c2e6df3cf55d9a4bcb295495
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
 create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
@@ -2703,7 +2703,7 @@ create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 5d6e9f870ef67d9972e8bdcc26a9c4d1f74addf8e2873150a40cb6d7dc4066e6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.archive_tasks(p_ids uuid[])
 create function treadle.archive_tasks(p_ids uuid[])
@@ -2712,7 +2712,7 @@ create function treadle.archive_tasks(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 43c346cac593bf6247d152b24335dde3947fd2bc92548899d5303b9234ae03d7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.are_names(p_queue text, p_type text)
 create function treadle.are_names(p_queue text, p_type text)
@@ -2721,7 +2721,7 @@ create function treadle.are_names(p_queue text, p_type text)
   set search_path=pg_catalog, pg_temp
   as sha256 d38f2b9265d7212b5e491cfd89ff785b695715aba41d824ea3c24df1a6d7db09
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
 create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
@@ -2730,7 +2730,7 @@ create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair b
   set search_path=pg_catalog, pg_temp
   as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.artifact_folder()
 create function treadle.artifact_folder()
@@ -2749,7 +2749,7 @@ create function treadle.artifact_value(p_row treadle.artifacts)
   set search_path=pg_catalog, pg_temp
   as sha256 d4bc185dc380bd6f8fcd2345ddc7d15306074b7ed170c3258da5c7948e5e170e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean)
 create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean DEFAULT false)
@@ -2758,7 +2758,7 @@ create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_n
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 fc8e7a54184974cd34ae50525b32cde395f62296d1ad46416e2717a670514ec0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.asked_keys(p_kind text, p_limit integer)
 create function treadle.asked_keys(p_kind text, p_limit integer)
@@ -2767,7 +2767,7 @@ create function treadle.asked_keys(p_kind text, p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 f83dca5ab438b66fb8168d9c1e589d0523b7c93009b69384eb0f99ce5e7fc9dd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
@@ -2776,7 +2776,7 @@ create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
   set search_path=pg_catalog, pg_temp
   as sha256 540e726a220366410f3166a01f91eaa393241949b6413558fbb5c544d8bcca48
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.attempt_model(p_task treadle.tasks)
 create function treadle.attempt_model(p_task treadle.tasks)
@@ -2785,7 +2785,7 @@ create function treadle.attempt_model(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp
   as sha256 df8f99d2ae743026ef4d632e88adb3ab14e2050195e074b88cea48baeaa82911
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.attempt_models(p_attempt smallint, p_models text[], p_fallback text[], p_type_models text[], p_type_fallback text[])
 create function treadle.attempt_models(p_attempt smallint, p_models text[], p_fallback text[], p_type_models text[], p_type_fallback text[])
@@ -2804,7 +2804,7 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 d4b2912ca212fc1a2d5dc1fe842963a3a9ce48aeaaa76aba91271b8c983df9e8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.await_waits(p_task uuid, p_waits uuid[])
 create function treadle.await_waits(p_task uuid, p_waits uuid[])
@@ -2813,7 +2813,7 @@ create function treadle.await_waits(p_task uuid, p_waits uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 a11abb5e2fe33632aa13a38ed0bafaeb8c2565712209d6e6d10645ee8e5709e7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.begin_reading()
 create function treadle.begin_reading()
@@ -2822,7 +2822,7 @@ create function treadle.begin_reading()
   set search_path=pg_catalog, pg_temp
   as sha256 ad1127b02293b102791233fbccde98cbda58c25eea7cf709583b1d58762f025f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
 create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
@@ -2843,7 +2843,7 @@ create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 19d7accb1d586b5ead3abd8216fdf19e6bf92d8c265d62e1a9d6cab3f7b5fff5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
 create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
@@ -2852,7 +2852,7 @@ create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now time
   set search_path=pg_catalog, pg_temp
   as sha256 5cd59ac1bd61fef6f66e8085da1c2bac8e28c18dcfcaaa06ddb30993cdf46370
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.breaker_settings(p_type text, OUT threshold integer, OUT first_probe_s double precision, OUT cooldown_s double precision)
 create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT first_probe_s double precision, OUT cooldown_s double precision)
@@ -2861,7 +2861,7 @@ create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT
   set search_path=pg_catalog, pg_temp
   as sha256 ef390f6fc0c8845e80e064858cf35ea2485f39865395d310bd820c8a9c32085c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.broken_rule(p_error text, p_constraint text, p_column text)
 create function treadle.broken_rule(p_error text, p_constraint text, p_column text)
@@ -2870,7 +2870,7 @@ create function treadle.broken_rule(p_error text, p_constraint text, p_column te
   set search_path=pg_catalog, pg_temp
   as sha256 630d35699c0b4cd70308a0dea0011e64665a58f4f957f9c945087101d3639a12
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budget_facts(p_budget treadle.budgets)
 create function treadle.budget_facts(p_budget treadle.budgets)
@@ -2879,7 +2879,7 @@ create function treadle.budget_facts(p_budget treadle.budgets)
   set search_path=pg_catalog, pg_temp
   as sha256 eae5eaad458ffa8ca526cba2033db13cfe430da9ee669a259949d94a0a89dc3c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budget_key(p_scope text, p_key text)
 create function treadle.budget_key(p_scope text, p_key text)
@@ -2888,7 +2888,7 @@ create function treadle.budget_key(p_scope text, p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 b0c0edf1fd32dfba14a45a2f8dc891c2654581bd915fd1476be936888b140ee4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budget_left(p_budget treadle.budgets, p_now timestamp with time zone)
 create function treadle.budget_left(p_budget treadle.budgets, p_now timestamp with time zone)
@@ -2897,7 +2897,7 @@ create function treadle.budget_left(p_budget treadle.budgets, p_now timestamp wi
   set search_path=pg_catalog, pg_temp
   as sha256 195546381bb58378bca0647edcfdfd77f70ee0f4d2dee30e1ac8a9acfd445090
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budget_name(p_budget treadle.budgets)
 create function treadle.budget_name(p_budget treadle.budgets)
@@ -2906,7 +2906,7 @@ create function treadle.budget_name(p_budget treadle.budgets)
   set search_path=pg_catalog, pg_temp
   as sha256 779531313d60f0a6d3b69ccb64c9b6d2b3956492395db36ef72949c13e607a7f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT verdict text, OUT reason text, OUT left_usd numeric, OUT budget_id bigint, OUT needed_usd numeric, OUT tokens boolean)
 create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT verdict text, OUT reason text, OUT left_usd numeric, OUT budget_id bigint, OUT needed_usd numeric, OUT tokens boolean)
@@ -2915,7 +2915,7 @@ create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 47ee216b87e6a03a5b64d5b656af567f977cdd6efdd6d29d9e35b84df3cc2c7c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budgets_of(p_task treadle.tasks, p_agent text)
 create function treadle.budgets_of(p_task treadle.tasks, p_agent text)
@@ -2924,7 +2924,7 @@ create function treadle.budgets_of(p_task treadle.tasks, p_agent text)
   set search_path=pg_catalog, pg_temp
   as sha256 34a8d985d9cad7c4d5a9b569d8780d90a411abdd4a391a50cf29908980336b6e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.budgets_over(p_rows tid[], p_agent text)
 create function treadle.budgets_over(p_rows tid[], p_agent text)
@@ -2933,7 +2933,7 @@ create function treadle.budgets_over(p_rows tid[], p_agent text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 28a72af4926378a428664943f491148435f8848ea4175df7db63587db94a7cc5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
 create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
@@ -2942,7 +2942,7 @@ create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit inte
   set search_path=pg_catalog, pg_temp
   as sha256 a2794a1aabafa7ebdc3b8d196ab85bc4eacf4c5341501c59f36b383b7c796d52
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
 create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
@@ -2951,7 +2951,7 @@ create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text,
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 4419198b669f0cbd3db639fbba7984a3a6bd46cc16d6d23c30f9a4c7f6248e3c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.cancel_dag(p_dag uuid, p_reason text, p_actor text)
 create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -2971,7 +2971,7 @@ create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text
   set search_path=pg_catalog, pg_temp
   as sha256 675b3be698e1ebc2d490e0cf0e17d6b4bbe4fe4a07fcadfcd421f59b0c7dee08
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.cancel_push(p_queue_id text, p_reason text, p_actor text)
 create function treadle.cancel_push(p_queue_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -2991,7 +2991,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 89866f12071395674671cf3387a7d3ec6e60918bb12b52f7c422e6a064b98c09
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal timestamp with time zone)
 create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal timestamp with time zone)
@@ -3000,7 +3000,7 @@ create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal time
   set search_path=pg_catalog, pg_temp
   as sha256 cccd40344bbdf6f32b9d870b3ceeab3c4f60ee3243757c94feb5645e40adf47e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.cancel_task(p_id uuid, p_reason text, p_actor text)
 create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -3041,7 +3041,7 @@ create function treadle.cap_tasks(p_queue text, p_capped boolean)
   set search_path=pg_catalog, pg_temp
   as sha256 7b6377931730c6cedde4384943e08d7e73a6adc4899f7239d8d69902e8be8f3f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.chain_lengths(p_count integer, p_tasks integer[], p_after integer[])
 create function treadle.chain_lengths(p_count integer, p_tasks integer[], p_after integer[])
@@ -3050,7 +3050,7 @@ create function treadle.chain_lengths(p_count integer, p_tasks integer[], p_afte
   set search_path=pg_catalog, pg_temp
   as sha256 6399cb88c2158609187e32def83b93c5d061ae614ed3f267b6cc4090ab714cb1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.change_budget(p_budget treadle.budgets, p_limit numeric, p_on_exhausted text, p_actor text)
 create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric, p_on_exhausted text, p_actor text)
@@ -3059,7 +3059,7 @@ create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric,
   set search_path=pg_catalog, pg_temp
   as sha256 1ce9c5ed58aeb10ea3ee4c93d93b71068dc9f334f3fcff1555a36a2dcfd0cb21
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.change_project(p_id uuid, p_changes jsonb)
 create function treadle.change_project(p_id uuid, p_changes jsonb)
@@ -3079,7 +3079,7 @@ create function treadle.change_schedule(p_schedule treadle.schedules, p_kind tex
   set search_path=pg_catalog, pg_temp
   as sha256 c9203d064e24746502d53d71f8e56b259f8f9d23b9b89156fe6a5eaff84d4df5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
 create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zone)
@@ -3088,7 +3088,7 @@ create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zon
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1245caa265c092fc9057f0b5bbdfb0f91defc2f5948f27eca4db5060606c80a0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
 create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
@@ -3097,7 +3097,7 @@ create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeri
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 c99badee6c5c5730b3b47d281e81efe79c9bde9337e1d479856f838fb5752647
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_actor(p_actor text, p_note text)
 create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text)
@@ -3106,7 +3106,7 @@ create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text
   set search_path=pg_catalog, pg_temp
   as sha256 6a52b59b1fab5e6a9b5405bdf376e66b51df99df1a588838b60f7a57b42afb58
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name text)
 create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name text DEFAULT 'answer'::text)
@@ -3115,7 +3115,7 @@ create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name
   set search_path=pg_catalog, pg_temp
   as sha256 b12c15ea793f924c19544724f891c9f1b77f9ea45e8b14d21ff1ec7a0415db0c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_artifact(p_artifact uuid, p_name text, p_url text, p_media_type text)
 create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text, p_media_type text)
@@ -3124,7 +3124,7 @@ create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text,
   set search_path=pg_catalog, pg_temp
   as sha256 1be5fb08e4fe72f72c8a54bbe0c589c53020a9a9ad4799ffbc7f4652bfdd2b25
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_breaker(p_breaker jsonb)
 create function treadle.check_breaker(p_breaker jsonb)
@@ -3133,7 +3133,7 @@ create function treadle.check_breaker(p_breaker jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 350483a5107f493b237dd212db9d0766ad1cb82c962c8a088f7fa76d3774bbaf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_calls(p_calls jsonb)
 create function treadle.check_calls(p_calls jsonb)
@@ -3142,7 +3142,7 @@ create function treadle.check_calls(p_calls jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 bb88f290eb3f92df30412617e37afc5e4b1117c8d803a3ca5289df8a4c191d2f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_circle(p_task uuid, p_on uuid[])
 create function treadle.check_circle(p_task uuid, p_on uuid[])
@@ -3151,7 +3151,7 @@ create function treadle.check_circle(p_task uuid, p_on uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e8e0baafd31d3d61ebd69c905c2e70f810bd326b4288925d34a5be76e0269bcf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_decision(p_decision text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text)
 create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
@@ -3160,7 +3160,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
   set search_path=pg_catalog, pg_temp
   as sha256 f94ef10a4a95ba7551fc7a92a7e3345d42e72108dc0e9dd1737a03f441a22535
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_depth(p_queue text, p_added bigint)
 create function treadle.check_depth(p_queue text, p_added bigint)
@@ -3169,7 +3169,7 @@ create function treadle.check_depth(p_queue text, p_added bigint)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 20aa4b31bc19ae869f57a55911e61b2dd17b2221eef82840e3d2e8ad230c9c7b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer)
 create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes integer DEFAULT 1048576)
@@ -3178,7 +3178,7 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   set search_path=pg_catalog, pg_temp
   as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_event_filter(p_filter jsonb, p_known text[])
 create function treadle.check_event_filter(p_filter jsonb, p_known text[])
@@ -3187,7 +3187,7 @@ create function treadle.check_event_filter(p_filter jsonb, p_known text[])
   set search_path=pg_catalog, pg_temp
   as sha256 d0e10d44d98ae7dbab719065bea181f3509511f251a6b25ce1c7a36a1f6b039b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_failure_rates()
 create function treadle.check_failure_rates()
@@ -3206,7 +3206,7 @@ create function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names te
   set search_path=pg_catalog, pg_temp
   as sha256 b5e2f29ffdf25ab21e6d788dfd0c4954152105ab78229468fd79e5610d409ac3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default text[])
 create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default text[])
@@ -3215,7 +3215,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   set search_path=pg_catalog, pg_temp
   as sha256 7b9c6798fb55e527eed78bcc43255a44be1ac18c36289c29d48889d15a4a0d4a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_per_s double precision)
 create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_per_s double precision)
@@ -3224,7 +3224,7 @@ create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_
   set search_path=pg_catalog, pg_temp
   as sha256 764e400475e548d3d33d595b78b13a7e10d79ffd2c26187cfcd5e94105faeac4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_key(p_key text, p_max integer, p_least integer)
 create function treadle.check_key(p_key text, p_max integer, p_least integer)
@@ -3233,7 +3233,7 @@ create function treadle.check_key(p_key text, p_max integer, p_least integer)
   set search_path=pg_catalog, pg_temp
   as sha256 7f373ad8b4661f2b77914e9a5033b42a50a99ea8129ee7e5e5c536508020e449
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
 create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
@@ -3242,7 +3242,7 @@ create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argumen
   set search_path=pg_catalog, pg_temp
   as sha256 6fb5a08223d099b5e3fbd0c7273c592c665a5c2b04522ee96b5948e2a76477b6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
 create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision)
@@ -3251,7 +3251,7 @@ create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s doubl
   set search_path=pg_catalog, pg_temp
   as sha256 857b75cda7e13b1f973a0f9be3f289431d8a65f80e969a7559b95cbbbb241cb5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_letter_filter(p_filter jsonb)
 create function treadle.check_letter_filter(p_filter jsonb)
@@ -3260,7 +3260,7 @@ create function treadle.check_letter_filter(p_filter jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 2036f463e2516097f015a9968862957ed6107f29ed3812ccf15b164e52a0d6c9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
 create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhausted text)
@@ -3269,7 +3269,7 @@ create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhaust
   set search_path=pg_catalog, pg_temp
   as sha256 77585b2ef3cb53525e12997c9e65408b94078785ad0ef0f5b55b568365706b40
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_models(p_models text[])
 create function treadle.check_models(p_models text[])
@@ -3278,7 +3278,7 @@ create function treadle.check_models(p_models text[])
   set search_path=pg_catalog, pg_temp
   as sha256 9e567535fd5548cc6b5c2a1328dc860c16a7f24884f4df33feeb6708f3e34a5f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_names(p_queue text, p_type text)
 create function treadle.check_names(p_queue text, p_type text)
@@ -3287,7 +3287,7 @@ create function treadle.check_names(p_queue text, p_type text)
   set search_path=pg_catalog, pg_temp
   as sha256 40454a0d77354b42ef96d486c35ec914f8940e04d23695f1efd143ee950ea42e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_nodes(p_tasks jsonb)
 create function treadle.check_nodes(p_tasks jsonb)
@@ -3296,7 +3296,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 c29aa7295f2684e896a17ae7c933c9b49b7d622d6238e3d8374e22490db5b132
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_order(p_names text[], p_tasks integer[], p_after integer[])
 create function treadle.check_order(p_names text[], p_tasks integer[], p_after integer[])
@@ -3305,7 +3305,7 @@ create function treadle.check_order(p_names text[], p_tasks integer[], p_after i
   set search_path=pg_catalog, pg_temp
   as sha256 f793a9f92cce61d73111a9f63b5e1fc2760bfb802fcdf742d4ef467b9402fc16
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
 create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
@@ -3314,7 +3314,7 @@ create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
   set search_path=pg_catalog, pg_temp
   as sha256 0a6a982e61dd83a17541daee5bfec4d2b0023843f5413e7c6b5b085dd851bc3c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text, p_length integer)
 create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text DEFAULT 'tokens'::text, p_length integer DEFAULT NULL::integer)
@@ -3323,7 +3323,7 @@ create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text D
   set search_path=pg_catalog, pg_temp
   as sha256 37d61af4a250c92366d34d5d4db771a5c6dfe999a7b8abc0681928b44472436e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_project(p_name text, p_external_ref text)
 create function treadle.check_project(p_name text, p_external_ref text)
@@ -3332,7 +3332,7 @@ create function treadle.check_project(p_name text, p_external_ref text)
   set search_path=pg_catalog, pg_temp
   as sha256 94eb37f2235b2da051fc38a6179193cd8c8cedc3eb2838b423e3a9fa2d75e7ab
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
 create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
@@ -3341,7 +3341,7 @@ create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
   set search_path=pg_catalog, pg_temp
   as sha256 db26f918681fac67e1b3d99370e362b2922d11e4a22f6c3ee7dd6b6b72cd7881
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_retry(p_retry jsonb)
 create function treadle.check_retry(p_retry jsonb)
@@ -3350,7 +3350,7 @@ create function treadle.check_retry(p_retry jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 eb9c86fe287939d4fc669e8b2986a11d26896970be72bef5a8b7dc1cceead3af
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_revival(p_ids uuid[])
 create function treadle.check_revival(p_ids uuid[])
@@ -3359,7 +3359,7 @@ create function treadle.check_revival(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 d5c7932d44c4452c9320cfc6e5dfc674cc1fabdc585c220dd3225d88f7aa841f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
 create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
@@ -3368,7 +3368,7 @@ create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f8d975ac067edf156a747ac2d2209466f590ec8134e90852f749ca4eac133a80
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_schema(p_schema jsonb)
 create function treadle.check_schema(p_schema jsonb)
@@ -3377,7 +3377,7 @@ create function treadle.check_schema(p_schema jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 969a35252b1bea4e811241bf120ad84403152e00bb84b115493ea6d3af787759
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_settings(p_settings jsonb, p_known text[])
 create function treadle.check_settings(p_settings jsonb, p_known text[])
@@ -3386,7 +3386,7 @@ create function treadle.check_settings(p_settings jsonb, p_known text[])
   set search_path=pg_catalog, pg_temp
   as sha256 c1a1a9a0ba0ddbdecbf777f3af11e1e04459c9ddb8414b5dad5ff031ed5712d0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
 create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
@@ -3395,7 +3395,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   set search_path=pg_catalog, pg_temp
   as sha256 bcb38cf6c0f54f850f26df82e99eeef9de8cccf6f66ed87ecc7f07f583624b15
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
 create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
@@ -3404,7 +3404,7 @@ create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
   set search_path=pg_catalog, pg_temp
   as sha256 96ea49074fdb51f17b54bac14712dbeba901fa19b71149ecfcb0f574a1311daf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_step(p_name text, p_output jsonb, p_input_hash text, p_started_at timestamp with time zone)
 create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jsonb, p_input_hash text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
@@ -3413,7 +3413,7 @@ create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jso
   set search_path=pg_catalog, pg_temp
   as sha256 044d3ee737456b514cfe0196236799b3c84df301c4ee1740d92e85db928f171d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
@@ -3422,7 +3422,7 @@ create function treadle.check_task(p_task treadle.tasks, p_now timestamp with ti
   set search_path=pg_catalog, pg_temp
   as sha256 c57d09c23700eb6c37f3962e328a5b2e47c36593780adbb9ce8f727d1e2cb447
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_template(p_trigger treadle.triggers)
 create function treadle.check_template(p_trigger treadle.triggers)
@@ -3431,7 +3431,7 @@ create function treadle.check_template(p_trigger treadle.triggers)
   set search_path=pg_catalog, pg_temp
   as sha256 201f5dca7ab62e8493e08fe5b6a3b5403c3713cf6e4abc929139455356401541
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_timezone(p_timezone text)
 create function treadle.check_timezone(p_timezone text)
@@ -3440,7 +3440,7 @@ create function treadle.check_timezone(p_timezone text)
   set search_path=pg_catalog, pg_temp
   as sha256 345692883792272833fe921d49fb0b3cb0e14e5e89bdead5f1600b9b8018c587
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_token(p_token treadle.api_tokens)
 create function treadle.check_token(p_token treadle.api_tokens)
@@ -3449,7 +3449,7 @@ create function treadle.check_token(p_token treadle.api_tokens)
   set search_path=pg_catalog, pg_temp
   as sha256 ec5c0527191938b46bef35e4c69365aac5a21a87fed6508ceab847d3f9e4aaf9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_topic(p_event text, p_key text)
 create function treadle.check_topic(p_event text, p_key text)
@@ -3458,7 +3458,7 @@ create function treadle.check_topic(p_event text, p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 0ee7fdd03ed89305fdd4514b486e06ad8ae98cf1acb84b31a7e35837f285902b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_trigger(p_trigger treadle.triggers)
 create function treadle.check_trigger(p_trigger treadle.triggers)
@@ -3467,7 +3467,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
   set search_path=pg_catalog, pg_temp
   as sha256 07e208d50ca3c51182dc42d5fb6ae3c77b5ca448542d34b7ce64d8068860af92
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_validation(p_validation jsonb)
 create function treadle.check_validation(p_validation jsonb)
@@ -3476,7 +3476,7 @@ create function treadle.check_validation(p_validation jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 e1164894c441cd79bdb4d8262c255108222b22e4a3e432feaefc156a1bcded3d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_wait(p_wait treadle.waits)
 create function treadle.check_wait(p_wait treadle.waits)
@@ -3485,7 +3485,7 @@ create function treadle.check_wait(p_wait treadle.waits)
   set search_path=pg_catalog, pg_temp
   as sha256 eece9e437555665b2ad020847e731767093104f1bd2696f91b592930a41d0646
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_wait_types(p_given jsonb)
 create function treadle.check_wait_types(p_given jsonb)
@@ -3494,7 +3494,7 @@ create function treadle.check_wait_types(p_given jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 5d0c2fd1dd3f2e112081808ea869e7cb93ec5f02de2c2473ac328a4bbe075828
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_webhook(p_hook treadle.webhooks)
 create function treadle.check_webhook(p_hook treadle.webhooks)
@@ -3503,7 +3503,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   set search_path=pg_catalog, pg_temp
   as sha256 a4947622f7aa0d7876ccabfead97758998ad141043d9841fc4e02ed7cd8ef867
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_work(p_changes jsonb, p_stale_s double precision)
 create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
@@ -3512,7 +3512,7 @@ create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
   set search_path=pg_catalog, pg_temp
   as sha256 212374ae1aa3577b90ce9865f43c992e63029cbf14f27a6cca843ba8629d3ea6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.check_work_text(p_name text, p_text text, p_max integer, p_required boolean)
 create function treadle.check_work_text(p_name text, p_text text, p_max integer, p_required boolean)
@@ -3521,7 +3521,7 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   set search_path=pg_catalog, pg_temp
   as sha256 3a13ee210bde733a3f8554cbe90d10c696fb45732ecb2480c19bb685ca8547c9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[], p_types text[], p_start boolean)
 create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_start boolean DEFAULT true)
@@ -3561,7 +3561,7 @@ create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_ty
   set search_path=pg_catalog, pg_temp
   as sha256 dfd3be3eed999046be083e2d5d2961860081761013cffa2e63fadaa20da26988
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.claim_tasks(p_agent text, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_idle boolean)
 create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_start boolean DEFAULT true, p_token uuid DEFAULT NULL::uuid, p_idle boolean DEFAULT false)
@@ -3580,7 +3580,7 @@ create function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 40e48d679028f7eae283f86144740f846073a1de6a9590706c1c1c3016df7da4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.claiming_agent(p_agent text, p_limit integer)
 create function treadle.claiming_agent(p_agent text, p_limit integer)
@@ -3589,7 +3589,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f5b4e632191ef22c9d2878a0ae95f366f214c81bed86dbcfa54668e2a1e34579
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.claims_are_plain()
 create function treadle.claims_are_plain()
@@ -3598,7 +3598,7 @@ create function treadle.claims_are_plain()
   set search_path=pg_catalog, pg_temp
   as sha256 9c33107684448c944ff619aa723df4a5f307ac4264dcbb0406931eda26529ae2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
 create function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
@@ -3629,7 +3629,7 @@ create function treadle.close_action(p_id uuid, p_token uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 6f5ae665b73b9b62bba1747a7f94c01d7c0b05e6c3b35207d16f2076b99675d1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
 create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_now timestamp with time zone)
@@ -3638,7 +3638,7 @@ create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_n
   set search_path=pg_catalog, pg_temp
   as sha256 06d92d730948c4aab5ee552ce4ae8d9b0745b2a40d7f35c420367760cc203272
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
 create function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
@@ -3647,7 +3647,7 @@ create function treadle.close_full(p_keys text[], p_short numeric[], p_used nume
   set search_path=pg_catalog, pg_temp
   as sha256 b5248c50ebeea26b650977be410842a1b1195ffb04c1baf3b29eb8e3a1364087
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.close_gate(p_key text, p_seconds double precision, p_reason text, p_actor text, p_until timestamp with time zone)
 create function treadle.close_gate(p_key text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_until timestamp with time zone DEFAULT NULL::timestamp with time zone)
@@ -3666,7 +3666,7 @@ create function treadle.close_questions(p_budget bigint, p_actor text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e0313c95f588e13cf775ea7abab961e77b46c889ba2be5b83f374077b32e3370
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.close_waits(p_tasks uuid[])
 create function treadle.close_waits(p_tasks uuid[])
@@ -3675,7 +3675,7 @@ create function treadle.close_waits(p_tasks uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6fe34b15826736c2e0440d1ed8d37611c5b57f74f80be5c9866e77603f178371
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.common_errors(p_type text, p_since timestamp with time zone, p_now timestamp with time zone)
 create function treadle.common_errors(p_type text, p_since timestamp with time zone, p_now timestamp with time zone)
@@ -3684,7 +3684,7 @@ create function treadle.common_errors(p_type text, p_since timestamp with time z
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0eade0dbe08de99c55fa6b4add9c7dc0fd253779e3fa7a5611cf06c1b1ab1803
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean)
 create function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean DEFAULT false)
@@ -3734,7 +3734,7 @@ create function treadle.count_bulk(p_found treadle.bulk_task[])
   set search_path=pg_catalog, pg_temp
   as sha256 e916ed9e9256d39bafa216c13482dad53cf0b2e7f8c2435bcf296df88434c0eb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks)
 create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks DEFAULT NULL::treadle.tasks)
@@ -3743,7 +3743,7 @@ create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budg
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 78fe36ce84347482f44a52a68d5a8eb9752aeccb91af139155cf99755d5eccfc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
 create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
@@ -3784,7 +3784,7 @@ create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_c
   set search_path=pg_catalog, pg_temp
   as sha256 55af9ea46a3fd6b3f98929e449f36e6859396f2a9a567ac35baed72aaea07e0e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dag_result(p_dag uuid)
 create function treadle.dag_result(p_dag uuid)
@@ -3793,7 +3793,7 @@ create function treadle.dag_result(p_dag uuid)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 64b319a51a77fbbfd7e58137cab7609e8cb614906f9e44ecca1a6eb7d235bd46
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dag_status(p_dag uuid)
 create function treadle.dag_status(p_dag uuid)
@@ -3814,7 +3814,7 @@ create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_
   language sql immutable parallel safe security invoker cost 100
   as sha256 71eb2dd934adcfd66abdb12a02ac56460b4b0516163ef768548c68d34fcaaddc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
 create function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
@@ -3822,7 +3822,7 @@ create function treadle.deadline_lift(p_deadline timestamp with time zone, p_ste
   language sql immutable parallel safe security invoker cost 100
   as sha256 4de73757a9d0bc7d56d171298e961392838b693fbc4aa8233a590af67996da42
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.deadline_rate(p_step integer)
 create function treadle.deadline_rate(p_step integer)
@@ -3830,7 +3830,7 @@ create function treadle.deadline_rate(p_step integer)
   language sql immutable parallel safe security invoker cost 100
   as sha256 e9f1862c6d4eb0a1d1a08be7cb705ae741d3d1f944c99e9ea47a0e65b39eed6c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.deadline_step(p_deadline timestamp with time zone, p_now timestamp with time zone)
 create function treadle.deadline_step(p_deadline timestamp with time zone, p_now timestamp with time zone)
@@ -3838,7 +3838,7 @@ create function treadle.deadline_step(p_deadline timestamp with time zone, p_now
   language sql immutable parallel safe security invoker cost 100
   as sha256 a83c5125aa138d21517a9e1f1e4d73a700b97bc1fca088adf3d13dad197a483f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.decided_words(p_letter uuid)
 create function treadle.decided_words(p_letter uuid)
@@ -3847,7 +3847,7 @@ create function treadle.decided_words(p_letter uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 de863abcb32129595ea1859ca6d3e84b016e3b9c15042e7d65e6a037466437d9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.declare_schedules(p_schedules jsonb, p_actor text)
 create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAULT NULL::text)
@@ -3958,7 +3958,7 @@ create function treadle.definition_of(p_ref jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 ac2abf6adc35281faa616049112f58efe07c09feb1a5c5142bcf0ffe0b9da685
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.demand_claim(p_id uuid, p_verdict text)
 create function treadle.demand_claim(p_id uuid, p_verdict text)
@@ -3967,7 +3967,7 @@ create function treadle.demand_claim(p_id uuid, p_verdict text)
   set search_path=pg_catalog, pg_temp
   as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.demand_fresh(p_url text, p_token uuid)
 create function treadle.demand_fresh(p_url text, p_token uuid)
@@ -3976,7 +3976,7 @@ create function treadle.demand_fresh(p_url text, p_token uuid)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7a3b3093f14f85ce1223df03b3e1a08b2f99fbb362a954a0b448a878a54604ac
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.demanding_types()
 create function treadle.demanding_types()
@@ -3985,7 +3985,7 @@ create function treadle.demanding_types()
   set search_path=pg_catalog, pg_temp
   as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dependencies_of(p_ids uuid[])
 create function treadle.dependencies_of(p_ids uuid[])
@@ -3994,7 +3994,7 @@ create function treadle.dependencies_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 00d3820affccc509d86a38ccbb7bf31965c552f9036822bb20e709bce0ed393e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dependents_of(p_ids uuid[])
 create function treadle.dependents_of(p_ids uuid[])
@@ -4003,7 +4003,7 @@ create function treadle.dependents_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 1706831e430bb702f1f119e7e9af39daad77f2585840d00acc523da3c4afcd0d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dispatch_number(p_task uuid, p_agent text)
 create function treadle.dispatch_number(p_task uuid, p_agent text)
@@ -4012,7 +4012,7 @@ create function treadle.dispatch_number(p_task uuid, p_agent text)
   set search_path=pg_catalog, pg_temp
   as sha256 1f9734e855eeef89d9469436d1ff1cbe54be6e73c852c3d205012d9561f6883c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
 create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
@@ -4050,7 +4050,7 @@ create function treadle.dollars(p_usd numeric)
   set search_path=pg_catalog, pg_temp
   as sha256 7b62140fcf74310f229da3b15106ecee76a6def4daf4cf79409aac5aaf3444d5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.doomed_artifacts(p_limit integer, p_grace_s double precision, p_after uuid, p_dry_run boolean)
 create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
@@ -4069,7 +4069,7 @@ create function treadle.downstream_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7d9b2909e6c3dab6503acb670d0f5325f367de0922d229eb159a43d412c3d944
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
 create function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
@@ -4097,7 +4097,7 @@ create function treadle.edge_policy(p_policy text, p_optional boolean)
   language sql immutable parallel safe security invoker cost 100
   as sha256 c500e039bee3c5af5eef3127fbb24d3f4b1a72aeeafc66f26cdfcfb02d6142a9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
 create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
@@ -4105,7 +4105,7 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
   language sql immutable parallel safe security invoker cost 100
   as sha256 978f5322e517f237119863378d5f98cc1308fb3571d3eb5a51cee5c1e05f17aa
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
 create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
@@ -4114,7 +4114,7 @@ create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 0c1075fa8c0743ccd6d0c9f3e5c37e0e287a1111f9136de4e9bdec0759b1eebf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.edited_arguments(p_changes jsonb)
 create function treadle.edited_arguments(p_changes jsonb)
@@ -4123,7 +4123,7 @@ create function treadle.edited_arguments(p_changes jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 46c2af9ce54248b16f82864bffcba841003df1f97b75b69e2c1a46ff80cd21ac
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.effective_priority(p_id uuid)
 create function treadle.effective_priority(p_id uuid)
@@ -4156,7 +4156,7 @@ create function treadle.emitted(p_event text, p_dedup_key text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 ae60fb4d2e9a124d10cc6e8cf8d6850593535c2e6f0039c4025d1364a59b3e17
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[])
 create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons text[], p_errors text[], p_actions text[], p_retry_after double precision[], p_keys text[] DEFAULT NULL::text[])
@@ -4165,7 +4165,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f715cfe01aa649a1b3e2d57196f46855a38e1e209e077e0bc6fac4c9362977a2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_outcome text, p_error text, p_output jsonb)
 create function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_outcome text, p_error text DEFAULT NULL::text, p_output jsonb DEFAULT NULL::jsonb)
@@ -4184,7 +4184,7 @@ create function treadle.end_verdicts(p_ids uuid[], p_tokens uuid[], p_done uuid[
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_mergejoin=off
   as sha256 320bce75b60d0e43e524b21debf6486ff6a42e334ae5c1c078b202264b77bb4d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.end_wait(p_wait treadle.waits, p_status text, p_value jsonb, p_by text, p_note text, p_event_id bigint)
 create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value jsonb, p_by text, p_note text, p_event_id bigint DEFAULT NULL::bigint)
@@ -4193,7 +4193,7 @@ create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value js
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f5d1bdf712093316f488dc392c8b5f72fcb3254a5a49fa313793c7a16ab0e2f3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.endless_definition(p_root jsonb)
 create function treadle.endless_definition(p_root jsonb)
@@ -4202,7 +4202,7 @@ create function treadle.endless_definition(p_root jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 8a8f6afa973f3a847f12bf37905a3e5c3ec2833ab3d9ecb37fababd1bbdbc873
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
 create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb DEFAULT '{}'::jsonb, p_keys text[] DEFAULT NULL::text[])
@@ -4254,7 +4254,7 @@ create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal
   set search_path=pg_catalog, pg_temp
   as sha256 a70cfde6db9d8964c0271b2f18015abf30449aed109bd0ebb84f5cc74c561f26
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.entry_slot(p_key text, p_slot text)
 create function treadle.entry_slot(p_key text, p_slot text)
@@ -4262,7 +4262,7 @@ create function treadle.entry_slot(p_key text, p_slot text)
   language sql immutable parallel safe security invoker cost 100
   as sha256 9170fedf10074f1bd6cd34727f6f3daa000d26b74a864c43336f2ad0772f866a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.entry_status(p_key text, p_slot text)
 create function treadle.entry_status(p_key text, p_slot text)
@@ -4270,7 +4270,7 @@ create function treadle.entry_status(p_key text, p_slot text)
   language sql immutable parallel safe security invoker cost 100
   as sha256 f5ada8339e4d98dcebd3e85d54f03bfd1c4546ed07524399315371f7b7ea30f9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.error_about(p_error text)
 create function treadle.error_about(p_error text)
@@ -4279,7 +4279,7 @@ create function treadle.error_about(p_error text)
   set search_path=pg_catalog, pg_temp
   as sha256 ba3601dd2e91139f548d35a105cef8f0a2a17fe2a9ac65637214b6f34f86f573
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.error_fingerprint(p_class text, p_about text)
 create function treadle.error_fingerprint(p_class text, p_about text)
@@ -4288,7 +4288,7 @@ create function treadle.error_fingerprint(p_class text, p_about text)
   set search_path=pg_catalog, pg_temp
   as sha256 c8064ecd578bd9685f13986d38da1297ceef6194a11c913de31705f52bd5539f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.error_line(p_error text)
 create function treadle.error_line(p_error text)
@@ -4297,7 +4297,7 @@ create function treadle.error_line(p_error text)
   set search_path=pg_catalog, pg_temp
   as sha256 2384890e2f1a5173e5fcdf570aee7ab0ed1edbc70d9d3c21d115a62e63ad1d38
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor text, p_note text, p_to text)
 create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor text, p_note text, p_to text)
@@ -4306,7 +4306,7 @@ create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor te
   set search_path=pg_catalog, pg_temp
   as sha256 aa463175c32ddd1fd912c418c73ef9f5f1f01648c211a02173dab128be5424c5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.event_depth(p_event treadle.events)
 create function treadle.event_depth(p_event treadle.events)
@@ -4315,7 +4315,7 @@ create function treadle.event_depth(p_event treadle.events)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 a199de25b22e5157964c95e23cbc25c1d0d062ffa52821c022740580e5b1adb9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.event_document(p_event treadle.events)
 create function treadle.event_document(p_event treadle.events)
@@ -4324,7 +4324,7 @@ create function treadle.event_document(p_event treadle.events)
   set search_path=pg_catalog, pg_temp
   as sha256 c5b9dce6b50ad70866ad4d919010647db830c91c2e0e8d3db4f1f71f7d2a56bd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.event_facts(p_event treadle.events)
 create function treadle.event_facts(p_event treadle.events)
@@ -4333,7 +4333,7 @@ create function treadle.event_facts(p_event treadle.events)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5279c4bd2f5440d96721d2a2ab8f3349ebe8e41568e841685cffac23cb31d1a1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.event_numbered(p_id bigint)
 create function treadle.event_numbered(p_id bigint)
@@ -4342,7 +4342,7 @@ create function treadle.event_numbered(p_id bigint)
   set search_path=pg_catalog, pg_temp
   as sha256 8b946212017817fa59a10f0ac429cb933cfbe230b5ac35becc30748157e5d316
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.event_place(p_after text)
 create function treadle.event_place(p_after text)
@@ -4362,7 +4362,7 @@ create function treadle.event_places()
   set search_path=pg_catalog, pg_temp
   as sha256 478a7406c74020cf0ea52f2a966157ce826af0682602aa05e22347e6113b7dfa
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.excerpt(p_value jsonb)
 create function treadle.excerpt(p_value jsonb)
@@ -4371,7 +4371,7 @@ create function treadle.excerpt(p_value jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 d98e441cfc9ece404b7621102f1ff02a6a66ce3b7da4edf8bbc383ee77092812
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.excerpt_name(p_name text)
 create function treadle.excerpt_name(p_name text)
@@ -4380,7 +4380,7 @@ create function treadle.excerpt_name(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 66e4523f66bb67d8e0dc438448a28f5c67bd8cd0f3707f969eacf61924a6315f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
@@ -4389,7 +4389,7 @@ create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 943fad9708e7fbb9f631dd9c2e7fa1c910138412b7b25d3ba757af2530a22e16
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.expire_waits(p_limit integer, p_skip uuid[])
 create function treadle.expire_waits(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -4408,7 +4408,7 @@ create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp
   as sha256 d71aa2bc4299c05ea087eaf57612a19745bd9637f89506eb88b3ce03f41ccb3b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone, p_limit integer)
 create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone, p_limit integer)
@@ -4417,7 +4417,7 @@ create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone
   set search_path=pg_catalog, pg_temp
   as sha256 7f46356d8c88fc74027e5346d0b27766cfad346110b7a58c2b71fa6df9ee0a7e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fail_task(p_id uuid, p_token uuid, p_error text, p_class text, p_action text, p_retry_after double precision, p_key text, p_feedback jsonb)
 create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT NULL::text, p_class text DEFAULT NULL::text, p_action text DEFAULT NULL::text, p_retry_after double precision DEFAULT NULL::double precision, p_key text DEFAULT NULL::text, p_feedback jsonb DEFAULT NULL::jsonb)
@@ -4446,7 +4446,7 @@ create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[
   set search_path=pg_catalog, pg_temp
   as sha256 10abf59c517b9f35828f5327f314327b3fb710418264b94cd98a2558ac2272aa
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision, p_ms integer)
 create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision DEFAULT NULL::double precision, p_ms integer DEFAULT NULL::integer)
@@ -4464,7 +4464,7 @@ create function treadle.failure_class_of(p_class text, p_error text)
   language sql immutable parallel safe security invoker cost 100
   as sha256 8516e8158e4953b13bbf16c4a3f682e618a3a983a1dc922f6e0d1e536a33138b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
 create function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
@@ -4473,7 +4473,7 @@ create function treadle.failure_figures(p_type text, p_since timestamp with time
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 87eb4be4efee16d2ec37c328b8d205a408aac8c2fcc89cdebbc644b322fad797
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.family_of(p_ids uuid[])
 create function treadle.family_of(p_ids uuid[])
@@ -4482,7 +4482,7 @@ create function treadle.family_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fill_template(p_value jsonb, p_facts jsonb)
 create function treadle.fill_template(p_value jsonb, p_facts jsonb)
@@ -4491,7 +4491,7 @@ create function treadle.fill_template(p_value jsonb, p_facts jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 32604cd4b8ba59f879169c4a755a856d08cd3a1b7895396e91d3b7eb3ace5fbc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
 create function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
@@ -4500,7 +4500,7 @@ create function treadle.filled_template(p_schedule treadle.schedules, p_nominal 
   set search_path=pg_catalog, pg_temp
   as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.filter_keys()
 create function treadle.filter_keys()
@@ -4509,7 +4509,7 @@ create function treadle.filter_keys()
   set search_path=pg_catalog, pg_temp
   as sha256 1d6e27f8776a6e852ba504c2cb70680789d4281badcbea0cf510052aa1c6806f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
 create function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
@@ -4518,7 +4518,7 @@ create function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e2fe5338cb1799962d18eb04dc003e0111527e9d7bb2ef93feab37620f122409
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_budget(p_scope text, p_key text, p_period text)
 create function treadle.find_budget(p_scope text, p_key text, p_period text)
@@ -4527,7 +4527,7 @@ create function treadle.find_budget(p_scope text, p_key text, p_period text)
   set search_path=pg_catalog, pg_temp
   as sha256 405cb04f8ceed4bc270b23cc4c06aec45941e37725e8114afbcfb996eb109f27
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_lane(p_lane treadle.lanes, p_make boolean)
 create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT true)
@@ -4536,7 +4536,7 @@ create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT t
   set search_path=pg_catalog, pg_temp
   as sha256 9f9d2a4c666d6d287a83465c0b623ad9e1bbfe64a3a31912cf98236b1d3730a8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
 create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
@@ -4545,7 +4545,7 @@ create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 261ed5f0ca5c32e7c3425514f3487d3ae1178f151cc5ed460c2615f4d4d3af31
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_schedule(p_name text)
 create function treadle.find_schedule(p_name text)
@@ -4554,7 +4554,7 @@ create function treadle.find_schedule(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 98c97dd8304466c77db3377a3fd89daf9fa09ea8fd290283a86a5bcba634a7a6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_step(p_task uuid, p_name text)
 create function treadle.find_step(p_task uuid, p_name text)
@@ -4563,7 +4563,7 @@ create function treadle.find_step(p_task uuid, p_name text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4d929e3b4c0ac8df491ab0558c1f33db76e9d9cd75e16b0ecceb67c0ef34074d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.find_token(p_id text)
 create function treadle.find_token(p_id text)
@@ -4582,7 +4582,7 @@ create function treadle.find_wait(p_wait uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text, p_error text, p_tries integer)
 create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DEFAULT 'done'::text, p_error text DEFAULT NULL::text, p_tries integer DEFAULT 3)
@@ -4601,7 +4601,7 @@ create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 13aecc2e2828f297d9d4feef0399bfa0b20f610168a272afcf6de930b0efc44f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
 create function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
@@ -4610,7 +4610,7 @@ create function treadle.fire_events(p_events treadle.events[], p_now timestamp w
   set search_path=pg_catalog, pg_temp
   as sha256 04ec730dcaef177dc8d62a8995a764182235ee2118ffc81c5f5a70a86bd7cab1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
 create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
@@ -4619,7 +4619,7 @@ create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.eve
   set search_path=pg_catalog, pg_temp
   as sha256 0ecf1a2b22b6f750a2143aa14882ecbbadc59b8d2f0d735076a3416446c2f040
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
 create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timestamp with time zone[], p_following timestamp with time zone)
@@ -4668,7 +4668,7 @@ create function treadle.forget_expired(p_task uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 999282f20d4d58feda2987c9bfd2905834a94f942c9bf8fc5b6e7b07a8119c46
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.forget_slowdowns(p_ids uuid[])
 create function treadle.forget_slowdowns(p_ids uuid[])
@@ -4677,7 +4677,7 @@ create function treadle.forget_slowdowns(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e06bcddf3896fa0a67d6cc9828226242f8331d45c2875186aab418e4105b47ea
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
 create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
@@ -4686,7 +4686,7 @@ create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_ac
   set search_path=pg_catalog, pg_temp
   as sha256 60143a028deee409a2d292e885a64ef9e023504d2f1f02fd7e2ca9a72fde7665
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb, p_actor text)
 create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
@@ -4706,7 +4706,7 @@ create function treadle.free_tasks(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 aa362e73cbb0bc05dbcadb8bf08a50f14381aca8f1b62860ee0a19fe82b4f988
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.gate_need(p_task treadle.tasks, p_unit text)
 create function treadle.gate_need(p_task treadle.tasks, p_unit text)
@@ -4714,7 +4714,7 @@ create function treadle.gate_need(p_task treadle.tasks, p_unit text)
   language sql immutable parallel safe security invoker cost 100
   as sha256 c6886bf3b8cc900aacaf99d0e40cf4da268c6ee4f2717e4489b0a8b8fc5d62e3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.gate_of(p_task treadle.tasks, p_key text)
 create function treadle.gate_of(p_task treadle.tasks, p_key text)
@@ -4723,7 +4723,7 @@ create function treadle.gate_of(p_task treadle.tasks, p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 1659358a4ede40c16ea7167f9ca7d68379d64a357c43c205806d64969d82008a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
 create function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
@@ -4732,7 +4732,7 @@ create function treadle.gate_room(p_keys text[], p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp
   as sha256 c20fd5a1f99a96c0f316df406540d5025e7bd376df14545b2148d0d0eafd863f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.gate_slot(p_at timestamp with time zone, p_period_s double precision)
 create function treadle.gate_slot(p_at timestamp with time zone, p_period_s double precision)
@@ -4740,7 +4740,7 @@ create function treadle.gate_slot(p_at timestamp with time zone, p_period_s doub
   language sql immutable parallel safe security invoker cost 100
   as sha256 1bc5107fdefeefda78c8fb2d240c831ffd598bb46890c558acaf775368b67d23
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.gates_of(p_type text, p_gates text[])
 create function treadle.gates_of(p_type text, p_gates text[])
@@ -4749,7 +4749,7 @@ create function treadle.gates_of(p_type text, p_gates text[])
   set search_path=pg_catalog, pg_temp
   as sha256 0b0605843b77659ab2dc3435a7565cb0452ccc7ae2f307390c37501cc739b41c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
 create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
@@ -4758,7 +4758,7 @@ create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
   set search_path=pg_catalog, pg_temp
   as sha256 afa883ad3be9ca7fdb2117b194bb10113cd765e7ca4f96e65b0b4e69bea31643
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision, p_silent_s double precision)
 create function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision DEFAULT 60, p_silent_s double precision DEFAULT 600)
@@ -4777,7 +4777,7 @@ create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents,
   set search_path=pg_catalog, pg_temp
   as sha256 e8c6de648771ea33eb3249b44b56614e2b82b145b05d410b67b61473de58963d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.grow_dag(p_dag uuid, p_tasks integer)
 create function treadle.grow_dag(p_dag uuid, p_tasks integer)
@@ -4786,7 +4786,7 @@ create function treadle.grow_dag(p_dag uuid, p_tasks integer)
   set search_path=pg_catalog, pg_temp
   as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.harness_agent(p_url text, p_timeout_s double precision)
 create function treadle.harness_agent(p_url text, p_timeout_s double precision)
@@ -4795,7 +4795,7 @@ create function treadle.harness_agent(p_url text, p_timeout_s double precision)
   set search_path=pg_catalog, pg_temp
   as sha256 f9554e3d893e6235f268b936fdcbffdb251e5b035f66cbdcd91a4a36a0d459d5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.has_fallout(p_ids uuid[])
 create function treadle.has_fallout(p_ids uuid[])
@@ -4804,7 +4804,7 @@ create function treadle.has_fallout(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 af246aa6c85b67ed17d7c36af395912736da7f6e0e5f9d51bbd442f1eddd5b27
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.has_news(p_name text)
 create function treadle.has_news(p_name text)
@@ -4813,7 +4813,7 @@ create function treadle.has_news(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 00b2f6378d7532ec88f3bec4a96dd0a2645c186bb5bc66ba7d0ddf10138dcede
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.has_room(p_usd numeric, p_need numeric)
 create function treadle.has_room(p_usd numeric, p_need numeric)
@@ -4821,7 +4821,7 @@ create function treadle.has_room(p_usd numeric, p_need numeric)
   language sql immutable parallel safe security invoker cost 100
   as sha256 bb268e816e3543ced1ed66eee0e7bdc3f10d6ec80b7fab4c40e82c85f0bcb1ac
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.has_terms(p_task treadle.tasks, p_types text[])
 create function treadle.has_terms(p_task treadle.tasks, p_types text[])
@@ -4829,7 +4829,7 @@ create function treadle.has_terms(p_task treadle.tasks, p_types text[])
   language sql stable security invoker cost 100
   as sha256 337a5a75bab9b7f3ae7a19058ddcad4863a3dbf7cd6945ac9e7e200e37b6304b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
 create function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
@@ -4848,7 +4848,7 @@ create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget n
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.heartbeat_harness(p_id uuid, p_token uuid)
 create function treadle.heartbeat_harness(p_id uuid, p_token uuid)
@@ -4877,7 +4877,7 @@ create function treadle.hold_action(p_id uuid, p_to text)
   set search_path=pg_catalog, pg_temp
   as sha256 cd9e88ae47efd38c542328890ba35149eacc9cf1f0a5955f1380c246f120b586
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_claim(p_id uuid, p_token uuid)
 create function treadle.hold_claim(p_id uuid, p_token uuid)
@@ -4886,7 +4886,7 @@ create function treadle.hold_claim(p_id uuid, p_token uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 7f4c12270645ae1cf57f5a5f047f6674c7de38a0db0af9bea6ea8049fcf28d08
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_dependencies(p_ids uuid[])
 create function treadle.hold_dependencies(p_ids uuid[])
@@ -4895,7 +4895,7 @@ create function treadle.hold_dependencies(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
 create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
@@ -4904,7 +4904,7 @@ create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 03e858bf52be22bd3d325315237b976d19df51c147a3eb8e02fbeac6c46453b4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_key(p_key text)
 create function treadle.hold_key(p_key text)
@@ -4913,7 +4913,7 @@ create function treadle.hold_key(p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 e73ae9250c561cfc31306978c8390fbbe60897dc63e6d1458c5869391812b29b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_prunable(p_ids uuid[])
 create function treadle.hold_prunable(p_ids uuid[])
@@ -4922,7 +4922,7 @@ create function treadle.hold_prunable(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 bf2c27c6c4ddda81415c49b73eb763492694f8a12018b6681d5b13cf10509fa7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
 create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
@@ -4931,7 +4931,7 @@ create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0efdb240aebf0584090bd200ac86d283a2b8682a5bc371b7ed8c1641675bc907
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
 create function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
@@ -4940,7 +4940,7 @@ create function treadle.hold_reply(p_key text, p_principal text, p_route text, p
   set search_path=pg_catalog, pg_temp, lock_timeout=1ms
   as sha256 425c4835dc76e657bf3fc64531761c291af1e6707c238a84869d856fa788e53f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision)
 create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision DEFAULT 60)
@@ -4949,7 +4949,7 @@ create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double
   set search_path=pg_catalog, pg_temp
   as sha256 6fd21c413dcae3f8fbabab3547e03a5811849f98ddf286cacbd89041e1e5b70d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hold_work(p_id uuid, p_to text)
 create function treadle.hold_work(p_id uuid, p_to text)
@@ -4958,7 +4958,7 @@ create function treadle.hold_work(p_id uuid, p_to text)
   set search_path=pg_catalog, pg_temp
   as sha256 18a4f14dc00673b616b827ee871f0887840b5f122a5078e0343d49fcdc9c290c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
 create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
@@ -4967,7 +4967,7 @@ create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 aa061e9c3f1ae824977945a59b2e84793d3811f4bc09c8fda6b2fb98326ce80c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
 create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
@@ -4976,7 +4976,7 @@ create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_poli
   set search_path=pg_catalog, pg_temp
   as sha256 819aa348c46bea1483de189192851abd232373fd6e73357dd4561d8b8026c7fc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[])
 create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
@@ -4985,7 +4985,7 @@ create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_ke
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 238762c5e4cab24c263d7e1c86f79612396826d90443539e8e09f9f76b3e1a5f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.interrupt_actions(p_limit integer)
 create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
@@ -5003,7 +5003,7 @@ create function treadle.is_counted(p_task treadle.tasks)
   language sql immutable parallel safe security invoker cost 100
   as sha256 f0ba3d3513f8198eea9129d67ebb605e83131086305854381c637ffcb1de5d0d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now timestamp with time zone)
 create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now timestamp with time zone)
@@ -5011,7 +5011,7 @@ create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now tim
   language sql immutable parallel safe security invoker cost 100
   as sha256 ffdad289145408d63bb840c39cf9f3f6a575a0fd0ce7e29532f037beb284a079
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.is_full(p_gate treadle.gates)
 create function treadle.is_full(p_gate treadle.gates)
@@ -5030,7 +5030,7 @@ create function treadle.is_gate(p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 cb15c5f9df850a35531e9f69cddc3bb5c087344c8b9bb1473087283553aeeb36
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.is_live(p_agent treadle.agents, p_now timestamp with time zone)
 create function treadle.is_live(p_agent treadle.agents, p_now timestamp with time zone)
@@ -5048,7 +5048,7 @@ create function treadle.is_moment(p_at timestamp with time zone)
   language sql immutable parallel safe security invoker cost 100
   as sha256 3f3848bce75470470ec67478044b7095e90017fb9fd8c9a744e0da80724d4156
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
 create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
@@ -5057,7 +5057,7 @@ create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filt
   set search_path=pg_catalog, pg_temp
   as sha256 80ae382a4c672b3915282638508e9fbc50b171a1d9493f66e7b21233a9b684f5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
 create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
@@ -5066,7 +5066,7 @@ create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT byte
   set search_path=pg_catalog, pg_temp
   as sha256 64ed032339caabb40199c7382196a6b14616a84e5f502b6c066272d66cdd8186
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
 create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
@@ -5075,7 +5075,7 @@ create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_acti
   set search_path=pg_catalog, pg_temp
   as sha256 314da806f26fd0e63f568d1dc4e1d1978ffd2e3b9a827a60bbf7744ee6215ca4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
 create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
@@ -5084,7 +5084,7 @@ create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_
   set search_path=pg_catalog, pg_temp
   as sha256 dbcff9bddae1b7b4175e42cfc815866eaf7f1315a2ad0e42cd5cfbb5b3864129
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
 create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
@@ -5093,7 +5093,7 @@ create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as t
   set search_path=pg_catalog, pg_temp
   as sha256 29c83049fdfc746d822274d20dfc998ce38981c5bfc5104ccf47c09040773be9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.keep_durable()
 create function treadle.keep_durable()
@@ -5102,7 +5102,7 @@ create function treadle.keep_durable()
   set search_path=pg_catalog, pg_temp
   as sha256 09c08a496976d2a5435f637face521886968db9b7deff8d38f46fde8906bab35
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
 create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
@@ -5111,7 +5111,7 @@ create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback 
   set search_path=pg_catalog, pg_temp
   as sha256 e0872934faf8c7867f7154a03743934cd7634c9ef4128a4bc6a7ba0974459f2b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.keep_fire(p_fire treadle.trigger_fires)
 create function treadle.keep_fire(p_fire treadle.trigger_fires)
@@ -5120,7 +5120,7 @@ create function treadle.keep_fire(p_fire treadle.trigger_fires)
   set search_path=pg_catalog, pg_temp
   as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
 create function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
@@ -5141,7 +5141,7 @@ create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_outpu
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.key_limit(p_key text)
 create function treadle.key_limit(p_key text)
@@ -5150,7 +5150,7 @@ create function treadle.key_limit(p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 75ea499447472985d8d38c538fcf5980687c385324e8734c354385052afcaf39
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
 create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
@@ -5159,7 +5159,7 @@ create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb
   set search_path=pg_catalog, pg_temp
   as sha256 91ce240daf56daef04f54d600cef0a8dba29c0e76848895445550439cd7afa81
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.kin_of(p_ids uuid[], p_skip uuid[])
 create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
@@ -5168,7 +5168,7 @@ create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.kinds_beside(p_name text)
 create function treadle.kinds_beside(p_name text)
@@ -5177,7 +5177,7 @@ create function treadle.kinds_beside(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 8bfb2cfea2232b021e5d7b5603245901aa04ca1e2d22c978afde61a4af653f53
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
 create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
@@ -5186,7 +5186,7 @@ create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 60d47a005d718b154fa0d21a4f5f92ba6c9dc6f3337ececd7d002c28cd434549
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lacks_report(p_task treadle.tasks, p_types text[])
 create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
@@ -5194,7 +5194,7 @@ create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
   language sql stable security invoker cost 100
   as sha256 6830851c3e09ab97d44be970b913695b8bf1b9558a3805edc76d409730d236e2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean)
 create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean DEFAULT false)
@@ -5203,7 +5203,7 @@ create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boo
   set search_path=pg_catalog, pg_temp
   as sha256 57fac178749757651fdfbfe8cbadbee9d577195b73712903625ee476b6ed771d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lane_beside(p_lane integer, p_urgency bigint)
 create function treadle.lane_beside(p_lane integer, p_urgency bigint)
@@ -5212,7 +5212,7 @@ create function treadle.lane_beside(p_lane integer, p_urgency bigint)
   set search_path=pg_catalog, pg_temp
   as sha256 840156a4eeaa02239b4be3b01ce7ac2e42094e4c1824a52f42167da58d422413
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lane_trouble(p_lane_id integer)
 create function treadle.lane_trouble(p_lane_id integer)
@@ -5241,7 +5241,7 @@ create function treadle.lease(p_agent treadle.agents, p_started boolean)
   language sql immutable parallel safe security invoker cost 100
   as sha256 578381168e0c7031515ce9ac93bf0a823d8ec23a566b452a91380ef684126a6c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.leave_dispatches(p_holder uuid)
 create function treadle.leave_dispatches(p_holder uuid)
@@ -5260,7 +5260,7 @@ create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_a
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f8d093b3546d586dcce08ab12e41de4d2aa2c294dbe5afd75da81fba87f0d144
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.letter_facts(p_letter treadle.dead_letters)
 create function treadle.letter_facts(p_letter treadle.dead_letters)
@@ -5269,7 +5269,7 @@ create function treadle.letter_facts(p_letter treadle.dead_letters)
   set search_path=pg_catalog, pg_temp
   as sha256 e844fab35ad2b127b4153091ea2eb5a0835158edff8dc15243662a53d71209f0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.letters_of(p_ids uuid[])
 create function treadle.letters_of(p_ids uuid[])
@@ -5278,7 +5278,7 @@ create function treadle.letters_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 96eb275222d09247dbf8b7eec5ff7395546a484e96aa2a5d0bc7b67380339cfd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.limit_key(p_key text, p_max integer)
 create function treadle.limit_key(p_key text, p_max integer)
@@ -5287,7 +5287,7 @@ create function treadle.limit_key(p_key text, p_max integer)
   set search_path=pg_catalog, pg_temp
   as sha256 e288dc42cea650b8665312abb85d0dcc06f3b8167d5e905b0d15a7cf4bc9e377
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
 create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
@@ -5296,7 +5296,7 @@ create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp w
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 197b52ba58ddb638b6626bf58ca3e1df2f19cddcedb834631f6064ba5084cceb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
 create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
@@ -5305,7 +5305,7 @@ create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 3de65e2ab52951d6e9a56d68b1de5bbb5d08ec09f8fffdba6f4662308e26e8d6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.list_artifacts(p_task uuid)
 create function treadle.list_artifacts(p_task uuid)
@@ -5359,7 +5359,7 @@ create function treadle.live_runs(p_schedule uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 191aed650992b4114d95bf1ad54c46daded255f8b8f764ec93ac51d1a7248aa8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
@@ -5368,7 +5368,7 @@ create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 30c2e773a41aa68179b8f6961839ba59ca78e72bda34b6da991ddacb8f7128b0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid)
 create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uuid)
@@ -5377,7 +5377,7 @@ create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uu
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a975ee46440ba6a570bcacb4e59bb004be4715be77721cad25eaeda4744eee3f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_downstream(p_ids uuid[])
 create function treadle.lock_downstream(p_ids uuid[])
@@ -5386,7 +5386,7 @@ create function treadle.lock_downstream(p_ids uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 311f517b940e44934bcbb6d10cf1cb3a05f9ee23e0f307982dc8304ab79bda50
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
 create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
@@ -5395,7 +5395,7 @@ create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
   set search_path=pg_catalog, pg_temp
   as sha256 4fe20a83a62df6a53df4835a63bec0dbe8dca45ca44d0feedaa03f67bbedb208
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_family(p_ids uuid[])
 create function treadle.lock_family(p_ids uuid[])
@@ -5404,7 +5404,7 @@ create function treadle.lock_family(p_ids uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 f7eb8341d0fc8d4fde8e880f0be5ff474c45dbe4be211e2877c5cabe16f20720
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_gates(p_keys text[], p_wait boolean)
 create function treadle.lock_gates(p_keys text[], p_wait boolean)
@@ -5413,7 +5413,7 @@ create function treadle.lock_gates(p_keys text[], p_wait boolean)
   set search_path=pg_catalog, pg_temp
   as sha256 beaeb7a75f68ffa6f395c03e8ca2c892c9c72ece9c53acbf2849deaa9ad5a71f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_ready(p_rows tid[], p_limit integer)
 create function treadle.lock_ready(p_rows tid[], p_limit integer)
@@ -5422,7 +5422,7 @@ create function treadle.lock_ready(p_rows tid[], p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b6e431a73d0bb1ca3df047f578deeb4d1faefedf4f79a230a070bc33660718f9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_tasks(p_ids uuid[])
 create function treadle.lock_tasks(p_ids uuid[])
@@ -5431,7 +5431,7 @@ create function treadle.lock_tasks(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 07183b71772065e3c43a5ac2d908383cf541621121ca2aa285cb1cb0776f54bd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
 create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
@@ -5440,7 +5440,7 @@ create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 04b2072d8acb67f3c5cd1b56fe20e7f0e63775967ed9592087776b18209fa5d7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_whole_dag(p_dag uuid)
 create function treadle.lock_whole_dag(p_dag uuid)
@@ -5449,7 +5449,7 @@ create function treadle.lock_whole_dag(p_dag uuid)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5143510241ba6ae3c082e339f115518396acfe4a45252e2cc603c7d569fabbb3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.lock_with_dependents(p_ids uuid[])
 create function treadle.lock_with_dependents(p_ids uuid[])
@@ -5458,7 +5458,7 @@ create function treadle.lock_with_dependents(p_ids uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 05c3a234763ea1976e251e97fc10db257576b1a3f0b701081c5581167bb8febd
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to text, p_agent text, p_note text, p_handed_over boolean, p_kind text, p_at timestamp with time zone)
 create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to text, p_agent text, p_note text, p_handed_over boolean DEFAULT false, p_kind text DEFAULT NULL::text, p_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
@@ -5467,7 +5467,7 @@ create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to te
   set search_path=pg_catalog, pg_temp
   as sha256 036db19da122bdd9279b445df041985762a256b303df7e7d8df57ebfc96a8659
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.looks_secret(p_value jsonb)
 create function treadle.looks_secret(p_value jsonb)
@@ -5488,7 +5488,7 @@ create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p
   set search_path=pg_catalog, pg_temp
   as sha256 bdaf2350ff87dc422d7279c30bb3cb0744399b2e25fc3dbce4a73d4d42053e98
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
 create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_tasks integer, OUT dag treadle.dags, OUT created boolean)
@@ -5497,7 +5497,7 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
   set search_path=pg_catalog, pg_temp
   as sha256 dd3311013fbb60e08dc978a619a819b316802cda4d05eb6ae34bf9310a6627ea
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
 create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
@@ -5506,7 +5506,7 @@ create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OU
   set search_path=pg_catalog, pg_temp
   as sha256 ab3273f8493b2028ad33ff0f783440c155c5c9237a2f93984fc372adfca59453
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_gates(p_keys text[])
 create function treadle.make_gates(p_keys text[])
@@ -5515,7 +5515,7 @@ create function treadle.make_gates(p_keys text[])
   set search_path=pg_catalog, pg_temp
   as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_harness()
 create function treadle.make_harness()
@@ -5524,7 +5524,7 @@ create function treadle.make_harness()
   set search_path=pg_catalog, pg_temp
   as sha256 d1a780a6fd44857c435a9eb83ae61d2f40ca31dee4e4bf1f970a7c51f71e1383
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_key(p_key text)
 create function treadle.make_key(p_key text)
@@ -5533,7 +5533,7 @@ create function treadle.make_key(p_key text)
   set search_path=pg_catalog, pg_temp, lock_timeout=1ms
   as sha256 07c635d9541401ccbdea95fec44a591fd950362814f47d491618814d79affbb3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.make_run(p_schedule treadle.schedules, p_nominal timestamp with time zone, p_missed boolean, p_now timestamp with time zone)
 create function treadle.make_run(p_schedule treadle.schedules, p_nominal timestamp with time zone, p_missed boolean, p_now timestamp with time zone)
@@ -5542,7 +5542,7 @@ create function treadle.make_run(p_schedule treadle.schedules, p_nominal timesta
   set search_path=pg_catalog, pg_temp
   as sha256 2e64313d0019d9558d679db542022096776a3533ef7ea282d63ffc1eb784a4ef
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.mark_idle(p_queues text[])
 create function treadle.mark_idle(p_queues text[])
@@ -5551,7 +5551,7 @@ create function treadle.mark_idle(p_queues text[])
   set search_path=pg_catalog, pg_temp
   as sha256 766f966a8d7acf7acda9b51ef20221cd190048513b2d8fe0faa5f39de8b3bc75
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.mark_silent_agents()
 create function treadle.mark_silent_agents()
@@ -5570,7 +5570,7 @@ create function treadle.mask_json(p_value jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 0e11c9c26d887443b788f39a4ad24b34e110c56219ad5c260229bd8a5625e57e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.mask_text(p_text text)
 create function treadle.mask_text(p_text text)
@@ -5579,7 +5579,7 @@ create function treadle.mask_text(p_text text)
   set search_path=pg_catalog, pg_temp
   as sha256 4016b93e2f10923944f31dbfb902816453e4ae27eca944c709f3521bb1c80f55
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.matching_letters(p_filter jsonb, p_after uuid, p_most integer)
 create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid, p_most integer DEFAULT NULL::integer)
@@ -5588,7 +5588,7 @@ create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NU
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
   as sha256 e3c6b7afd0503d10d8d657e062bed204a3248feff967d751fb48df7b119b1108
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[])
 create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
@@ -5597,7 +5597,7 @@ create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uu
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
   as sha256 da83d9e4a9c57e8e81566932ff874440d6e8ef1e2346614a786d88e5b4556f6c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.may_admit()
 create function treadle.may_admit()
@@ -5606,7 +5606,7 @@ create function treadle.may_admit()
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6637c3cf9fe7d11a016219b447e1a835b253e167788877acad7cc6f7a5b95183
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
 create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
@@ -5615,7 +5615,7 @@ create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp wit
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 0ca1d3e77fbb8ca4025c2101ee71ada4857079accc5c47d59e45cfa089004dc7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
 create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
@@ -5624,7 +5624,7 @@ create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 9723920a46cc8100a29368a9306953e47bd9f76d3fa786c48da125996ae767e5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.misfit_of(p_row anyelement, p_given jsonb)
 create function treadle.misfit_of(p_row anyelement, p_given jsonb)
@@ -5633,7 +5633,7 @@ create function treadle.misfit_of(p_row anyelement, p_given jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 ebd6a8fca0596b6880415532f0facbd7689ba80a09db03467c535fee5b980bfa
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.moment_of(p_text text, p_now timestamp with time zone)
 create function treadle.moment_of(p_text text, p_now timestamp with time zone)
@@ -5642,7 +5642,7 @@ create function treadle.moment_of(p_text text, p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp
   as sha256 a8ace1f72f7f6df677811bc39d366f762b270bac33e06ec59570a04d2341e1f3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.money_needed(p_task treadle.tasks)
 create function treadle.money_needed(p_task treadle.tasks)
@@ -5650,7 +5650,7 @@ create function treadle.money_needed(p_task treadle.tasks)
   language sql immutable parallel safe security invoker cost 100
   as sha256 663ee725fd3904cfd33611e1827c5c9a258ab3d0cda0feab56ff8f2d08a82dee
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
 create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
@@ -5659,7 +5659,7 @@ create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now tim
   set search_path=pg_catalog, pg_temp
   as sha256 9ff125b5369f8a8f9ae19a0c985fa625071222b5a6cfa986a7bd548a0fd124c3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
 create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
@@ -5668,7 +5668,7 @@ create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text,
   set search_path=pg_catalog, pg_temp
   as sha256 477091472eeb1bc0289108138ea1ee6804580818cf3eec2eae44269f53119508
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
 create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
@@ -5677,7 +5677,7 @@ create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 6638fd9d4e45746a9caaf9dd4a79d2ad4bb796dc1fb266407471ca7490f4740d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
 create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
@@ -5686,7 +5686,7 @@ create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
   set search_path=pg_catalog, pg_temp
   as sha256 4ce49ca9ec7b806c96075ecf692c375296b3e25a863f88f395f6d12e3c812470
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.new_secret()
 create function treadle.new_secret()
@@ -5695,7 +5695,7 @@ create function treadle.new_secret()
   set search_path=pg_catalog, pg_temp
   as sha256 9befa717b29dc459b66a1b0b185c8b3185b10148aa8c6a26e121652b6f497a85
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.new_token()
 create function treadle.new_token()
@@ -5704,7 +5704,7 @@ create function treadle.new_token()
   set search_path=pg_catalog, pg_temp
   as sha256 44fcf0adcd657611606d391fe09fd90ef388f95d4fb8a4aaa2e0e5cdfd97f7bb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.next_action_at()
 create function treadle.next_action_at()
@@ -5733,7 +5733,7 @@ create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 c59120cd7affab501e37a835b6e36b5bd396c9627ea2adb4cc07a89af51cc07e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.next_reap_at()
 create function treadle.next_reap_at()
@@ -5772,7 +5772,7 @@ create function treadle.no_artifact(p_reference text)
   set search_path=pg_catalog, pg_temp
   as sha256 c564eef8a5b4a3cc97608a197ef130b533f152f297428e166af59037ecdf78c9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
@@ -5781,7 +5781,7 @@ create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 51373e41dd868a04cf648f5dae3e30aea882a5c09ab044f6fac92e4d1e5ed9ab
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
 create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid DEFAULT NULL::uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
@@ -5790,7 +5790,7 @@ create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone
   set search_path=pg_catalog, pg_temp
   as sha256 ed2bb1c48c761ccfded08b7e94cce32e1d545c845a23802cbd5a234703930657
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.node_refs(p_tasks jsonb)
 create function treadle.node_refs(p_tasks jsonb)
@@ -5799,7 +5799,7 @@ create function treadle.node_refs(p_tasks jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 ecbea2811b9a6f3bed58629212503a1fa9411e178ede95cc0cc87eba972b8aa3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
 create function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
@@ -5808,7 +5808,7 @@ create function treadle.note_delivery(p_name text, p_event bigint, p_status inte
   set search_path=pg_catalog, pg_temp
   as sha256 466d307b4a6a73baa88dd35a93118076472a32d44e4d3ced393ef1b00b463acf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
 create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
@@ -5817,7 +5817,7 @@ create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now tim
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 1797325c257e4ed01b13dcc386320e95f634c750b071b012298a3003c1140c9e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
 create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
@@ -5826,7 +5826,7 @@ create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timest
   set search_path=pg_catalog, pg_temp
   as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.note_nudge(p_agent_url text, p_error text)
 create function treadle.note_nudge(p_agent_url text, p_error text DEFAULT NULL::text)
@@ -5845,7 +5845,7 @@ create function treadle.note_success(p_ids uuid[], p_now timestamp with time zon
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.note_token_use(p_id text)
 create function treadle.note_token_use(p_id text)
@@ -5864,7 +5864,7 @@ create function treadle.numbered_name(p_name text, p_id uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 16929ed0851c8d9ab842e41581c1cab3c15bd6aeaee6169c3f13b4252f4cfff0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
 create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
@@ -5873,7 +5873,7 @@ create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jso
   set search_path=pg_catalog, pg_temp
   as sha256 fc82cb150fb11339a135bdb23eb53f6705bdecbcaff767372cc405a4eb7e7619
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.old_before(p_kind text)
 create function treadle.old_before(p_kind text)
@@ -5882,7 +5882,7 @@ create function treadle.old_before(p_kind text)
   set search_path=pg_catalog, pg_temp
   as sha256 43dabf31b9d4de7f496e4bef32efc294acb2e55f9e8d7ac34335c4d1e315dda8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.oldest_open_at()
 create function treadle.oldest_open_at()
@@ -5901,7 +5901,7 @@ create function treadle.open_breaker(p_type text, p_seconds double precision, p_
   set search_path=pg_catalog, pg_temp
   as sha256 9bb0881ccdf6a6f08c9530a4a386f7293dfe9debfc1a08c8117d8b272a03e145
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.open_dag(p_name text, p_options jsonb)
 create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::jsonb)
@@ -5931,7 +5931,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   set search_path=pg_catalog, pg_temp
   as sha256 e4438f212779b31879a9f9f10496e5780e6882af4ac32d9cf121a93a316e338e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.open_push(p_max_depth integer, p_max_attempts integer)
 create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
@@ -5940,7 +5940,7 @@ create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_m
   set search_path=pg_catalog, pg_temp
   as sha256 1336709fa1b3b523b38eae16155153755fbb9c5871fffe5e8d5174584bca7653
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait jsonb, OUT wait_id uuid, OUT status text, OUT answer jsonb)
 create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait jsonb, OUT wait_id uuid, OUT status text, OUT answer jsonb)
@@ -5959,7 +5959,7 @@ create function treadle.open_work(p_type text)
   set search_path=pg_catalog, pg_temp
   as sha256 99edec804e48a1472e98b77c2bd84bcd615cfa673a9b3c257ac7d83f6204ec6c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.own_kinds()
 create function treadle.own_kinds()
@@ -5968,7 +5968,7 @@ create function treadle.own_kinds()
   set search_path=pg_catalog, pg_temp
   as sha256 10672333df67de12107e18ca55dc4225f162a76ea24e871c969adadf94a18794
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.own_options(p_task treadle.tasks)
 create function treadle.own_options(p_task treadle.tasks)
@@ -5977,7 +5977,7 @@ create function treadle.own_options(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp
   as sha256 ee5be5770e30a4690be65dbefdc9c1fa2b2adea578eaef60f75b1ad9d6c82d6f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.park_rows(p_rows tid[], p_budgets bigint[])
 create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
@@ -5986,7 +5986,7 @@ create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 b4a13672a8651aef95b269cbc350f132ae6c909685dcb25715f35f242323bb93
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.parked_budgets()
 create function treadle.parked_budgets()
@@ -5995,7 +5995,7 @@ create function treadle.parked_budgets()
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 7ed75c79c3e641b0f09d4c60b4cbf44fb8de045d02377f8e2a79e8027fc9ee21
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pass_gates(p_rows tid[], p_wait boolean)
 create function treadle.pass_gates(p_rows tid[], p_wait boolean)
@@ -6004,7 +6004,7 @@ create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1e8a51ce727f9fd82ea3fe83a38204b47accb405edc7b9b89d122f7cf304a527
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
 create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
@@ -6013,7 +6013,7 @@ create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_s
   set search_path=pg_catalog, pg_temp
   as sha256 ff4173ec8fdc2432158bb3272a7d772affbf17524571d1e65289057f533f5fe7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pause_queue(p_name text, p_reason text, p_actor text)
 create function treadle.pause_queue(p_name text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -6072,7 +6072,7 @@ create function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 dfbf52e41fd863230b505a0b4a2ff26e2162fff8d22dc200f2ce148f06144988
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.period_end(p_budget treadle.budgets)
 create function treadle.period_end(p_budget treadle.budgets)
@@ -6081,7 +6081,7 @@ create function treadle.period_end(p_budget treadle.budgets)
   set search_path=pg_catalog, pg_temp
   as sha256 07fb278793a4672e61efb9ed6a67e325bad1a784aed8b20e7bfb604268cc2d1a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.period_start(p_period text, p_at timestamp with time zone)
 create function treadle.period_start(p_period text, p_at timestamp with time zone)
@@ -6090,7 +6090,7 @@ create function treadle.period_start(p_period text, p_at timestamp with time zon
   set search_path=pg_catalog, pg_temp
   as sha256 c117b49f84c4e684bafd4c03731118ba99e2d701ed7038166b4b1e266c218b46
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projects uuid[], p_limit integer, p_budget numeric)
 create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projects uuid[], p_limit integer, p_budget numeric)
@@ -6099,7 +6099,7 @@ create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projec
   set search_path=pg_catalog, pg_temp
   as sha256 d9fcd384dd90cdd2e7313eacd94c0aba99ac5baa0f005197f6048291c95a197d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric)
 create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget numeric DEFAULT NULL::numeric)
@@ -6108,7 +6108,7 @@ create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 2e6bacf86c901b49be4959cddf08e63a883842db823a4139452c7032bb03b8f7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
 create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
@@ -6117,7 +6117,7 @@ create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type
   set search_path=pg_catalog, pg_temp
   as sha256 8c4ac3f07dd09f965cb72e21c9efaae962313a7627711cfca1a3a19febd8f4a5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
 create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
@@ -6126,7 +6126,7 @@ create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_
   set search_path=pg_catalog, pg_temp
   as sha256 36d5deaf80ed7b12428c13504dae629b3418efc0c66a78ec88d90ae081c7e692
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_types text[], p_token uuid, p_now timestamp with time zone)
 create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_types text[], p_token uuid, p_now timestamp with time zone)
@@ -6135,7 +6135,7 @@ create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_ty
   set search_path=pg_catalog, pg_temp
   as sha256 75ab58f1d2c860277d877be5a2355549ae1a7d90c3218ab1ae6dd4464ae02b65
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric, p_projects uuid[])
 create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric DEFAULT NULL::numeric, p_projects uuid[] DEFAULT NULL::uuid[])
@@ -6144,7 +6144,7 @@ create function treadle.pick_tasks(p_lanes integer[], p_shifts bigint[], p_limit
   set search_path=pg_catalog, pg_temp
   as sha256 bbb81c0411166a3d51796cd2224fde8394db979f6d9674f4f684b0550e90234a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pick_waiting(p_key text, p_limit integer)
 create function treadle.pick_waiting(p_key text, p_limit integer)
@@ -6153,7 +6153,7 @@ create function treadle.pick_waiting(p_key text, p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
   as sha256 3b650b6b5afbd979470b2051794bab7321b11451dbff9c7b53ef05719a39b25c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.pinned_tasks(p_ids uuid[])
 create function treadle.pinned_tasks(p_ids uuid[])
@@ -6162,7 +6162,7 @@ create function treadle.pinned_tasks(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 1126b66163ebe8a8e3353c9c30c8a08d8671b0e0886a581964dd8236f19a5a18
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
 create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
@@ -6171,7 +6171,7 @@ create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_typ
   set search_path=pg_catalog, pg_temp
   as sha256 bb6c0e43e4a7ff7d35b3416d8d6b4d7465cf4f15545ef97cb7b02042f0049770
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.place_webhook(p_name text, p_from_start boolean)
 create function treadle.place_webhook(p_name text, p_from_start boolean)
@@ -6180,7 +6180,7 @@ create function treadle.place_webhook(p_name text, p_from_start boolean)
   set search_path=pg_catalog, pg_temp
   as sha256 40157dda6b1fb3b544122fff439dbc40a6a1567ec89fba0112c7c9ded34f6a3b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
 create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
@@ -6188,7 +6188,7 @@ create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with 
   language sql immutable parallel safe security invoker cost 100
   as sha256 6186cd2932c266af0fc60443689d8a873322c5262e5353e744753920ad6c8b12
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.placeholder_problem(p_template jsonb)
 create function treadle.placeholder_problem(p_template jsonb)
@@ -6197,7 +6197,7 @@ create function treadle.placeholder_problem(p_template jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 ff47c83a976c9aef655564ca8ef8a144a645bc9db5a349b99dc95d97d576e597
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
 create function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
@@ -6206,7 +6206,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   set search_path=pg_catalog, pg_temp
   as sha256 238bdda2833f884492936356ea041335366f23738673fd7d357b41fa35460c68
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zone)
 create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zone)
@@ -6215,7 +6215,7 @@ create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zon
   set search_path=pg_catalog, pg_temp
   as sha256 467a1eaf4c82f4717fc5ecd61ae20c756b2ec33583e35028e842f90c7dc50632
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.previous_attempts(p_id uuid)
 create function treadle.previous_attempts(p_id uuid)
@@ -6224,7 +6224,7 @@ create function treadle.previous_attempts(p_id uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 c6724bbac53fa010b4d85c7ed588ac87e5435bde44c576ca3fd76a24adff4d55
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.priority_of_tier(p_tier text)
 create function treadle.priority_of_tier(p_tier text)
@@ -6259,7 +6259,7 @@ create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with t
   set search_path=pg_catalog, pg_temp
   as sha256 d527db96f9a5b0e8c08ff89e4466e7ea316f7e560c94ff8750ce79ca4e40ba54
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
 create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
@@ -6268,7 +6268,7 @@ create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_t
   set search_path=pg_catalog, pg_temp
   as sha256 c9a1db23eb3cb85c5d572152a6e0b066d8c912912560464d80e604f634b8b174
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.project_named(p_name text)
 create function treadle.project_named(p_name text)
@@ -6277,7 +6277,7 @@ create function treadle.project_named(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 d418b00343c7e393dfbb507736839f56271a2eb112dbe53b2486828a8888e696
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.project_of(p_id uuid)
 create function treadle.project_of(p_id uuid)
@@ -6286,7 +6286,7 @@ create function treadle.project_of(p_id uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 e0845eaa322827f25c12ff5e8577298ff50afc3ae012c8827b65a2134a3e3bc1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
 create function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
@@ -6295,7 +6295,7 @@ create function treadle.project_turns(p_running bigint[], p_shares double precis
   set search_path=pg_catalog, pg_temp
   as sha256 9f8415c7e7754dc2535b44c248aaf198f3ba596b8f2fc665330aeaafe0190098
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_projects uuid[], OUT lanes integer[], OUT shifts bigint[], OUT firsts bigint[], OUT lasts bigint[], OUT running bigint[], OUT shares double precision[])
 create function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_projects uuid[], OUT lanes integer[], OUT shifts bigint[], OUT firsts bigint[], OUT lasts bigint[], OUT running bigint[], OUT shares double precision[])
@@ -6304,7 +6304,7 @@ create function treadle.projects_of(p_lanes integer[], p_shifts bigint[], p_proj
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 b5d677918c82ebfadc152c6de134d2de2ab51b343689dd5305850f21b873437f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.promote_tasks(p_limit integer, p_skip uuid[])
 create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -6323,7 +6323,7 @@ create function treadle.prune_agents(p_limit integer)
   set search_path=pg_catalog, pg_temp
   as sha256 e6214c929110ba4194d4ef6adc84d108441b056f676420f3f1af7581b87b0d72
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
 create function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
@@ -6332,7 +6332,7 @@ create function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 fb3d64f1d02eca5af5508997d3745055a414a9f3b55d42a8469f9d3eeaa81aa0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_events(p_after bigint, p_limit integer, p_open_since timestamp with time zone, OUT place bigint, OUT pruned integer)
 create function treadle.prune_events(p_after bigint DEFAULT 0, p_limit integer DEFAULT 1000, p_open_since timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT place bigint, OUT pruned integer)
@@ -6351,7 +6351,7 @@ create function treadle.prune_keys(p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b11eb21eafbba928d0a1ae43062b6c5359ad6aa3059f3944f0c597ae275e8138
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_replies(p_limit integer)
 create function treadle.prune_replies(p_limit integer)
@@ -6360,7 +6360,7 @@ create function treadle.prune_replies(p_limit integer)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 df231be0556cd18131a664825a51030f4a15c83530f7ad67b939d40bcab0e360
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_rest(p_limit integer)
 create function treadle.prune_rest(p_limit integer DEFAULT 1000)
@@ -6379,7 +6379,7 @@ create function treadle.prune_rows(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 f621980987141a1b2b994baf74aa629808c46ac42d65f3f4526f4d5db24625ca
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_runs(p_limit integer)
 create function treadle.prune_runs(p_limit integer)
@@ -6388,7 +6388,7 @@ create function treadle.prune_runs(p_limit integer)
   set search_path=pg_catalog, pg_temp
   as sha256 e2159e693e2bc28469eb7f6690b42ac2c4563494d09ca8463904b9147c106a0b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.prune_tasks(p_after tid, p_limit integer, p_skip uuid[], OUT place tid, OUT pruned integer, OUT kept integer, OUT bad uuid[], OUT problems text[])
 create function treadle.prune_tasks(p_after tid DEFAULT '(0,0)'::tid, p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[], OUT place tid, OUT pruned integer, OUT kept integer, OUT bad uuid[], OUT problems text[])
@@ -6407,7 +6407,7 @@ create function treadle.prune_uses(p_limit integer)
   set search_path=pg_catalog, pg_temp
   as sha256 001df4e51b3636cc97f2762b14b09daf9a99cbec075c004aeddc2869def77844
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.push_depth()
 create function treadle.push_depth()
@@ -6416,7 +6416,7 @@ create function treadle.push_depth()
   set search_path=pg_catalog, pg_temp
   as sha256 02fae8720a54777fbc30955f13d4d332afdb93e5f60da1a9ae99ebe32e0e4fc2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.push_id(p_queue_id text)
 create function treadle.push_id(p_queue_id text)
@@ -6425,7 +6425,7 @@ create function treadle.push_id(p_queue_id text)
   set search_path=pg_catalog, pg_temp
   as sha256 0048056f3a46bd11cd69f56a879a3dd23f09ef8a3d001bfdb709f6149b6ba21e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time zone)
 create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time zone)
@@ -6434,7 +6434,7 @@ create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time
   set search_path=pg_catalog, pg_temp
   as sha256 0073f3288230689175aef40c4ea8c365281cfa86f2c40a38f298c4f9257f139f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.push_spec(p_request jsonb)
 create function treadle.push_spec(p_request jsonb)
@@ -6443,7 +6443,7 @@ create function treadle.push_spec(p_request jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 47742fe52145f12d379b048534612a666f4c0b15350846f97037e062f89cefbb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.push_template(p_task jsonb)
 create function treadle.push_template(p_task jsonb)
@@ -6452,7 +6452,7 @@ create function treadle.push_template(p_task jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 2da3608d517abfe7a2ec6e4e6bc516823fc61915b2f90b9bcab82157138a59fa
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
 create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
@@ -6461,7 +6461,7 @@ create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left in
   set search_path=pg_catalog, pg_temp
   as sha256 b92982d03fb57fab8cbece8498484bc33c7274a1afaa7e3c3280a57abb042e80
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
 create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
@@ -6470,7 +6470,7 @@ create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 8277c05e93dc9b9b4afe36b5b2a1a0befe180fbbe28e47ec28a24fba980402c2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.rank_ms(p_at timestamp with time zone)
 create function treadle.rank_ms(p_at timestamp with time zone)
@@ -6499,7 +6499,7 @@ create function treadle.rate_limit_in(p_text text)
   set search_path=pg_catalog, pg_temp
   as sha256 06c9ad2bb907ad05372f31126e6f7ffe5b76b6ca74dc3415c1784c3d9c9828db
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.rate_problem(p_rate jsonb)
 create function treadle.rate_problem(p_rate jsonb)
@@ -6508,7 +6508,7 @@ create function treadle.rate_problem(p_rate jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 f086e70039e59cd822c7b349e61f0ceb7d74a7e80c09c170c82cfdf5eb4bc50d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.read_artifact(p_reference text, p_task uuid, OUT key text, OUT value jsonb)
 create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL::uuid, OUT key text, OUT value jsonb)
@@ -6528,7 +6528,7 @@ create function treadle.read_by_all()
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4f90449b975d7e60b9a968533fbce69d88f210d4e09efaed72fb228241c2e0e3
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.read_dag(p_dag uuid)
 create function treadle.read_dag(p_dag uuid)
@@ -6560,7 +6560,7 @@ create function treadle.read_options(p_options jsonb, p_now timestamp with time 
   set search_path=pg_catalog, pg_temp
   as sha256 d7dc6e3bc29babec8b9c9f3311368adeb162a9a390fd6e2bd323a676543f282d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.read_queue(p_queue text)
 create function treadle.read_queue(p_queue text)
@@ -6591,7 +6591,7 @@ create function treadle.read_steps(p_id uuid)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 14dde075d82644f72622b8107a47f7770ed0b44c5909c4e16ed5b4a675f4b331
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.read_webhook(p_name text, p_token uuid, p_limit integer, p_max_bytes integer)
 create function treadle.read_webhook(p_name text, p_token uuid, p_limit integer DEFAULT 100, p_max_bytes integer DEFAULT 262144)
@@ -6610,7 +6610,7 @@ create function treadle.ready_rows(p_rows tid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 656d05f01f29c8496c1408990bfb446cc2f0d59196d2ccacee23e314b82b6485
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.reap_claims(p_limit integer, p_skip uuid[])
 create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -6629,7 +6629,7 @@ create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   set search_path=pg_catalog, pg_temp
   as sha256 c234dd20992eb28e04708ac172fa01cf63571a1ec819e1ce7f6d0eefed9da13c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.rebase_events()
 create function treadle.rebase_events()
@@ -6670,7 +6670,7 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   set search_path=pg_catalog, pg_temp
   as sha256 db6c405f5a0a7883aca85cc12c5d1e50d8b4a2d0f7b3b8be85aa1f6aa46bb9af
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.record_run(p_run treadle.schedule_runs)
 create function treadle.record_run(p_run treadle.schedule_runs)
@@ -6679,7 +6679,7 @@ create function treadle.record_run(p_run treadle.schedule_runs)
   set search_path=pg_catalog, pg_temp
   as sha256 f1e6d8cbf89699ad54e58ebe4fdfd920c602c07399f0f611e2de5d8a9a232251
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
 create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
@@ -6698,7 +6698,7 @@ create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor t
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
 create function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
@@ -6707,7 +6707,7 @@ create function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now tim
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 8a8514a01fc803a11383e8b7ee279dcb72c08723d29d678a3466eac551204446
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
 create function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
@@ -6716,7 +6716,7 @@ create function treadle.recount_rows(p_rows tid[], p_now timestamp with time zon
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 bff249d774c84127f5e2073d1242c684c5a302c8be2d4decc4070bc59e0957b2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
 create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
@@ -6725,7 +6725,7 @@ create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_n
   set search_path=pg_catalog, pg_temp
   as sha256 5609b17d7bf57879d27c82d7e0b9a31612986330861aade4fa8f3e2c7979a341
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse(p_message text, p_detail jsonb, p_hint text, p_code text)
 create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::jsonb, p_hint text DEFAULT ''::text, p_code text DEFAULT 'TR001'::text)
@@ -6734,7 +6734,7 @@ create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::json
   set search_path=pg_catalog, pg_temp
   as sha256 02ab73115bc447d41f293918c47311c082d1169f5c3dbe587288b7ff48aff21b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_answer(p_wait treadle.waits)
 create function treadle.refuse_answer(p_wait treadle.waits)
@@ -6743,7 +6743,7 @@ create function treadle.refuse_answer(p_wait treadle.waits)
   set search_path=pg_catalog, pg_temp
   as sha256 e27da000a6dd1b6683c85237e876ea8d78b3490ab6a91f0a215bb91e917eb262
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
 create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
@@ -6752,7 +6752,7 @@ create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks 
   set search_path=pg_catalog, pg_temp
   as sha256 fb323be8975c42a9515d828bb5fa53d73ad0411d55ac2d0ecf8d0bfa4992d28a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_dag(p_dag uuid)
 create function treadle.refuse_dag(p_dag uuid)
@@ -6761,7 +6761,7 @@ create function treadle.refuse_dag(p_dag uuid)
   set search_path=pg_catalog, pg_temp
   as sha256 34f3d1a2f727728373457ecf8fb078a64bf2910f3837ed969d19547da2919416
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_gate(p_key text)
 create function treadle.refuse_gate(p_key text)
@@ -6770,7 +6770,7 @@ create function treadle.refuse_gate(p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 29ca884ab62b33cfe2540859fcdf3f5f6e72ddc8c1dd9226bf9525bc94714cfc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_priority(p_priority integer)
 create function treadle.refuse_priority(p_priority integer)
@@ -6779,7 +6779,7 @@ create function treadle.refuse_priority(p_priority integer)
   set search_path=pg_catalog, pg_temp
   as sha256 5a28979435fd71bb961e155b7296c386b01229ca412e5462a12dae8209dcdb2c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_secret(p_value jsonb, p_name text)
 create function treadle.refuse_secret(p_value jsonb, p_name text)
@@ -6788,7 +6788,7 @@ create function treadle.refuse_secret(p_value jsonb, p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 472f62284eb2176cddcec7cbeb2bda90a842aaf7e5ff6a5634453de551ed1e62
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_transition(p_id uuid, p_to text, p_by text)
 create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
@@ -6797,7 +6797,7 @@ create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAUL
   set search_path=pg_catalog, pg_temp
   as sha256 a899ce11f651723b38c1b7c0b22283f2986bc004a5766ff906f1c9561f7c8702
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text)
 create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text DEFAULT NULL::text)
@@ -6806,7 +6806,7 @@ create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason 
   set search_path=pg_catalog, pg_temp
   as sha256 5148bc42b24b0ab771fbe6be8f2460e4384005df059cb4012014fa6cc8c037ec
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb)
 create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
@@ -6835,7 +6835,7 @@ create function treadle.release_reservations(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 7cc9c4332e87cb6b128794caa6ccd2e7a1115ddca74f12584812461f609e7be2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
@@ -6944,7 +6944,7 @@ create function treadle.reply_age()
   set search_path=pg_catalog, pg_temp
   as sha256 f3d412fff75cd71efb9cc789f81dcba9d22f9236f3c19267ea9cc939010508d7
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.report_problem(p_report jsonb)
 create function treadle.report_problem(p_report jsonb)
@@ -6953,7 +6953,7 @@ create function treadle.report_problem(p_report jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 cbcd34a4be63a7de821506a98cce6dcb31cd732c117b960d97884b0415af6691
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.request_budgets(p_ids bigint[])
 create function treadle.request_budgets(p_ids bigint[])
@@ -6962,7 +6962,7 @@ create function treadle.request_budgets(p_ids bigint[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e54f397afe77c2229a524acedf171ff2e15b65e3dd2d3310c647ed7c23542ed1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.request_slots(p_keys text[])
 create function treadle.request_slots(p_keys text[])
@@ -6971,7 +6971,7 @@ create function treadle.request_slots(p_keys text[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 7507a3b40394a698332dedc9ad07518b9830d46f54fc75efde8f6236c61280fb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.requeue_harness(p_limit integer, p_skip uuid[])
 create function treadle.requeue_harness(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -6990,7 +6990,7 @@ create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 20cc59e37955c2da58c527f17b40f5056fa7b5d7b63a00fc3bf3c19fbc466919
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.rerank_tasks(p_limit integer, p_skip uuid[])
 create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -7029,7 +7029,7 @@ create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 3aa1fa64a16bdacc41e27a4901147ebe597d1da9c01aa716a6b446d22e3e0d1d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric, p_ask boolean, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text, OUT wait_id uuid)
 create function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric DEFAULT 0, p_ask boolean DEFAULT true, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text, OUT wait_id uuid)
@@ -7078,7 +7078,7 @@ create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT
   set search_path=pg_catalog, pg_temp
   as sha256 4d2f84ee7bf5bf042128f3a6c17bc2c8eb977af3838057f3ae853fa98bbec0ef
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.resolve_reference(p_task uuid, p_reference text, OUT value jsonb, OUT problem text)
 create function treadle.resolve_reference(p_task uuid, p_reference text, OUT value jsonb, OUT problem text)
@@ -7087,7 +7087,7 @@ create function treadle.resolve_reference(p_task uuid, p_reference text, OUT val
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 b1d59a566d88491d327c63aa9a8dc1fab21840446d152de748fc179dc6769381
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text, p_delay_s double precision)
 create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jsonb, p_reviewer text, p_note text, p_delay_s double precision DEFAULT NULL::double precision)
@@ -7096,7 +7096,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   set search_path=pg_catalog, pg_temp
   as sha256 53a7b967aa6bf0e2b5d1fb0e620e0c8a07688d501e505c835bc24b28e598a045
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
 create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
@@ -7105,7 +7105,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_no
   set search_path=pg_catalog, pg_temp
   as sha256 d5b0acc194da229f7c95efc672fde58554bd17c6018c689e40344b850fc6aa2b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.resume_queue(p_name text, p_actor text)
 create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::text)
@@ -7134,7 +7134,7 @@ create function treadle.resume_tasks(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 caa7ea3e1a1abc4d1d975b282cb0101fa70a86f0a6459652e2f9f47288387640
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.resume_trigger(p_name text, p_actor text)
 create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::text)
@@ -7173,7 +7173,7 @@ create function treadle.retry_after_in(p_text text)
   set search_path=pg_catalog, pg_temp
   as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text, p_resolution text, p_changes jsonb, p_delay_s double precision)
 create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_note text, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_delay_s double precision DEFAULT NULL::double precision)
@@ -7182,7 +7182,7 @@ create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_
   set search_path=pg_catalog, pg_temp
   as sha256 a1059a0b8597b18fe77b3db45100637c270d981bec3067e3ec6fcc6994646b3d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.retry_dag(p_dag uuid, p_actor text, p_note text)
 create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
@@ -7212,7 +7212,7 @@ create function treadle.retry_fires(p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 f4351bbe1b7b0eefe684028cfe9e01eb93bfebe83a26845f21acbb56de6044f5
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
 create function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
@@ -7242,7 +7242,7 @@ create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_n
   set search_path=pg_catalog, pg_temp
   as sha256 38f4bb9c9f0cce128a3482ed703ca503655eb02bb2601b349933bd42c978a179
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.retry_where(p_filter jsonb, p_note text, p_actor text, p_dry_run boolean, p_limit integer)
 create function treadle.retry_where(p_filter jsonb, p_note text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
@@ -7261,7 +7261,7 @@ create function treadle.review_budget(p_budget bigint, p_now timestamp with time
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6e0ee27f5ee25cf56b8736d3c33435d138c3c9ec06e094641932704cb35f1469
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.review_budgets(p_limit integer, p_skip uuid[])
 create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -7280,7 +7280,7 @@ create function treadle.revivable_of(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 62e1cccb6fb9374b0bf2bc1488900737c7d052e8db11193b50aafe670103a03d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.revoke_token(p_token text, p_actor text)
 create function treadle.revoke_token(p_token text, p_actor text DEFAULT NULL::text)
@@ -7299,7 +7299,7 @@ create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time z
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 6af5156dcb96c5b84b6fbc1ccf2509ab4988fac5ffe8c8bf35cafafccfb5f42e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
 create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
@@ -7308,7 +7308,7 @@ create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now
   set search_path=pg_catalog, pg_temp
   as sha256 10637ec260aaaf8be2e82e83ab293bb67bcb499d7d89955107c557366f777a2e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.rotate_webhook(p_name text, p_keep_s double precision, p_actor text)
 create function treadle.rotate_webhook(p_name text, p_keep_s double precision DEFAULT 86400, p_actor text DEFAULT NULL::text)
@@ -7327,7 +7327,7 @@ create function treadle.run_moment(p_schedule treadle.schedules, p_nominal times
   set search_path=pg_catalog, pg_temp
   as sha256 e6d5375614b981118f8e7e5e5e8fe2c37197ca7924f248fe33a0341d5b1c9068
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
 create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
@@ -7336,7 +7336,7 @@ create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp w
   set search_path=pg_catalog, pg_temp
   as sha256 07959a834677820265f4810ea7ef3f6a5f67403edf56838098b31ef9019dba02
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.run_schedule(p_name text, p_actor text, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
 create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::text, OUT task_id uuid, OUT dag_id uuid, OUT created boolean)
@@ -7365,7 +7365,7 @@ create function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text
   set search_path=pg_catalog, pg_temp
   as sha256 77478fb28b5853b29efb4821fc35aa914c2580e47fd16abf24be23fcf9826d0a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.schema_version(OUT version integer, OUT code_checksum text)
 create function treadle.schema_version(OUT version integer, OUT code_checksum text)
@@ -7397,7 +7397,7 @@ create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 5b2b21c9ec9deab23c1856ac6388db6cd0bfacc0e5d64fc64c234931813ea602
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.set_agent_status(p_id text, p_status text, p_actor text)
 create function treadle.set_agent_status(p_id text, p_status text, p_actor text DEFAULT NULL::text)
@@ -7417,7 +7417,7 @@ create function treadle.set_aside(p_rows tid[], p_wait boolean)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 e6b387aad943e5ef0ce70d7144360bd3605701f1d276af67a572cd7eb0f5b987
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text, p_on_exhausted text, p_actor text)
 create function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text DEFAULT NULL::text, p_on_exhausted text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -7456,7 +7456,7 @@ create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable 
   set search_path=pg_catalog, pg_temp
   as sha256 23747b276b37c5bfb9f895408a69f5b9899004e0e59b8cb79fe20ad18f86420a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome text, p_error text, p_output jsonb)
 create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome text, p_error text, p_output jsonb)
@@ -7465,7 +7465,7 @@ create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome tex
   set search_path=pg_catalog, pg_temp
   as sha256 5e22bfe06d773993a9080a325f3d7f59b00fa30ca0e0941416e06efb1777ec52
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text)
 create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text DEFAULT NULL::text)
@@ -7474,7 +7474,7 @@ create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 01bbb0b5a34fd213a2c073f2e74c10d29f427a484f336af54f1a09f835703880
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
 create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
@@ -7483,7 +7483,7 @@ create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 6836c404d42ee7348ebca8c4dc9d2c6a715941b03aa6e551aca8631117db07df
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.settled_before()
 create function treadle.settled_before()
@@ -7492,7 +7492,7 @@ create function treadle.settled_before()
   set search_path=pg_catalog, pg_temp
   as sha256 73ba5d9e619d9cecbdafffce26a74d8dd9f31b240f302a14aa76cb11f2cf4c32
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.shift_at(p_ageing bigint, p_ms bigint)
 create function treadle.shift_at(p_ageing bigint, p_ms bigint)
@@ -7531,7 +7531,7 @@ create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[]
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 a6917d7fb4c19b7e557d19e7261b0dbf8532b219134e1df80beb0bcd1f133878
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
 create function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
@@ -7540,7 +7540,7 @@ create function treadle.slow_gate(p_key text, p_after_s double precision, p_task
   set search_path=pg_catalog, pg_temp
   as sha256 2c689f27d969e4f7655b38f17ae8587d42c82188304476e4198ef97779cd1784
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.slowdown_s(p_times integer)
 create function treadle.slowdown_s(p_times integer)
@@ -7549,7 +7549,7 @@ create function treadle.slowdown_s(p_times integer)
   set search_path=pg_catalog, pg_temp
   as sha256 31595ef2a491a92bce4ba55898530e0f910e2b992ed118ad7d18acbe97b82ac1
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.sorted(p_names text[])
 create function treadle.sorted(p_names text[])
@@ -7558,7 +7558,7 @@ create function treadle.sorted(p_names text[])
   set search_path=pg_catalog, pg_temp
   as sha256 5c61adafe0b7fa2d08f3deca11ad8ae2e4bd0ddbbd3d20c58bf25b35bea0417f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.span_words(p_span interval)
 create function treadle.span_words(p_span interval)
@@ -7588,7 +7588,7 @@ create function treadle.spent_in(p_scope text, p_key text, p_since timestamp wit
   set search_path=pg_catalog, pg_temp
   as sha256 516ba2a86c00030d8460c55e11c7accecd4805ad788cfa0e9feebaaa848af61d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
 create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
@@ -7597,7 +7597,7 @@ create function treadle.stale_claims(p_now timestamp with time zone, p_limit int
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 eca1094575472a78efda6f2a754ca61af9bdc320f7b53c1cc7bda4d98218c378
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
@@ -7616,7 +7616,7 @@ create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
   set search_path=pg_catalog, pg_temp
   as sha256 da071f2271023aa4d55647d72aa03da69c1bbd6325e96c15970fe9dcfc8cf27e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.stamp(p_at timestamp with time zone)
 create function treadle.stamp(p_at timestamp with time zone)
@@ -7624,7 +7624,7 @@ create function treadle.stamp(p_at timestamp with time zone)
   language sql stable parallel safe security invoker cost 100
   as sha256 dc55cd3e15bd93799422d45ff8de1ab238f09037ccf4bf3d561bb880eda7656d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.start_dag(p_dag uuid, p_actor text)
 create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
@@ -7676,7 +7676,7 @@ create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids u
   set search_path=pg_catalog, pg_temp
   as sha256 fa509e8f1197ed0f9ebca48863832c7ad2f8eb60ad5ebe428315d576cd487d1b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
 create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
@@ -7685,7 +7685,7 @@ create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p
   set search_path=pg_catalog, pg_temp
   as sha256 4f7236de20bdc404f960744e61d2518778e94c64b179b90c78525f9265ac2349
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.stored_reply(p_principal text, p_key text)
 create function treadle.stored_reply(p_principal text, p_key text)
@@ -7694,7 +7694,7 @@ create function treadle.stored_reply(p_principal text, p_key text)
   set search_path=pg_catalog, pg_temp
   as sha256 57848a559abfada209fb13c4c86517a2de8c1638567342c5b2b47e7beb4f1f84
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.submit_push(p_request jsonb, p_source text, p_source_job text, p_max_depth integer, p_max_attempts integer)
 create function treadle.submit_push(p_request jsonb, p_source text, p_source_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
@@ -7714,7 +7714,7 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
   set search_path=pg_catalog, pg_temp
   as sha256 f24356f3ace1fcd6f2e3ea5e98fe9b00fcc32c475e7de2bdcf09986c0c4d476c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
 create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
@@ -7722,7 +7722,7 @@ create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
   language sql immutable parallel safe security invoker cost 100
   as sha256 ded8fa4250b0c41a56bfc0b9d1fbd473dc47044c50396ca9c4231ba9de3e8fdb
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.sum_spend(p_ids uuid[])
 create function treadle.sum_spend(p_ids uuid[])
@@ -7731,7 +7731,7 @@ create function treadle.sum_spend(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 18adadcd0e73424e3881d834c51a5332006d6c97680016f237c7655f13662f2a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[], p_waits uuid[], p_run_at timestamp with time zone, p_optional boolean)
 create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] DEFAULT '{}'::uuid[], p_waits uuid[] DEFAULT '{}'::uuid[], p_run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_optional boolean DEFAULT false)
@@ -7750,7 +7750,7 @@ create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 4da208ec1cb9404b75170c9355d9589234410f61ec58e239f7e02f78220801cf
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision)
 create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
@@ -7779,7 +7779,7 @@ create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
   set search_path=pg_catalog, pg_temp
   as sha256 6752321dc9cdee99770199773a31a9ea8bb70d74b9762a8eebcc846e75ab787e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.take_nudges(p_limit integer, p_skip text[])
 create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] DEFAULT '{}'::text[])
@@ -7808,7 +7808,7 @@ create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token 
   set search_path=pg_catalog, pg_temp
   as sha256 7c7f8cf251a826b112614a6b33a51c00cd70bfe105bf501a2ab5e576d3fb0450
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.take_webhooks(p_token uuid, p_limit integer, p_lease_s double precision)
 create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
@@ -7827,7 +7827,7 @@ create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s 
   set search_path=pg_catalog, pg_temp
   as sha256 40146f0e22977a6170facb7e58facb2aba4921afab656e2466b3ec175c9c4d33
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -7836,7 +7836,7 @@ create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time z
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 467478098b129d0034fb45b99ef71c530fdfc79301cd0adec7a88545803bf58f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
 create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
@@ -7845,7 +7845,7 @@ create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_n
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 195aee2ff11a355160c7a0a97326de570a0e288fd3b37bd50631a7a69240ea44
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.target_of(p_hook treadle.webhooks)
 create function treadle.target_of(p_hook treadle.webhooks)
@@ -7854,7 +7854,7 @@ create function treadle.target_of(p_hook treadle.webhooks)
   set search_path=pg_catalog, pg_temp
   as sha256 e32162d2d8327a829a8d2dc31f642701f71ef737afce797b2aad8437fa76c74f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.task_named(p_ref text, p_dag uuid)
 create function treadle.task_named(p_ref text, p_dag uuid)
@@ -7863,7 +7863,7 @@ create function treadle.task_named(p_ref text, p_dag uuid)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e9d1bef9a8e542f534e2532786270d1f60ee621296bc8b51d2268c81ec7bab29
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.task_words(p_id uuid, p_name text, p_type text)
 create function treadle.task_words(p_id uuid, p_name text, p_type text)
@@ -7882,7 +7882,7 @@ create function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_no
   set search_path=pg_catalog, pg_temp
   as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
 create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
@@ -7891,7 +7891,7 @@ create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric,
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 62b72fbccc1ad71bb84288b77d8f0835c20ca29fe8bdc7237a0e471c833b6b6b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
 create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
@@ -7900,7 +7900,7 @@ create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time z
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 42a5908a9f3e6143b811204e1adefc5b174cd082f78acbe71afd46051ba07778
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
 create function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
@@ -7909,7 +7909,7 @@ create function treadle.tell_slowdown(p_key text, p_until timestamp with time zo
   set search_path=pg_catalog, pg_temp
   as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tell_token(p_what text, p_id text, p_actor text)
 create function treadle.tell_token(p_what text, p_id text, p_actor text)
@@ -7918,7 +7918,7 @@ create function treadle.tell_token(p_what text, p_id text, p_actor text)
   set search_path=pg_catalog, pg_temp
   as sha256 dca30fe5eee59492faaa5f6804162549cc907ad14bfe24216806fe0e91ca1c8c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb)
 create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
@@ -7927,7 +7927,7 @@ create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_d
   set search_path=pg_catalog, pg_temp
   as sha256 fe0b46bbb8e7c4e3e1f2c35f52f9d4f4242ecf9e2d23a9bfa62d03a020185027
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.tend_triggers()
 create function treadle.tend_triggers()
@@ -7936,7 +7936,7 @@ create function treadle.tend_triggers()
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
 create function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
@@ -7945,7 +7945,7 @@ create function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT va
   set search_path=pg_catalog, pg_temp
   as sha256 650769c50ad3244ddfa4d302b0fbc9ae9beb1e6324b88977ed6d6076c354e3a4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.test_trigger(p_name text, p_event bigint, p_sample jsonb)
 create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::bigint, p_sample jsonb DEFAULT NULL::jsonb)
@@ -8041,7 +8041,7 @@ create function treadle.too_large(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp
   as sha256 ad62cdcd5c1b10b3d5410bef5b87b5623f8607159f434aa474ec8dd57068f61b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
 create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
@@ -8050,7 +8050,7 @@ create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 0889d56dc8d35dd6652da1abb6b5dba0c1dd594f4d92c05aa70e291c239381da
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.touch_topic(p_event text, p_key text, p_event_id bigint)
 create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint DEFAULT NULL::bigint)
@@ -8059,7 +8059,7 @@ create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint 
   set search_path=pg_catalog, pg_temp
   as sha256 21e301693c651c0ed906a050783b520433644b52036d77349e9a8fed986346a2
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
 create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
@@ -8068,7 +8068,7 @@ create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_sett
   set search_path=pg_catalog, pg_temp
   as sha256 d12f552a11d06da294924dae09d3658d85ea23686f8a12e2101e2e9ffd0a79c8
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.trigger_named(p_name text)
 create function treadle.trigger_named(p_name text)
@@ -8077,7 +8077,7 @@ create function treadle.trigger_named(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 b41248837deb8245afedd6a46751e2c38de9f8c6adff83430d11864a0fbfb9e9
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.trip_breaker(p_type text, p_seconds double precision, p_reason text, p_actor text)
 create function treadle.trip_breaker(p_type text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
@@ -8096,7 +8096,7 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   set search_path=pg_catalog, pg_temp
   as sha256 464bd0b4fb48cf0832db51f06840cf20d2454f63d51e2a9b8fdb91f3a7375517
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.try_schedule(p_schedule treadle.schedules)
 create function treadle.try_schedule(p_schedule treadle.schedules)
@@ -8105,7 +8105,7 @@ create function treadle.try_schedule(p_schedule treadle.schedules)
   set search_path=pg_catalog, pg_temp
   as sha256 39068599c1c952c8c6877075708eb50600cfa265966b08e1903adcc1f736cf8f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8114,7 +8114,7 @@ create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_n
   set search_path=pg_catalog, pg_temp
   as sha256 b4e48e001b9a20e873ec3b7e2069ca0541b4c49c6500bf63457857b11bfdd786
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.unhold_tasks(p_ids uuid[], p_actor text)
 create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::text)
@@ -8134,7 +8134,7 @@ create function treadle.unit_of(p_id uuid, p_of uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 a6ed99d33e32a04f6dcfd61119288549ac0d52d92127c36fd0ce294696def07c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.unknown_artifacts(p_ids uuid[])
 create function treadle.unknown_artifacts(p_ids uuid[])
@@ -8153,7 +8153,7 @@ create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 e6e282374d2479f124d4e8953ce1e62afac5a51bfdbd1a1c913422437bf5271c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.unpinned(p_ids uuid[])
 create function treadle.unpinned(p_ids uuid[])
@@ -8162,7 +8162,7 @@ create function treadle.unpinned(p_ids uuid[])
   set search_path=pg_catalog, pg_temp
   as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
 create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
@@ -8171,7 +8171,7 @@ create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 7030f2b8dd7cb22d35981003e578458d6b39660546b470837a1810570faeaac6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
 create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
@@ -8180,7 +8180,7 @@ create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key 
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
   as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text, p_as text, p_stale_s double precision)
 create function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_as text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
@@ -8240,7 +8240,7 @@ create function treadle.validator_problem(p_settings jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 789882ef705ed05e996f07f47bed126543f2f6012df2a59f25b6ef33a5265ebc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
 create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
@@ -8249,7 +8249,7 @@ create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text
   set search_path=pg_catalog, pg_temp
   as sha256 688e2c4f48e37b4d8c25a446a975a99224de2fc55bdc1f9ff5ae8cc9d16f8506
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wait_answer(p_wait treadle.waits)
 create function treadle.wait_answer(p_wait treadle.waits)
@@ -8258,7 +8258,7 @@ create function treadle.wait_answer(p_wait treadle.waits)
   set search_path=pg_catalog, pg_temp
   as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.waiting_for(p_event text, p_key text)
 create function treadle.waiting_for(p_event text, p_key text)
@@ -8267,7 +8267,7 @@ create function treadle.waiting_for(p_event text, p_key text)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 4ae339fdb85dac2648e18f2a2c60f29cdfd2cc4372c1daceaf4955b060342b17
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wake_gates(p_keys text[])
 create function treadle.wake_gates(p_keys text[])
@@ -8276,7 +8276,7 @@ create function treadle.wake_gates(p_keys text[])
   set search_path=pg_catalog, pg_temp
   as sha256 50847520a6a620cc764a51631a804a655e957c1a9ac5c31bbde49a59ad8dc5e0
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wake_harness()
 create function treadle.wake_harness()
@@ -8296,7 +8296,7 @@ create function treadle.wake_promoter(p_due_at timestamp with time zone)
   set search_path=pg_catalog, pg_temp
   as sha256 ddcc37b43455c7ae3de56c2888cbeda8a69931d547d48a5b335eb518885bf52d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wake_queues(p_queues text[])
 create function treadle.wake_queues(p_queues text[])
@@ -8305,7 +8305,7 @@ create function treadle.wake_queues(p_queues text[])
   set search_path=pg_catalog, pg_temp
   as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wanted_inputs(p_ids uuid[])
 create function treadle.wanted_inputs(p_ids uuid[])
@@ -8314,7 +8314,7 @@ create function treadle.wanted_inputs(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 a16c346244b092552d085f6aebcd2cfb4bfe18442e46a64400041384fec7ea30
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wanted_origins(p_ids uuid[])
 create function treadle.wanted_origins(p_ids uuid[])
@@ -8323,7 +8323,7 @@ create function treadle.wanted_origins(p_ids uuid[])
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 b29c09b36b3c38a648c7f82f7fd0b50821e15c5bba556085bbfb5064e675fc18
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.wants_event(p_kind text, p_type text, p_queue text)
 create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
@@ -8332,7 +8332,7 @@ create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text,
   set search_path=pg_catalog, pg_temp
   as sha256 e599c782c836d37f58d2802e302b981e60e8876111adc772f30f3edca0090258
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.was_run(p_schedule uuid, p_nominal timestamp with time zone)
 create function treadle.was_run(p_schedule uuid, p_nominal timestamp with time zone)
@@ -8341,7 +8341,7 @@ create function treadle.was_run(p_schedule uuid, p_nominal timestamp with time z
   set search_path=pg_catalog, pg_temp
   as sha256 fc38a4209fdc1ff8871d00b30f0b144a28812157fedbba3ca4b6f32d7acf0401
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.webhook_delay(p_failures integer, p_after_s double precision)
 create function treadle.webhook_delay(p_failures integer, p_after_s double precision DEFAULT NULL::double precision)
@@ -8350,7 +8350,7 @@ create function treadle.webhook_delay(p_failures integer, p_after_s double preci
   set search_path=pg_catalog, pg_temp
   as sha256 529df5cd153f60ada5839f04b102219f0b723812f837d40df3f2cbe08cac7830
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.webhook_named(p_name text)
 create function treadle.webhook_named(p_name text)
@@ -8359,7 +8359,7 @@ create function treadle.webhook_named(p_name text)
   set search_path=pg_catalog, pg_temp
   as sha256 971d7aeeb00dc63133c205dcc489909f374ed2595a807c4882b11be153bd6409
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why(p_id uuid)
 create function treadle.why(p_id uuid)
@@ -8381,7 +8381,7 @@ create function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with ti
   set search_path=pg_catalog, pg_temp
   as sha256 d9f99c69b4f5c9c6c658064cec632d0a98824f2206fd07987d9d06ef1efa67fc
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_answers(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8390,7 +8390,7 @@ create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with t
   set search_path=pg_catalog, pg_temp
   as sha256 285b7fb1c1c5840447eabfab6143e2dc8c7214c9e7fe8d67d21add7f887c696f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8399,7 +8399,7 @@ create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with 
   set search_path=pg_catalog, pg_temp
   as sha256 172755eccaa2fd8f2ae1c29bb531450b0ef90d09f3789b6a371e5c7f813a24b6
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8408,7 +8408,7 @@ create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with t
   set search_path=pg_catalog, pg_temp
   as sha256 3cf7f6262662d2b9a2243d9642943268b491a212e2bc9d54d56ff69c9e8b542e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8417,7 +8417,7 @@ create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with t
   set search_path=pg_catalog, pg_temp
   as sha256 dd7b6faaa82ff806a7deaf6c63d1be75d953e42bf7e1f05d97789c748a50bb2b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_dependencies(p_task treadle.tasks)
 create function treadle.why_dependencies(p_task treadle.tasks)
@@ -8426,7 +8426,7 @@ create function treadle.why_dependencies(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 89cc8d0b656ad7e267e910ef86a0832e6014aa487afd3bad51147f8417eb064f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_ended(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8435,7 +8435,7 @@ create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with tim
   set search_path=pg_catalog, pg_temp
   as sha256 6228cf6b961d415bd242ef0f9dd28fea8838811961f2c633c05f81ce5e84d68d
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8444,7 +8444,7 @@ create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with tim
   set search_path=pg_catalog, pg_temp
   as sha256 f6f1b283c488648f371f200027ee2bef6b51e8c29bf0608439465b51a2f72f4c
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_held(p_task treadle.tasks)
 create function treadle.why_held(p_task treadle.tasks)
@@ -8453,7 +8453,7 @@ create function treadle.why_held(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp
   as sha256 791218e28478f2994d530384681093c6e6a0461234b57abcf390ca7257fe706f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8462,7 +8462,7 @@ create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time
   set search_path=pg_catalog, pg_temp
   as sha256 9d128a945554e88b2b2b1609ec8486b7f91e57c65508696b7314fe23a268824f
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_money(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_money(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8471,7 +8471,7 @@ create function treadle.why_money(p_task treadle.tasks, p_now timestamp with tim
   set search_path=pg_catalog, pg_temp
   as sha256 324c8569998583c298b74efa7f86c2e721c9d6e647db73f8b834fb101957b81e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8480,7 +8480,7 @@ create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with ti
   set search_path=pg_catalog, pg_temp
   as sha256 31f296128edc572ba7c1d03735328597b9d50019879426e50e4454ff31281c52
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8489,7 +8489,7 @@ create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_
   set search_path=pg_catalog, pg_temp
   as sha256 586832ea3bd88caa9a55bb715f2816bd1727e9f4d15ff484d113c7ec466ed157
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8498,7 +8498,7 @@ create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p
   set search_path=pg_catalog, pg_temp
   as sha256 e409b7d2782a84100a508845b373bce55b588059a3f396edb6df43504802892e
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8507,7 +8507,7 @@ create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_
   set search_path=pg_catalog, pg_temp
   as sha256 4d174742fed2c3a81bc77bf1e677caf7c67a53507407a71fa1223fd7f3222a8b
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_shut(p_lane treadle.lanes)
 create function treadle.why_shut(p_lane treadle.lanes)
@@ -8516,7 +8516,7 @@ create function treadle.why_shut(p_lane treadle.lanes)
   set search_path=pg_catalog, pg_temp
   as sha256 8462b431c25b20f1bc53e0aa0a794f25a1578b5ac149c11d9e86384f1376a395
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_slot(p_task treadle.tasks)
 create function treadle.why_slot(p_task treadle.tasks)
@@ -8525,7 +8525,7 @@ create function treadle.why_slot(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 347f7011f1de64022bf4c78d82559903c5ef66bdac9b55096b2f828d4b8fda16
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_time(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8534,7 +8534,7 @@ create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time
   set search_path=pg_catalog, pg_temp
   as sha256 4a2e18ab1215fcde1ddaa29b196df18c3ed84534331dfad7e3a36c5ca3e78879
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
@@ -8543,7 +8543,7 @@ create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_n
   set search_path=pg_catalog, pg_temp
   as sha256 5a118bd2e77042164f20b91eae2ef7e988beb435f1b36001629a908a596244e4
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with time zone)
 create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with time zone)
@@ -8552,7 +8552,7 @@ create function treadle.why_waiting(p_task treadle.tasks, p_now timestamp with t
   set search_path=pg_catalog, pg_temp
   as sha256 c574c381e12d833c8b042a978fcb64f75dc0492011f0a3183969ce01a45e74be
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.why_work(p_task treadle.tasks)
 create function treadle.why_work(p_task treadle.tasks)
@@ -8561,7 +8561,7 @@ create function treadle.why_work(p_task treadle.tasks)
   set search_path=pg_catalog, pg_temp
   as sha256 a1b79644a28f370442cc0122dbd2f032e7bb62f1f0b93b190638f6a2d3a77370
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.without_nulls(p_object jsonb)
 create function treadle.without_nulls(p_object jsonb)
@@ -8570,7 +8570,7 @@ create function treadle.without_nulls(p_object jsonb)
   set search_path=pg_catalog, pg_temp
   as sha256 92c177b307fdf5a539b734f6b2f1fa4457efbfedbadef06295f7dbb16fe0591a
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.work_outcome(p_status text)
 create function treadle.work_outcome(p_status text)
@@ -8599,7 +8599,7 @@ create function treadle.work_states(p_status text)
   set search_path=pg_catalog, pg_temp
   as sha256 6c2c2657235cc10c346e0b2b199465377644a26cc0a4c391ace6863d7f8a1aba
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.work_status(p_status text)
 create function treadle.work_status(p_status text)
@@ -8618,4 +8618,4 @@ create function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes t
   set search_path=pg_catalog, pg_temp
   as sha256 9f22911d46e74ad66c4b88430eefa9f8c0ee5e40f315f5711e10ccfaedea67ec
   owner treadle_owner
-  with a comment
+  without a comment

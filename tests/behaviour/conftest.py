@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
+from tests.behaviour import mutants_since
 from tests.behaviour.driver import Connection, Driver
 from treadle import Treadle
 from treadle.db.testkit import temporary_database, with_database
@@ -66,6 +67,11 @@ AS_NEW = (
     "discard temp",
     "select pg_advisory_unlock_all()",
 )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out mutants that a change does not concern, when asked to."""
+    mutants_since.select(config, items)
 
 
 class Spares:

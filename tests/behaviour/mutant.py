@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 import pytest
 
@@ -12,21 +12,23 @@ from treadle.db import sqlfiles
 # How a test fails on its own account.
 FAILED = (AssertionError, pytest.fail.Exception)
 
+functions = cache(sqlfiles.functions)
+
 
 @dataclass
 class Mutant:
-    """A function's file, what is changed in its text, and the test that fails with it."""
+    """A function's name, what is changed in its text, and the test that fails with it."""
 
-    file: str
+    function: str
     changes: dict[str, str]
     killer: Callable[[Driver], None]
     # Something else where PostgreSQL itself is what stops the mutant.
     noticed: type[BaseException] | tuple[type[BaseException], ...] = FAILED
 
     def text(self) -> str:
-        """The text of the broken function."""
-        text = Path(sqlfiles.sql_dir(), "functions", f"{self.file}.sql").read_text()
+        """The statement that creates the broken function, in whatever file it stands."""
+        text = functions()[self.function]
         for old, new in self.changes.items():
-            assert old in text, f"{self.file} does not say {old!r} any more: change the mutant"
+            assert old in text, f"{self.function} does not say {old!r} any more: change the mutant"
             text = text.replace(old, new)
         return text

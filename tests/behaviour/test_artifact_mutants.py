@@ -13,17 +13,17 @@ pytestmark = pytest.mark.mutant
 
 MUTANTS = {
     "a file of a lost claim": Mutant(
-        "artifacts/store_artifact",
+        "store_artifact",
         {"perform treadle.hold_claim(p_id, p_token);": ""},
         storing.test_a_superseded_claim_can_neither_reserve_nor_store,
     ),
     "a file that is stored twice": Mutant(
-        "artifacts/store_artifact",
+        "store_artifact",
         {"elsif v_row.bytes <> p_bytes or v_row.sha256 <> p_sha256 then": "elsif false then"},
         storing.test_a_repeat_after_a_lost_answer_changes_nothing,
     ),
     "a reservation of another": Mutant(
-        "artifacts/reserve_artifact",
+        "reserve_artifact",
         {
             "and artifacts.task_id = v_task.id": "",
             "and artifacts.claim_token = p_token": "",
@@ -31,78 +31,78 @@ MUTANTS = {
         storing.test_an_id_of_another_task_is_refused,
     ),
     "a file that is seen too early": Mutant(
-        "artifacts/find_artifact",
+        "find_artifact",
         {"in ('stored', 'linked')": "<> 'doomed'"},
         storing.test_a_reserved_file_is_seen_by_nobody,
     ),
     "a file that is seen too long": Mutant(
-        "artifacts/find_artifact",
+        "find_artifact",
         {"in ('stored', 'linked')": "<> 'storing'"},
         sweeping.test_the_files_of_deleted_tasks_are_doomed_and_links_go_with_them,
     ),
     "a list of files that are on their way": Mutant(
-        "artifacts/list_artifacts",
+        "list_artifacts",
         {"in ('stored', 'linked')": "<> 'doomed'"},
         storing.test_a_reserved_file_is_seen_by_nobody,
     ),
     "the oldest of a name": Mutant(
-        "artifacts/find_artifact",
+        "find_artifact",
         {"created_at) desc": "created_at)"},
         storing.test_of_one_name_the_newest_counts_and_the_others_stay,
     ),
     "a file that is dropped after it was stored": Mutant(
-        "artifacts/drop_artifact",
+        "drop_artifact",
         {"and artifacts.status = 'storing'": ""},
         storing.test_what_was_not_stored_can_be_given_up_and_what_was_cannot,
     ),
     "a sweep that asks for no claim": Mutant(
-        "artifacts/doomed_artifacts",
+        "doomed_artifacts",
         {"and tasks.claim_token = artifacts.claim_token": "and false"},
         sweeping.test_a_file_that_a_live_claim_is_writing_is_never_doomed,
     ),
     "a sweep that asks for the task only": Mutant(
-        "artifacts/doomed_artifacts",
+        "doomed_artifacts",
         {"and tasks.claim_token = artifacts.claim_token": ""},
         lambda driver: sweeping.test_a_file_that_was_not_stored_when_its_claim_ended_is_doomed(
             driver, "reaped"
         ),
     ),
     "a sweep without a grace": Mutant(
-        "artifacts/doomed_artifacts",
+        "doomed_artifacts",
         {"treadle.clock() - make_interval(secs => p_grace_s)": "treadle.clock()"},
         lambda driver: sweeping.test_a_file_that_was_not_stored_when_its_claim_ended_is_doomed(
             driver, "completed"
         ),
     ),
     "a dry run that acts": Mutant(
-        "artifacts/doomed_artifacts",
+        "doomed_artifacts",
         {"if not p_dry_run then": "if true then"},
         lambda driver: sweeping.test_a_file_that_was_not_stored_when_its_claim_ended_is_doomed(
             driver, "completed"
         ),
     ),
     "a row that is forgotten before its file": Mutant(
-        "artifacts/forget_artifacts",
+        "forget_artifacts",
         {"and artifacts.status = 'doomed'": ""},
         sweeping.test_a_reservation_is_not_forgotten_before_it_is_doomed,
     ),
     "files that outlive their task": Mutant(
-        "artifacts/tg_tasks__doom",
+        "tg_tasks__doom",
         {"in ('storing', 'stored')": "in ('storing')"},
         sweeping.test_the_files_of_deleted_tasks_are_doomed_and_links_go_with_them,
     ),
     "all files are unknown": Mutant(
-        "artifacts/unknown_artifacts",
+        "unknown_artifacts",
         {"artifacts.id = given.id": "false"},
         sweeping.test_ids_that_no_artifact_has_are_told,
     ),
     "an input of a task that runs": Mutant(
-        "steps/resolve_reference",
+        "resolve_reference",
         {"v_status = 'completed' and v_parts[3]": "v_parts[3]"},
         inputs.test_a_file_that_is_not_there_is_said_so,
     ),
     "an input that nobody waits for": Mutant(
-        "dags/node_refs",
+        "node_refs",
         {"'^task:([^:]+):'": "'^task:([^:]+):output'"},
         inputs.test_a_task_of_a_dag_waits_for_the_task_whose_file_it_wants,
         psycopg.DatabaseError,

@@ -145,17 +145,17 @@ def test_a_claim_starts_the_task_at_once_or_leaves_that_to_the_agent(
 
 MUTANTS = {
     "a repeat for any queue": Mutant(
-        "claims/claim_tasks",
+        "claim_tasks",
         {" and tasks.queue = any (p_queues)": ""},
         test_a_repeat_for_another_queue_does_not_return_the_tasks,
     ),
     "a repeat of any agent": Mutant(
-        "claims/claim_tasks",
+        "claim_tasks",
         {"tasks.agent_id = p_agent and tasks.claim_token": "tasks.claim_token"},
         test_another_agent_cannot_ask_for_a_claim_with_its_token,
     ),
     "a repeat of open queues only": Mutant(
-        "claims/claim_tasks",
+        "claim_tasks",
         {
             "tasks.queue = any (p_queues)": "tasks.queue in ("
             "select queues.name from treadle.queues where queues.paused_at is null)"

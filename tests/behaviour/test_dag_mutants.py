@@ -33,7 +33,7 @@ def start_a_few_times(driver: Driver) -> None:
 
 MUTANTS = {
     "an edge that is met twice": Mutant(
-        "dags/meet_edges",
+        "meet_edges",
         {"      and dependencies.met_at is null\n": ""},
         lambda driver: races.test_one_parent_gives_up_while_the_other_is_completed(
             driver, "continue"
@@ -41,7 +41,7 @@ MUTANTS = {
         STOPPED,
     ),
     "edges of one call that count as one": Mutant(
-        "dags/meet_edges",
+        "meet_edges",
         {
             "tasks.blocked_count - counted.edges": "tasks.blocked_count - 1",
             "treadle.is_free(tasks, counted.edges, p_now)": "treadle.is_free(tasks, 1, p_now)",
@@ -49,12 +49,12 @@ MUTANTS = {
         races.test_parents_that_are_completed_in_one_call_are_counted_each,
     ),
     "completion that locks no dependents": Mutant(
-        "claims/complete_tasks",
+        "complete_tasks",
         {"perform treadle.lock_with_dependents(p_ids);": ""},
         locks.test_a_completion_locks_its_dependents_in_order,
     ),
     "circles that are looked for without a lock": Mutant(
-        "dags/link_task",
+        "link_task",
         {
             "insert into treadle.locks (name) values ('edges')\n"
             "    on conflict (name) do update set touched = locks.touched + 1;": ""
@@ -64,45 +64,45 @@ MUTANTS = {
         ),
     ),
     "circles that are not looked for": Mutant(
-        "dags/link_task",
+        "link_task",
         {"tasks.blocked_count > 0": "tasks.blocked_count > 1"},
         lambda driver: cycles.test_a_dependency_that_closes_a_circle_is_refused(driver, False),
     ),
     "circles in a list that are not looked for": Mutant(
-        "dags/check_order",
+        "check_order",
         {"if v_taken < cardinality(p_names)": "if false"},
         cycles.test_a_long_circle_is_found_and_named_by_its_beginning,
     ),
     "dependencies that are locked and not written": Mutant(
-        "dags/hold_dependencies",
+        "hold_dependencies",
         {"where tasks.id = any (p_ids) and": "where false and"},
         old_snapshot("new dependent, completion"),
     ),
     "dead letters that are not written": Mutant(
-        "dags/hold_dependencies",
+        "hold_dependencies",
         {"tasks.status not in ('completed', 'cancelled')": "tasks.completed_at is null"},
         lambda driver: isolation.test_a_dead_letter_that_is_cancelled_takes_new_dependents_along(
             driver, "repeatable read"
         ),
     ),
     "dependencies that are not locked": Mutant(
-        "dags/add_dependency",
+        "add_dependency",
         {"perform treadle.hold_dependencies(array[p_task, p_depends_on]);": ""},
         races.test_a_dependency_is_added_while_it_is_completed,
         STOPPED,
     ),
     "dependencies of new tasks that are not locked": Mutant(
-        "dags/insert_nodes",
+        "insert_nodes",
         {"perform treadle.hold_dependencies(array_agg(distinct edges.depends_on))": "perform 1"},
         old_snapshot("new task elsewhere, completion"),
     ),
     "subtasks that are waited for without a lock": Mutant(
-        "claims/suspend_task",
+        "suspend_task",
         {"perform treadle.hold_dependencies(p_children || p_id);": ""},
         old_snapshot("waits, completion"),
     ),
     "a revival that does not lock what it waits for": Mutant(
-        "tasks/retry_task",
+        "retry_task",
         {
             "perform treadle.lock_tasks(p_id || treadle.dependencies_of(array[p_id]));": "null;",
         },
@@ -111,13 +111,13 @@ MUTANTS = {
         ),
     ),
     "DAGs that are counted without a lock": Mutant(
-        "dags/tally_dags",
+        "tally_dags",
         {"    for no key update\n": ""},
         races.test_of_the_last_two_tasks_one_ends_the_dag,
         STOPPED,
     ),
     "DAGs that are locked one by one": Mutant(
-        "dags/lock_downstream",
+        "lock_downstream",
         {
             "perform treadle.lock_dags_of(treadle.lock_family(p_ids));": "perform"
             " treadle.lock_family(p_ids);"
@@ -125,7 +125,7 @@ MUTANTS = {
         lambda driver: locks.test_two_dags_are_counted_in_one_order(driver, 0),
     ),
     "subtasks that are not counted": Mutant(
-        "dags/spawn_tasks",
+        "spawn_tasks",
         {"perform treadle.grow_dag(v_task.dag_id, jsonb_array_length(p_tasks));": ""},
         lambda driver: races.test_a_dag_does_not_end_before_subtasks_that_are_being_started(
             driver, "complete"
@@ -133,17 +133,17 @@ MUTANTS = {
         STOPPED,
     ),
     "subtasks whose dependencies are locked later": Mutant(
-        "dags/spawn_tasks",
+        "spawn_tasks",
         {"perform treadle.hold_references(p_tasks, v_task.dag_id, array[p_id]);": ""},
         locks.test_two_tasks_start_subtasks_that_depend_on_each_other,
     ),
     "tasks that are named again and locked later": Mutant(
-        "dags/add_tasks",
+        "add_tasks",
         {"perform treadle.hold_references(p_tasks, p_dag, '{}');": ""},
         locks.test_tasks_are_added_again_while_one_of_them_is_completed,
     ),
     "lanes before tasks": Mutant(
-        "dags/insert_nodes",
+        "insert_nodes",
         {
             "perform treadle.check_order(v_names": "perform treadle.node_kinds(p_tasks,"
             " p_home.created_at);\n  perform treadle.check_order(v_names"
@@ -151,12 +151,12 @@ MUTANTS = {
         locks.test_lanes_are_made_after_tasks_are_locked,
     ),
     "a cancellation that forgets who waits below": Mutant(
-        "dags/family_of",
+        "family_of",
         {" || treadle.dependents_of(p_ids || v_falling)": ""},
         locks.test_an_optional_dependent_further_down_is_locked_in_order_too,
     ),
     "a cancellation that reads before it waits": Mutant(
-        "tasks/cancel_tasks",
+        "cancel_tasks",
         {
             "any (v_ids)": "any (array(select unnest(treadle.lock_downstream(p_ids))))",
             LOCKED: "",
@@ -165,7 +165,7 @@ MUTANTS = {
         STOPPED,
     ),
     "a completion that looks once for dependents": Mutant(
-        "dags/lock_with_dependents",
+        "lock_with_dependents",
         {"raise exception using errcode = 'TR999', message = 'a dependent was added';": "return;"},
         lambda driver: (
             locks.test_a_dependent_that_came_while_the_end_of_a_task_waited_is_locked_in_order(
@@ -174,7 +174,7 @@ MUTANTS = {
         ),
     ),
     "a failure that looks once for dependents": Mutant(
-        "dags/lock_fallout",
+        "lock_fallout",
         {"raise exception using errcode = 'TR999', message = 'a dependent was added';": "return;"},
         lambda driver: (
             locks.test_a_dependent_that_came_while_the_end_of_a_task_waited_is_locked_in_order(
@@ -183,7 +183,7 @@ MUTANTS = {
         ),
     ),
     "a cancellation that looks once for dependents": Mutant(
-        "dags/lock_family",
+        "lock_family",
         {"raise exception using errcode = 'TR999', message = 'a task was added';": "return v_now;"},
         lambda driver: (
             locks.test_a_dependent_that_came_while_the_end_of_a_task_waited_is_locked_in_order(
@@ -192,38 +192,38 @@ MUTANTS = {
         ),
     ),
     "DAGs that are counted in another order": Mutant(
-        "dags/tally_dags",
+        "tally_dags",
         {"    order by dags.id\n": "    order by dags.id desc\n"},
         lambda driver: locks.test_two_dags_are_counted_in_one_order(driver, 1),
     ),
     "a cancellation that locks what does not fall": Mutant(
-        "dags/family_of",
+        "family_of",
         {"        and not dependencies.optional\n": ""},
         locks.test_what_follows_an_optional_dependent_is_left_alone,
     ),
     "a start that looks once": Mutant(
-        "dags/lock_whole_dag",
+        "lock_whole_dag",
         {"raise exception using errcode = c_again, message = 'a task was added';": "return v_dag;"},
         start_a_few_times,
     ),
     "a start that does not count": Mutant(
-        "dags/start_dag",
+        "start_dag",
         {"perform treadle.tally_dags(array[p_dag],": "perform concat("},
         races.test_a_dag_whose_tasks_were_all_cancelled_ends_when_it_starts,
     ),
     "an ended DAG that grows": Mutant(
-        "dags/grow_dag",
+        "grow_dag",
         {"if v_dag.ended_at is not null then": "if false then"},
         old_snapshot("end, new tasks"),
         STOPPED,
     ),
     "optional dependents that fall": Mutant(
-        "dags/downstream_of",
+        "downstream_of",
         {"and not dependencies.optional": ""},
         races.test_a_task_is_completed_or_cancelled_and_its_dependents_follow,
     ),
     "a dead letter that ends its DAG": Mutant(
-        "dags/tally_dags",
+        "tally_dags",
         {
             "when counted.now_completed + counted.now_cancelled": "when counted.now_dead"
             " + counted.now_completed + counted.now_cancelled"
@@ -233,7 +233,7 @@ MUTANTS = {
         ),
     ),
     "a suspension that is not counted": Mutant(
-        "claims/put_aside",
+        "put_aside",
         {"tasks.blocked_count + p_left": "tasks.blocked_count"},
         old_snapshot("waits, completion"),
         STOPPED,

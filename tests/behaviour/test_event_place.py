@@ -64,35 +64,36 @@ def test_what_is_no_place_is_refused(driver: Driver) -> None:
 
 MUTANTS = {
     "a number taken for a place": Mutant(
-        "events/event_place",
+        "event_place",
         {"format('%s.%s', v_event.xid, v_event.id)": "'0.' || p_after"},
         test_the_number_of_an_event_leads_to_what_comes_after_it,
     ),
     "the beginning is an event": Mutant(
-        "events/event_place",
+        "event_place",
         {"p_after ~ '^0+$'": "false"},
         test_the_number_of_an_event_leads_to_what_comes_after_it,
         psycopg.Error,
     ),
     "a place of another server": Mutant(
-        "events/event_place",
+        "event_place",
         {"> pg_snapshot_xmax(pg_current_snapshot())": "is null"},
         test_what_is_no_place_is_refused,
     ),
     "a place that has just been reached": Mutant(
-        "events/event_place",
+        "event_place",
         {"> pg_snapshot_xmax(pg_current_snapshot())": ">= treadle.settled_before()"},
         test_a_place_is_one_already,
         psycopg.Error,
     ),
     "any text is a place": Mutant(
-        "events/event_place",
+        "event_place",
         {"p_after !~ '^[0-9]{1,19}[.][0-9]{1,18}$'\n    or": "p_after ~ '^[0-9]+[.][0-9]+$' and"},
         test_what_is_no_place_is_refused,
     ),
 }
 
 
+@pytest.mark.mutant
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
     mutant = MUTANTS[name]

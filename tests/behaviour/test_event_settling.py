@@ -115,17 +115,17 @@ def test_a_reader_does_not_pass_its_own_transaction(driver: Driver) -> None:
 
 MUTANTS = {
     "every database is another": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"databases.datname = current_database()": "databases.datname = 'postgres'"},
         test_a_transaction_of_this_database_is_waited_for_whatever_it_wrote,
     ),
     "all that holds a lock is elsewhere": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"beside.database <> 0": "true", "beside.database <> (": "0 <> ("},
         test_a_transaction_of_this_database_is_waited_for_whatever_it_wrote,
     ),
     "whoever has a number is elsewhere": Mutant(
-        "events/settled_before",
+        "settled_before",
         {
             "and beside.database <> 0": "",
             "beside.database <> (": "beside.database is distinct from (",
@@ -133,27 +133,27 @@ MUTANTS = {
         test_one_that_wrote_nothing_yet_is_waited_for_wherever_it_is,
     ),
     "a lock of anybody": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"held.virtualtransaction = beside.virtualtransaction": "held.pid is not null"},
         test_one_of_another_database_does_not_hide_one_of_this,
     ),
     "whoever waits for it": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"and held.mode = 'ExclusiveLock'": ""},
         test_who_waits_for_a_transaction_is_not_taken_for_it,
     ),
     "whole servers are waited for": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"held.mode = 'ExclusiveLock'": "false"},
         test_a_transaction_of_another_database_holds_nobody_up,
     ),
     "past its own transaction": Mutant(
-        "events/settled_before",
+        "settled_before",
         {"pg_current_xact_id_if_assigned()": "null"},
         test_a_reader_does_not_pass_its_own_transaction,
     ),
     "a beginning before what was read": Mutant(
-        "events/read_events",
+        "read_events",
         {"treadle.settled_before()": "pg_snapshot_xmin(pg_current_snapshot())"},
         test_a_transaction_of_another_database_holds_nobody_up,
     ),

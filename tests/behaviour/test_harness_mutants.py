@@ -17,96 +17,96 @@ STOPPED = (*WRONG, psycopg.Error)
 
 MUTANTS = {
     "tasks that any agent may have": Mutant(
-        "harness/enqueue_harness",
+        "enqueue_harness",
         {"'harness', 'harness', v_url, 'harness'": "'harness', 'harness', null, 'harness'"},
         tasks.test_an_agent_gets_its_own_tasks_only_the_oldest_first,
         WRONG,
     ),
     "another task under the same id": Mutant(
-        "harness/enqueue_harness",
+        "enqueue_harness",
         {"is distinct from ('harness', v_url, p_payload)": "is null"},
         tasks.test_a_task_with_an_id_is_stored_once,
     ),
     "a timeout that is not five minutes": Mutant(
-        "harness/harness_agent",
+        "harness_agent",
         {"coalesce(v_beat, 100), v_now, v_now": "30, v_now, v_now"},
         tasks.test_a_claim_lasts_five_minutes_from_the_last_heartbeat,
     ),
     "one retry too few": Mutant(
-        "harness/make_harness",
+        "make_harness",
         {'"max_attempts": 4': '"max_attempts": 3'},
         tasks.test_after_three_retries_a_task_fails,
     ),
     "a retry that waits": Mutant(
-        "harness/make_harness",
+        "make_harness",
         {'"strategy": "immediate", ': ""},
         tasks.test_after_three_retries_a_task_fails,
     ),
     "claims of other queues requeued": Mutant(
-        "harness/requeue_harness",
+        "requeue_harness",
         {"and tasks.queue = 'harness' and tasks.assigned_agent is not null": ""},
         tasks.test_silent_claims_of_other_queues_are_left_to_the_reaper,
     ),
     "claims of tasks without an agent requeued": Mutant(
-        "harness/requeue_harness",
+        "requeue_harness",
         {"and tasks.assigned_agent is not null": ""},
         strangers.test_a_silent_claim_of_a_task_without_an_agent_is_left_to_the_reaper,
     ),
     "tasks without an agent for every agent": Mutant(
-        "lanes/suits",
+        "suits",
         {" or p_agent.type <> 'harness'": " or true"},
         lambda driver: strangers.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
             driver, "code"
         ),
     ),
     "probes without an agent for every agent": Mutant(
-        "breakers/probe_lanes",
+        "probe_lanes",
         {"and treadle.suits(lane, p_agent)": ""},
         strangers.test_the_probe_of_a_breaker_goes_to_no_agent_of_the_harness,
     ),
     "an agent that is registered as another": Mutant(
-        "harness/harness_agent",
+        "harness_agent",
         {"      type = 'harness',\n": ""},
         strangers.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
     ),
     "a token that is used up and not told": Mutant(
-        "harness/claim_harness",
+        "claim_harness",
         {"perform treadle.demand_fresh(v_url, p_token);": "null;"},
         lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
             driver, 0
         ),
     ),
     "a token that is used up by an earlier claim": Mutant(
-        "harness/demand_fresh",
+        "demand_fresh",
         {"or exists (": "or false and exists ("},
         lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
             driver, 1
         ),
     ),
     "another agent's task in the way": Mutant(
-        "harness/demand_fresh",
+        "demand_fresh",
         {" and lanes.agent_id = p_url": ""},
         strangers.test_a_token_is_not_refused_because_of_another_agent_s_task,
         STOPPED,
     ),
     "an output that is none stops the drain": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {"coalesce(done.output, 'null')": "done.output"},
         lambda driver: strangers.test_an_output_that_is_no_decision_stops_nobody(driver, None),
         STOPPED,
     ),
     "results without an agent acted on": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {" and tasks.assigned_agent is not null": ""},
         strangers.test_a_result_of_a_task_without_an_agent_is_not_acted_on,
     ),
     "a claim lost and not told": Mutant(
-        "harness/heartbeat_harness",
+        "heartbeat_harness",
         {"perform treadle.demand_claim(p_id, v_verdict);": ""},
         lambda driver: tasks.test_who_lost_the_claim_changes_nothing(driver, "beat"),
     ),
     "an action log that is not asked": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {
             "on conflict (task_id) do nothing": (
                 "on conflict (task_id) do update set status = 'executing', ended_at = null,"
@@ -119,60 +119,60 @@ MUTANTS = {
         actions.test_a_decision_that_is_in_the_log_is_not_acted_on_again,
     ),
     "taking again takes more": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {"and harness_actions.token = p_token\n  ) then": "and false\n  ) then"},
         actions.test_taking_that_is_asked_for_again_gives_the_same_actions,
     ),
     "more taken than asked for": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {"limit p_limit - v_again": "limit p_limit"},
         actions.test_no_more_are_taken_than_were_asked_for,
     ),
     "a try before its time": Mutant(
-        "harness/take_actions",
+        "take_actions",
         {"and due.next_try_at <= v_now": ""},
         actions.test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most,
     ),
     "tries without an end": Mutant(
-        "harness/finish_action",
+        "finish_action",
         {"and v_action.tries < p_tries": ""},
         actions.test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most,
     ),
     "an ending by anybody": Mutant(
-        "harness/finish_action",
+        "finish_action",
         {"and harness_actions.token = p_token": ""},
         lambda driver: actions.test_an_operator_has_an_action_executed_again(driver, "failed"),
     ),
     "an ending that is changed later": Mutant(
-        "harness/finish_action",
+        "finish_action",
         {"v_action.status not in ('executing', 'interrupted')": "false"},
         actions.test_an_ending_that_is_sent_again_changes_nothing,
         STOPPED,
     ),
     "done and not marked so": Mutant(
-        "harness/finish_action",
+        "finish_action",
         {"perform treadle.close_action(p_id, p_token);": "null;"},
         actions.test_a_decision_is_in_the_log_when_it_is_handed_out_and_done_after,
     ),
     "interrupted while it runs": Mutant(
-        "harness/interrupt_actions",
+        "interrupt_actions",
         {"and harness_actions.lease_until < v_now": ""},
         actions.test_an_action_whose_harness_is_gone_is_interrupted_and_not_run_again,
     ),
     "a lease for anybody": Mutant(
-        "harness/renew_actions",
+        "renew_actions",
         {" and given.token = harness_actions.token": ""},
         actions.test_a_lease_that_is_renewed_lasts,
     ),
     "run again while it runs": Mutant(
-        "harness/hold_action",
+        "hold_action",
         {"and v_action.lease_until < treadle.clock()": ""},
         lambda driver: actions.test_an_action_that_runs_or_is_done_is_not_decided_about(
             driver, "rerun_action"
         ),
     ),
     "nudged again and again": Mutant(
-        "harness/take_nudges",
+        "take_nudges",
         {
             "and coalesce(harness_nudges.attempt < waiting.attempt, true)": "",
             "where harness_nudges.attempt < excluded.attempt": "",
@@ -180,12 +180,12 @@ MUTANTS = {
         actions.test_an_agent_is_nudged_once_for_each_time_a_task_becomes_pending,
     ),
     "credentials in payloads": Mutant(
-        "harness/enqueue_harness",
+        "enqueue_harness",
         {"where p_secrets is not true": "where false"},
         secrets.test_neither_a_payload_nor_a_decision_with_one_is_stored,
     ),
     "credentials in decisions": Mutant(
-        "harness/complete_harness",
+        "complete_harness",
         {"where p_secrets is not true": "where false"},
         secrets.test_neither_a_payload_nor_a_decision_with_one_is_stored,
     ),

@@ -28,19 +28,19 @@ def crowd_a_few_times(driver: Driver) -> None:
 
 MUTANTS = {
     "slots counted without the lock": Mutant(
-        "slots/hold_key",
+        "hold_key",
         {"  for update skip locked;": ";"},
         crowd_a_few_times,
         (*FAILED, errors.DatabaseError),
     ),
     "a key that is waited for": Mutant(
-        "slots/hold_key",
+        "hold_key",
         {"  for update skip locked;": "  for update;"},
         races.test_a_key_that_another_session_has_in_hand_is_left_to_it,
         errors.LockNotAvailable,
     ),
     "a first use that is waited for": Mutant(
-        "slots/make_key",
+        "make_key",
         {
             "set lock_timeout = '1ms'\n": "",
             "exception\n  when lock_not_available then\n    return false;\n": "",
@@ -49,7 +49,7 @@ MUTANTS = {
         errors.LockNotAvailable,
     ),
     "a key that is locked but not written": Mutant(
-        "slots/admit_slots",
+        "admit_slots",
         {
             "  update treadle.concurrency_keys\n": "  select concurrency_keys.max into v_free\n"
             "  from treadle.concurrency_keys where concurrency_keys.key = p_key;\n"
@@ -60,27 +60,27 @@ MUTANTS = {
         races.test_an_admission_by_an_old_snapshot_fails_instead_of_giving_a_slot_twice,
     ),
     "one slot too many": Mutant(
-        "slots/admit_slots",
+        "admit_slots",
         {COUNTED: "select v_free + 1 - count(*)\n"},
         keys.test_a_key_without_a_limit_has_one_slot,
     ),
     "a locked task that is forgotten": Mutant(
-        "slots/admit_slots",
+        "admit_slots",
         {"where cardinality(v_rows) < v_free and exists": "where false and exists"},
         races.test_a_task_that_somebody_has_locked_is_asked_for_again,
     ),
     "a hold that who enqueues can end": Mutant(
-        "slots/admit_slots",
+        "admit_slots",
         {"when concurrency_keys.max = 0 then 0 else": "when false then 0 else"},
         rules.test_a_limit_of_zero_holds_all_back_until_an_operator_says_otherwise,
     ),
     "a slot that is freed without a word": Mutant(
-        "slots/free_tasks",
+        "free_tasks",
         {REQUEST: "  perform count(*)\n"},
         lambda driver: keys.test_a_slot_is_free_for_the_next_once_its_task_is(driver, "completed"),
     ),
     "a dependency that keeps the slot": Mutant(
-        "dags/add_dependency",
+        "add_dependency",
         {"    slot = null,\n": ""},
         lambda driver: keys.test_a_slot_is_free_for_the_next_once_its_task_is(
             driver, "waiting for one more after its release"
@@ -88,19 +88,19 @@ MUTANTS = {
         errors.CheckViolation,
     ),
     "a dependency that frees a slot without a word": Mutant(
-        "dags/add_dependency",
+        "add_dependency",
         {"where v_row is not null and v_task.slot is not null": "where false"},
         lambda driver: keys.test_a_slot_is_free_for_the_next_once_its_task_is(
             driver, "waiting for one more after its release"
         ),
     ),
     "a new task that asks for no slot": Mutant(
-        "tasks/tg_tasks__wake",
+        "tg_tasks__wake",
         {"where added.slot = 'waiting'": "where false"},
         keys.test_a_key_without_a_limit_has_one_slot,
     ),
     "a plain insert with a slot of its own": Mutant(
-        "tasks/tg_tasks__place",
+        "tg_tasks__place",
         {
             "  new.slot := null;\n  if": "  if",
             "(new.concurrency_key, null)": "(new.concurrency_key, new.slot)",
@@ -110,17 +110,17 @@ MUTANTS = {
         ),
     ),
     "ranks of lanes that age differently compared as they are": Mutant(
-        "slots/pick_waiting",
+        "pick_waiting",
         {"head.rank - treadle.shift_at(lanes.ageing, v_ms)": "head.rank"},
         keys.test_a_slot_goes_to_the_best_effective_priority_over_lanes,
     ),
     "a key whose many requests hide the others": Mutant(
-        "slots/asked_keys",
+        "asked_keys",
         {"admissions.key > v_key": "admissions.key = v_key"},
         rules.test_many_requests_for_one_key_do_not_hide_another,
     ),
     "depth counted without the lock": Mutant(
-        "queues/check_depth",
+        "check_depth",
         {
             "  insert into treadle.locks (name) values ('depth:' || p_queue)\n"
             "  on conflict (name) do update set touched = locks.touched + 1;\n": ""
@@ -128,7 +128,7 @@ MUTANTS = {
         depth.test_a_producer_waits_for_another_before_it_counts,
     ),
     "depth locked but not written": Mutant(
-        "queues/check_depth",
+        "check_depth",
         {
             "do update set touched = locks.touched + 1;": "do nothing;\n"
             "  perform from treadle.locks where locks.name = 'depth:' || p_queue for update;"
@@ -136,36 +136,36 @@ MUTANTS = {
         depth.test_a_snapshot_from_before_another_producer_is_not_trusted,
     ),
     "one task too many": Mutant(
-        "queues/check_depth",
+        "check_depth",
         {"if v_depth > v_max then": "if v_depth > v_max + 1 then"},
         lambda driver: depth.test_concurrent_submitters_against_a_capacity_of_50_get_exactly_50_in(
             driver, 16
         ),
     ),
     "tasks that are not marked": Mutant(
-        "tasks/apply_defaults",
+        "apply_defaults",
         {"v_task.capped := p_queue.max_depth is not null": "v_task.capped := false"},
         depth.test_a_batch_goes_in_whole_or_not_at_all,
     ),
     "a limit that forgets who waits already": Mutant(
-        "queues/define_queue",
+        "define_queue",
         {"    perform treadle.cap_tasks(p_name, v_new.max_depth is not null);\n": "    null;\n"},
         depth.test_tasks_from_before_the_limit_count_and_no_more_once_it_is_gone,
     ),
     "a filter that is not applied again": Mutant(
-        "tasks/cancel_where",
+        "cancel_where",
         {"from treadle.matching_tasks(p_filter, v_states, v_ids) as": "from unnest(v_found) as"},
         bulk.test_a_task_that_moved_on_before_it_was_locked_is_left_alone,
     ),
     "an empty filter": Mutant(
-        "bulk/check_filter",
+        "check_filter",
         {"when p_filter = '{}' then 'it is empty, and would mean every task'\n": ""},
         lambda driver: bulk.test_a_filter_that_is_empty_unknown_or_malformed_is_refused(
             driver, "cancel"
         ),
     ),
     "one refusal that stops all": Mutant(
-        "bulk/retry_wave",
+        "retry_wave",
         {"  for v_at in 1..cardinality(v_wave) loop": "  for v_at in 1..0 loop"},
         bulk.test_what_cannot_be_retried_is_told_and_the_rest_goes_on,
     ),

@@ -52,25 +52,25 @@ def test_nobody_gets_past_the_table(driver: Driver, column: str) -> None:
 
 MUTANTS = {
     "anything after 1970": Mutant(
-        "core/is_moment",
+        "is_moment",
         {"and p_at <= timestamptz '9999-12-31 00:00:00+00'": ""},
         test_a_deadline_is_one_that_can_be_read,
         (AssertionError, psycopg.Error),
     ),
     "anything before 9999": Mutant(
-        "core/is_moment",
+        "is_moment",
         {"p_at >= timestamptz '1970-01-01 00:00:00+00'": "true"},
         test_a_start_is_one_that_can_be_read,
         (AssertionError, psycopg.Error),
     ),
     "a sleep of any length": Mutant(
-        "claims/suspend_task",
+        "suspend_task",
         {"not treadle.is_moment(p_run_at) or p_run_at > v_now + interval '10 years'": "false"},
         test_a_task_sleeps_until_a_moment_that_can_be_read,
         (AssertionError, psycopg.Error),
     ),
     "a wait that ended before there were any": Mutant(
-        "waits/expiry_of",
+        "expiry_of",
         {"not treadle.is_moment(v_at) or": ""},
         test_a_wait_expires_at_a_moment_that_can_be_read,
         (AssertionError, psycopg.Error),

@@ -42,12 +42,12 @@ NO_TOKEN = "and tasks.claim_token is not null"
 
 MUTANTS = {
     "complete without the token": Mutant(
-        "claims/complete_tasks",
+        "complete_tasks",
         {"claim.token = tasks.claim_token\n": "tasks.claim_token is not null\n"},
         fencing.test_a_superseded_claim_cannot_complete_the_task,
     ),
     "complete after the end": Mutant(
-        "claims/complete_tasks",
+        "complete_tasks",
         {
             "(claim.token = tasks.last_token and tasks.completed_at is null)": "claim.token ="
             " tasks.last_token"
@@ -55,12 +55,12 @@ MUTANTS = {
         late.test_a_late_result_is_refused_after_the_cancellation,
     ),
     "no late completion": Mutant(
-        "claims/complete_tasks",
+        "complete_tasks",
         {"or (claim.token = tasks.last_token and tasks.completed_at is null)": ""},
         late.test_a_late_result_is_taken_while_the_task_is_ready_again,
     ),
     "complete by the place it saw": Mutant(
-        "claims/complete_tasks",
+        "complete_tasks",
         {
             "tasks.id, claim.output": "tasks.id, tasks.ctid, claim.output",
             "where tasks.id = held.id": "where tasks.ctid = held.ctid",
@@ -70,80 +70,80 @@ MUTANTS = {
         ),
     ),
     "fail without the token": Mutant(
-        "claims/fail_tasks",
+        "fail_tasks",
         {TOKEN: NO_TOKEN},
         fencing.test_a_superseded_claim_cannot_fail_the_task,
     ),
     "heartbeat without the token": Mutant(
-        "claims/heartbeat_tasks",
+        "heartbeat_tasks",
         {TOKEN: NO_TOKEN},
         fencing.test_a_superseded_claim_cannot_renew_the_lease_or_report_progress,
     ),
     "release without the token": Mutant(
-        "claims/release_tasks",
+        "release_tasks",
         {TOKEN: NO_TOKEN},
         fencing.test_a_superseded_claim_cannot_give_the_task_back,
     ),
     "start without the token": Mutant(
-        "claims/start_tasks",
+        "start_tasks",
         {TOKEN: NO_TOKEN},
         fencing.test_a_superseded_claim_cannot_start_the_task,
     ),
     "release that counts the attempt": Mutant(
-        "claims/release_tasks",
+        "release_tasks",
         {"attempt = tasks.attempt - 1": "attempt = tasks.attempt"},
         repeated.test_a_repeated_release_says_already_and_gives_back_one_attempt,
     ),
     "already for a result that was not stored": Mutant(
-        "claims/end_verdicts",
+        "end_verdicts",
         {"and (tasks.status = 'completed') = coalesce(p_verdict = 'completed', false)": ""},
         repeated.test_a_completion_that_says_already_means_that_the_result_is_stored,
     ),
     "the old token again": Mutant(
-        "claims/take_rows",
+        "take_rows",
         {"and tasks.last_token is distinct from p_token": ""},
         lambda driver: repeat.test_a_task_never_gets_the_token_of_its_last_claim_again(
             driver, "released"
         ),
     ),
     "claim without skip locked": Mutant(
-        "claims/pick_from_lane",
+        "pick_from_lane",
         {"for update skip locked": "for update"},
         concurrency.test_a_task_that_another_session_is_claiming_is_skipped_not_waited_for,
         errors.LockNotAvailable,
     ),
     "claim in any order": Mutant(
-        "claims/pick_from_lane",
+        "pick_from_lane",
         {"order by tasks.rank, tasks.id": "order by tasks.id"},
         order.test_a_lower_priority_number_is_claimed_first,
     ),
     "limit counted without a lock": Mutant(
-        "claims/claiming_agent",
+        "claiming_agent",
         {" for no key update;": ";"},
         concurrency.test_a_claim_waits_for_another_of_the_same_agent_before_it_counts,
     ),
     "claim without the capabilities": Mutant(
-        "lanes/suits",
+        "suits",
         {"p_lane.capabilities <@ p_agent.capabilities": "true"},
         eligibility.test_an_agent_needs_every_capability_that_a_task_asks_for,
     ),
     "claim from a paused queue": Mutant(
-        "lanes/open_lanes",
+        "open_lanes",
         {"and queues.paused_at is null": ""},
         eligibility.test_pausing_one_queue_leaves_the_others_alone,
     ),
     "time that stands still in a transaction": Mutant(
-        "core/clock",
+        "clock",
         {"clock_timestamp()": "now()"},
         leases.test_the_clock_goes_on_inside_a_transaction,
     ),
     "a heartbeat that extends what has not started": Mutant(
-        "claims/heartbeat_tasks",
+        "heartbeat_tasks",
         {"where tasks.started_at is not null": ""},
         heartbeats.test_a_heartbeat_of_a_claim_that_has_not_started_does_not_extend_it,
     ),
     "reaper that waits and does not look again": Mutant(
-        "claims/stale_claims",
+        "stale_claims",
         {
             "where treadle.stale_reason(tasks, p_now) is not null": "",
             "for update of tasks skip locked": "for update of tasks",
@@ -151,75 +151,75 @@ MUTANTS = {
         reaper.test_a_claim_that_is_being_renewed_at_this_moment_is_left_alone,
     ),
     "reaper stopped by a bad row": Mutant(
-        "claims/reap_claims",
+        "reap_claims",
         {"for v_at in 1..cardinality(v_stale.rows) loop": "for v_at in 1..0 loop"},
         reaper.test_a_row_that_cannot_be_moved_is_reported_and_does_not_stop_the_others,
     ),
     "promoter that is too early": Mutant(
-        "tasks/promote_tasks",
+        "promote_tasks",
         {"and tasks.retry_at <= v_now ": ""},
         promoter.test_a_retry_is_made_ready_when_its_delay_is_over_and_not_before,
     ),
     "one attempt too many": Mutant(
-        "claims/judge_attempt",
+        "judge_attempt",
         {"p_task.attempt >= p_task.max_attempts": "p_task.attempt > p_task.max_attempts"},
         retry_rules.test_after_its_last_attempt_a_task_is_dead,
     ),
     "a rate limit that burns an attempt": Mutant(
-        "claims/judge_attempt",
+        "judge_attempt",
         {"refunded := p_class = 'rate_limit'": "refunded := false"},
         retry_rules.test_a_rate_limit_burns_no_attempt,
     ),
     "cancel of what has ended": Mutant(
-        "tasks/cancel_tasks",
+        "cancel_tasks",
         {" and tasks.completed_at is null": ""},
         dag_cancel.test_a_dependent_that_was_cancelled_before_is_counted_once,
         errors.CheckViolation,
     ),
     "cancel that keeps the token": Mutant(
-        "tasks/cancel_rows",
+        "cancel_rows",
         {"    claim_token = null,\n": ""},
         cancel.test_the_heartbeat_of_a_cancelled_task_says_so,
         errors.CheckViolation,
     ),
     "results handed out twice": Mutant(
-        "tasks/take_results",
+        "take_results",
         {"and wanted.consumed_token is null": ""},
         results.test_a_result_is_handed_out_once_with_what_was_asked_and_answered,
     ),
     "content without the type": Mutant(
-        "tasks/content_key",
+        "content_key",
         {"coalesce(p_type, '')": "''"},
         idempotency.test_with_dedupe_the_key_is_made_from_the_content,
     ),
     "delays of a wrong clock that are left": Mutant(
-        "tasks/promote_tasks",
+        "promote_tasks",
         {"recount_delays(p_limit,": "recount_delays(0,"},
         lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
             driver, "a retry by its policy"
         ),
     ),
     "delays that shrink with each look": Mutant(
-        "tasks/recount_rows",
+        "recount_rows",
         {"    delayed_at = p_now\n": "    delayed_at = tasks.delayed_at\n"},
         wrong_clock.test_a_delay_is_not_shortened_by_looking_at_it_again,
     ),
     "retries that forget since when they wait": Mutant(
-        "claims/move_attempts",
+        "move_attempts",
         {"then p_now else tasks.delayed_at end": "then null else tasks.delayed_at end"},
         lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
             driver, "a retry that its handler asked for"
         ),
     ),
     "a delay that is taken for a wish": Mutant(
-        "tasks/read_options",
+        "read_options",
         {"    v_task.delayed_at := p_now;\n": ""},
         lambda driver: wrong_clock.test_a_delay_made_a_day_ahead_is_over_after_its_own_length(
             driver, "a task with a delay"
         ),
     ),
     "commits that are not flushed": Mutant(
-        "core/keep_durable",
+        "keep_durable",
         {"in ('off', 'local')": "= 'local'"},
         lambda driver: (
             durability.test_a_client_with_less_than_synchronous_commit_still_commits_for_good(
@@ -228,7 +228,7 @@ MUTANTS = {
         ),
     ),
     "commits that no standby has": Mutant(
-        "core/keep_durable",
+        "keep_durable",
         {"in ('off', 'local')": "= 'off'"},
         lambda driver: (
             durability.test_a_client_with_less_than_synchronous_commit_still_commits_for_good(
@@ -237,7 +237,7 @@ MUTANTS = {
         ),
     ),
     "a wake-up for nothing": Mutant(
-        "tasks/tg_tasks__wake",
+        "tg_tasks__wake",
         {"where added.status = 'ready'": ""},
         lambda driver: waking.test_a_task_that_cannot_be_claimed_yet_wakes_no_worker(
             driver, waking.Ear(driver, "task_ready.default"), {"hold": True}

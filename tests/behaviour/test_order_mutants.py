@@ -21,105 +21,105 @@ def fair(driver: Driver) -> Driver:
 
 MUTANTS = {
     "lanes that are merged by rank alone": Mutant(
-        "claims/peek_lanes",
+        "peek_lanes",
         {"every.rank - every.shift": "every.rank"},
         lambda driver: order.test_over_several_lanes_the_order_is_that_of_the_effective_priority(
             driver, 3
         ),
     ),
     "lanes of which only the first rows are read": Mutant(
-        "claims/peek_lanes",
+        "peek_lanes",
         {"exit when v_lanes is null;": "exit;"},
         lambda driver: order.test_over_several_lanes_the_order_is_that_of_the_effective_priority(
             driver, 3
         ),
     ),
     "a claim that gives up when others were quicker": Mutant(
-        "claims/pick_over_lanes",
+        "pick_over_lanes",
         {"exit when cardinality(v_found.rows) < v_want * v_turn or": "exit when true or"},
         lambda driver: order.test_what_others_hold_is_made_up_for_from_behind(driver, 1),
     ),
     "a deadline that is added to the last one": Mutant(
-        "lanes/rerank_rows",
+        "rerank_rows",
         {"- treadle.deadline_lift(due.deadline_at, due.placed)": ""},
         deadlines.test_a_task_is_ranked_anew_at_each_of_the_eight_moments_and_at_no_other,
     ),
     "running tasks that are ranked anew": Mutant(
-        "lanes/rerank_tasks",
+        "rerank_tasks",
         {"'retrying', 'blocked')": "'retrying', 'blocked', 'running')"},
         deadlines.test_tasks_that_wait_for_something_else_are_ranked_anew_too,
     ),
     "a bad row that stops the others": Mutant(
-        "lanes/rerank_tasks",
+        "rerank_tasks",
         {"exception when others then\n    -- One": "exception when no_data_found then\n    -- One"},
         deadlines.test_a_bad_row_does_not_stop_the_others,
         errors.RaiseException,
     ),
     "a deadline that the retry forgets": Mutant(
-        "lanes/place_task",
+        "place_task",
         {"- case v_step when -1 then 0": "- case when true then 0"},
         deadlines.test_a_retried_task_keeps_the_place_of_its_deadline,
     ),
     "a chain that is longer for the first alone": Mutant(
-        "dags/raise_paths",
+        "raise_paths",
         {"raised.critical_path + 1": "raised.critical_path"},
         critical.test_a_task_that_is_added_makes_all_before_it_more_urgent,
     ),
     "a chain that waits for who holds a task": Mutant(
-        "dags/raise_paths",
+        "raise_paths",
         {"for no key update skip locked": "for no key update"},
         critical.test_a_task_that_somebody_holds_is_not_waited_for,
         errors.LockNotAvailable,
     ),
     "chains of a list in any order that are measured once": Mutant(
-        "dags/chain_lengths",
+        "chain_lengths",
         {"exit when v_stable or v_sorted;": "exit;"},
         lambda driver: critical.test_thirty_stands_for_more(driver, True),
     ),
     "a retry that forgets the chain": Mutant(
-        "tasks/restart_task",
+        "restart_task",
         {" - tasks.critical_path * 1000000::bigint": ""},
         critical.test_a_retried_task_keeps_it,
     ),
     "turns without dice": Mutant(
-        "claims/project_turns",
+        "project_turns",
         {"project.share, project.dice": "project.share, project.at"},
         lambda driver: shares.test_a_worker_with_one_slot_serves_the_small_project_too(
             fair(driver)
         ),
     ),
     "turns by shares that are all alike": Mutant(
-        "claims/projects_of",
+        "projects_of",
         {"coalesce(projects.share, 1)": "1"},
         lambda driver: shares.test_shares_of_1_and_3_are_kept_within_one_task(fair(driver), 100),
     ),
     "turns that forget what runs": Mutant(
-        "claims/projects_of",
+        "projects_of",
         {"coalesce(busy.tasks, 0)": "0"},
         lambda driver: shares.test_what_runs_already_counts(fair(driver)),
     ),
     "agents that are asked with gates in hand": Mutant(
-        "claims/claim_each",
+        "claim_each",
         {"exit when not (v_plain and treadle.claims_are_plain());": ""},
         lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
             driver, each.limited
         ),
     ),
     "agents that are asked after an admission": Mutant(
-        "claims/claim_each",
+        "claim_each",
         {"not (v_plain and treadle.claims_are_plain())": "not treadle.claims_are_plain()"},
         lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
             driver, each.waiting_for_a_slot
         ),
     ),
     "an agent that is waited for": Mutant(
-        "claims/claim_each",
+        "claim_each",
         {"or agents.id = any (v_held)": "or true"},
         each.test_an_agent_that_somebody_holds_is_not_waited_for,
         noticed=errors.LockNotAvailable,
     ),
     "turns that nobody uses": Mutant(
-        "claims/pick_fair",
+        "pick_fair",
         {"or array_remove(v_shares, null) = '{}';": "or true;"},
         lambda driver: shares.test_what_a_project_cannot_use_goes_to_the_others(fair(driver)),
     ),

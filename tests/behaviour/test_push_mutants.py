@@ -18,12 +18,12 @@ OPEN = "  perform treadle.open_push(p_max_depth, p_max_attempts);\n"
 
 MUTANTS = {
     "a place in the line before its turn": Mutant(
-        "push/submit_push",
+        "submit_push",
         {LOCK: ""},
         pushes.test_a_submitter_takes_its_place_when_it_is_its_turn,
     ),
     "the moment from before the wait": Mutant(
-        "push/submit_push",
+        "submit_push",
         {
             "  v_kind.created_at := treadle.clock();\n": "",
             "  v_kind.rank := treadle.push_rank(v_kind, v_kind.created_at);\n": "",
@@ -31,84 +31,84 @@ MUTANTS = {
         pushes.test_a_submitter_takes_its_place_when_it_is_its_turn,
     ),
     "the lock before the lane": Mutant(
-        "push/submit_push",
+        "submit_push",
         {LOCK: "", OPEN: OPEN + LOCK},
         pushes.test_the_first_two_submitters_do_not_block_each_other,
         (*FAILED, psycopg.errors.DeadlockDetected),
     ),
     "a full queue in other words": Mutant(
-        "push/submit_push",
+        "submit_push",
         {"when sqlstate 'TR105' then": "when sqlstate 'TR999' then"},
         pushes.test_at_capacity_nothing_is_stored,
     ),
     "a full queue without its reason": Mutant(
-        "push/submit_push",
+        "submit_push",
         {"'reason', 'queue_full', ": ""},
         pushes.test_at_capacity_nothing_is_stored,
     ),
     "a limit that the server sets back": Mutant(
-        "queues/check_depth",
+        "check_depth",
         {"when p_queue = 'push' then": "when false then"},
         schedules.test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting,
     ),
     "any size": Mutant(
-        "push/open_push",
+        "open_push",
         {"'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50)": "'max_depth', 1000000"},
         pushes.test_submitters_at_once_get_distinct_positions_up_to_the_capacity,
     ),
     "limits for ever": Mutant(
-        "push/open_push",
+        "open_push",
         {"elsif v_queue.max_depth <> p_max_depth or": "elsif false and"},
         pushes.test_other_limits_hold_from_the_next_submission_on,
         (*FAILED, psycopg.DatabaseError),
     ),
     "priority before patience": Mutant(
-        "push/open_push",
+        "open_push",
         {"'ageing_rate', 1000,": ""},
         pushes.test_nothing_overtakes_what_has_waited_for_some_seconds,
     ),
     "back to the old place": Mutant(
-        "push/push_rank",
+        "push_rank",
         {"lanes.urgency, p_at)": "lanes.urgency, p_task.created_at)"},
         pushes.test_a_task_can_be_put_at_the_back,
     ),
     "a prompt of nothing": Mutant(
-        "push/push_spec",
+        "push_spec",
         {"when 'prompt' then": "when 'nothing' then"},
         lambda driver: pushes.test_a_request_that_no_agent_understands_is_refused(
             driver, {"prompt": " \n"}, "prompt"
         ),
     ),
     "variables that are no texts": Mutant(
-        "push/push_spec",
+        "push_spec",
         {"when 'env' then": "when 'nothing' then"},
         lambda driver: pushes.test_a_request_that_no_agent_understands_is_refused(
             driver, {"env": {"A": 1}}, "env"
         ),
     ),
     "fields that nobody knows": Mutant(
-        "push/push_spec",
+        "push_spec",
         {"given.key in (": "given.key = 'priority' or given.key in ("},
         pushes.test_the_spec_has_the_fields_of_the_request_and_no_others,
     ),
     "tasks of other queues": Mutant(
-        "push/push_id",
+        "push_id",
         {" and tasks.queue = 'push'": ""},
         cancels.test_a_task_of_another_queue_has_no_queue_id,
     ),
     "an end that is cancelled": Mutant(
-        "push/cancel_push",
+        "cancel_push",
         {"if v_verdict <> 'ended' then": "if true then"},
         cancels.test_what_has_ended_stays_as_it_ended,
     ),
     "a schedule that makes no queue": Mutant(
-        "push/push_template",
+        "push_template",
         {"  perform treadle.open_push();\n": ""},
         schedules.test_a_schedule_makes_the_queue_with_its_limit,
         (*FAILED, psycopg.DatabaseError),
     ),
     "a schedule that says anything": Mutant(
-        "push/push_template",
+        "push_template",
         {"if v_task ->> 'type' = 'prompt' then": "if false then"},
         schedules.test_a_schedule_whose_prompt_no_agent_understands_is_refused,
     ),

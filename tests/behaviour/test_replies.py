@@ -1,7 +1,6 @@
 """The answer to a request with a key is stored with what it did, and given again to a repeat."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -96,7 +95,7 @@ def test_an_answer_that_is_stored_while_its_repeat_looks_for_it_is_found(fresh: 
         $$
         """
     )
-    text = Path(sqlfiles.sql_dir(), "functions/replies/hold_reply.sql").read_text()
+    text = sqlfiles.functions()["hold_reply"]
     held = "begin\n  perform replies.key"
     assert held in text
     planted = text.replace(held, f"begin\n  perform public.answer_meanwhile();{held[5:]}")

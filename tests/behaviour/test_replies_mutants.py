@@ -8,38 +8,40 @@ from tests.behaviour import test_replies as replies
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 
+pytestmark = pytest.mark.mutant
+
 GIVES_UP = "exception\n  when lock_not_available then\n    return false;\n"
 
 MUTANTS = {
     "a key that nobody holds": Mutant(
-        "replies/begin_reply",
+        "begin_reply",
         {"if not treadle.hold_reply(": "if false and not treadle.hold_reply("},
         replies.test_a_request_under_way_is_not_done_twice,
     ),
     "a key that is waited for": Mutant(
-        "replies/hold_reply",
+        "hold_reply",
         {"set lock_timeout = '1ms'\n": "", GIVES_UP: ""},
         replies.test_a_request_under_way_is_not_done_twice,
     ),
     "a key that is begun again by two": Mutant(
-        "replies/hold_reply",
+        "hold_reply",
         {"for update skip locked;": ";"},
         replies.test_a_request_begun_again_is_not_done_twice,
     ),
     "a row for all callers": Mutant(
-        "replies/hold_reply",
+        "hold_reply",
         {"replies.principal = p_principal and ": ""},
         replies.test_a_request_begun_again_is_not_done_twice,
         psycopg.Error,
     ),
     "a row without an answer is an answer": Mutant(
-        "replies/stored_reply",
+        "stored_reply",
         {"    and replies.status is not null\n": ""},
         replies.test_a_key_that_was_begun_and_never_answered_is_free,
         psycopg.Error,
     ),
     "an answer that came in between": Mutant(
-        "replies/begin_reply",
+        "begin_reply",
         {
             "    -- Again, under the lock: the answer may have been stored in between.\n"
             "    select stored.* into v_reply from treadle.stored_reply(p_principal, p_key)"
@@ -48,12 +50,12 @@ MUTANTS = {
         replies.test_an_answer_that_is_stored_while_its_repeat_looks_for_it_is_found,
     ),
     "any body will do": Mutant(
-        "replies/begin_reply",
+        "begin_reply",
         {"(v_reply.route, v_reply.hash) is distinct from (p_route, p_hash)": "false"},
         replies.test_a_key_is_for_one_request,
     ),
     "any route will do": Mutant(
-        "replies/begin_reply",
+        "begin_reply",
         {
             "(v_reply.route, v_reply.hash) is distinct from (p_route, p_hash)": (
                 "v_reply.hash <> p_hash"
@@ -62,48 +64,48 @@ MUTANTS = {
         replies.test_a_key_is_for_one_request,
     ),
     "answers of somebody else": Mutant(
-        "replies/stored_reply",
+        "stored_reply",
         {"replies.principal = p_principal\n    and ": ""},
         replies.test_a_key_is_the_callers_own,
         psycopg.Error,
     ),
     "answers for ever": Mutant(
-        "replies/stored_reply",
+        "stored_reply",
         {"    and replies.created_at > treadle.clock() - treadle.reply_age()\n": ""},
         replies.test_an_answer_is_kept_for_a_day,
     ),
     "answers for an hour": Mutant(
-        "replies/reply_age",
+        "reply_age",
         {"24 hours": "1 hour"},
         replies.test_an_answer_is_kept_for_a_day,
     ),
     "the first answer stays": Mutant(
-        "replies/keep_reply",
+        "keep_reply",
         {"body = excluded.body": "body = replies.body"},
         replies.test_an_answer_is_kept_for_a_day,
     ),
     "answers that pile up": Mutant(
-        "replies/keep_reply",
+        "keep_reply",
         {"perform treadle.prune_replies(2);": ""},
         replies.test_old_answers_go_as_fast_as_new_ones_come,
     ),
     "answers that go too early": Mutant(
-        "replies/prune_replies",
+        "prune_replies",
         {"where old.created_at <= treadle.clock() - treadle.reply_age()": ""},
         replies.test_old_answers_go_when_the_pruner_comes,
     ),
     "all old answers at once": Mutant(
-        "replies/prune_replies",
+        "prune_replies",
         {"limit p_limit": ""},
         replies.test_old_answers_go_when_the_pruner_comes,
     ),
     "a claim that is everybody's": Mutant(
-        "claims/claims_of",
+        "claims_of",
         {"when tasks.claim_token = claim.token then": "when true then"},
         claims.test_a_claim_that_was_taken_over_is_still_the_first_agents,
     ),
     "an end that is nobody's": Mutant(
-        "claims/claims_of",
+        "claims_of",
         {"tasks.last_token = claim.token and tasks.status = 'completed'": "false"},
         claims.test_a_completed_claim_is_its_agents,
     ),

@@ -14,7 +14,7 @@ from tests.behaviour.mutant import FAILED, Mutant
 
 pytestmark = pytest.mark.mutant
 
-PINNED = "retention/pinned_tasks"
+PINNED = "pinned_tasks"
 ERROR = (*FAILED, psycopg.Error, IndexError)
 
 MUTANTS = {
@@ -68,80 +68,80 @@ MUTANTS = {
         ties.test_a_task_with_an_open_question_or_reserved_money_stays,
     ),
     "an input without an edge": Mutant(
-        "retention/wanted_inputs",
+        "wanted_inputs",
         {"tasks.forked_from is not null or": "false or"},
         lambda driver: ties.test_a_task_stays_for_one_whose_inputs_name_it(driver, ties.by_fork),
     ),
     "a file that another wants": Mutant(
-        "retention/wanted_inputs",
+        "wanted_inputs",
         {"or tasks.inputs::text like '%artifact:%'": ""},
         lambda driver: ties.test_a_task_stays_for_one_whose_inputs_name_it(
             driver, ties.by_artifact
         ),
     ),
     "kin that are far apart": Mutant(
-        "retention/kin_of",
+        "kin_of",
         {"where prunable_tasks.parent_id = any (v_last)": "where false"},
         ties.test_a_parent_that_could_be_retried_goes_with_its_children_from_anywhere,
     ),
     "the rest of a DAG": Mutant(
-        "retention/kin_of",
+        "kin_of",
         {"where prunable_tasks.dag_id = any (v_dags)": "where false"},
         ties.test_a_dag_goes_as_a_whole_with_its_row_and_budget,
     ),
     "a DAG that stays when its tasks go": Mutant(
-        "retention/prune_dags",
+        "prune_dags",
         {"delete from treadle.dags where dags.id = any (p_dags);": ""},
         ties.test_a_dag_goes_as_a_whole_with_its_row_and_budget,
     ),
     "a row that somebody holds": Mutant(
-        "retention/hold_prunable",
+        "hold_prunable",
         {
             "where prunable_tasks.id = any (p_ids)\n    for update skip locked": (
                 "where prunable_tasks.id = any (p_ids)"
             )
         },
-        races.test_two_pruners_take_each_task_once,
+        races.test_a_dag_of_which_somebody_holds_one_task_stays_whole,
         ERROR,
     ),
     "not judged again once it is held": Mutant(
-        "retention/prune_tasks",
+        "prune_tasks",
         {"  v_all := treadle.unpinned(v_all);\n": ""},
         races.test_a_dag_of_which_somebody_holds_one_task_stays_whole,
         ERROR,
     ),
     "a fork of what is being pruned": Mutant(
-        "steps/fork_task",
+        "fork_task",
         {" for key share": ""},
         races.test_a_task_that_is_being_forked_stays_until_the_fork_has_its_steps,
         ERROR,
     ),
     "spend that is forgotten": Mutant(
-        "retention/sum_spend",
+        "sum_spend",
         {"from gone\n  group": "from gone where false\n  group"},
         money.test_daily_figures_and_budgets_do_not_change_when_tasks_go,
     ),
     "sums that a new budget does not see": Mutant(
-        "budgets/spent_in",
+        "spent_in",
         {"from treadle.spend_hours\n": "from treadle.spend_hours where false\n"},
         lambda driver: money.test_a_budget_that_is_made_later_knows_what_pruned_tasks_have_cost(
             driver, None
         ),
     ),
     "a reader that is passed by": Mutant(
-        "retention/read_by_all",
+        "read_by_all",
         {"order by places.xid, places.id": "order by places.xid desc, places.id desc"},
         money.test_a_task_goes_with_its_events_once_every_reader_has_them,
     ),
     "triggers that are gone and hold all": Mutant(
-        "retention/read_by_all",
+        "read_by_all",
         {"places.name <> 'triggers'\n    or": "true or"},
         lambda driver: readers.test_without_an_active_trigger_events_go_by_their_age(
             driver, "remove_trigger"
         ),
     ),
     "an event that is to be tried again": Mutant(
-        "retention/read_by_all",
+        "read_by_all",
         {"where fires.verdict = 'waiting'": "where false"},
         readers.test_what_waits_for_a_full_queue_keeps_its_event_and_task,
         ERROR,
@@ -153,7 +153,7 @@ MUTANTS = {
         ERROR,
     ),
     "a DAG that a reader still looks at": Mutant(
-        "retention/unread_tasks",
+        "unread_tasks",
         {"where events.dag_id = any (p_dags) and": "where false and"},
         readers.test_a_trigger_that_reads_late_finds_the_dag_of_its_event,
         ERROR,
@@ -164,47 +164,47 @@ MUTANTS = {
         ties.test_a_task_with_files_stays_for_forks_that_may_still_run,
     ),
     "files of a fork of a fork": Mutant(
-        "retention/wanted_origins",
+        "wanted_origins",
         {"origins.forked_from is not null\n        or": ""},
         ties.test_a_task_with_files_stays_for_forks_of_its_forks,
     ),
     "an old event that a reader has not seen": Mutant(
-        "retention/prune_events",
+        "prune_events",
         {"and (events.xid, events.id) <= (v_read.xid, v_read.id)": ""},
         money.test_events_go_by_their_own_age_once_every_reader_has_them,
     ),
     "an event that is not certain yet": Mutant(
-        "retention/prune_events",
+        "prune_events",
         {"and events.xid < pg_snapshot_xmin(pg_current_snapshot())": ""},
         money.test_an_event_of_a_transaction_that_is_open_is_not_behind_anybody,
     ),
     "an event that a task may still take": Mutant(
-        "retention/prune_events",
+        "prune_events",
         {"events.key is null or coalesce(events.at < p_open_since, false)": "true"},
         money.test_an_emitted_event_is_kept_for_tasks_that_were_made_before_it,
     ),
     "an agent with work": Mutant(
-        "retention/prune_agents",
+        "prune_agents",
         {"tasks.agent_id = agents.id and": "false and"},
         money.test_agents_that_are_long_gone_go_and_those_with_work_or_money_stay,
     ),
     "a key with a limit of its own": Mutant(
-        "retention/prune_keys",
+        "prune_keys",
         {"keys.max = 1": "true"},
         money.test_keys_and_uses_that_say_nothing_any_more_go,
     ),
     "documents that lose their empty values": Mutant(
-        "retention/archive_tasks",
+        "archive_tasks",
         {"tasks.spec, tasks.output,": "jsonb_strip_nulls(tasks.spec), tasks.output,"},
         archive.test_an_empty_value_inside_any_document_is_kept,
     ),
     "a history of what is dropped": Mutant(
-        "retention/archive_tasks",
+        "archive_tasks",
         {"queues.prune_mode = 'archive'": "true"},
         archive.test_a_queue_that_drops_keeps_nothing,
     ),
     "one bad row that stops all": Mutant(
-        "retention/prune_tasks",
+        "prune_tasks",
         {"pruned := pruned + treadle.prune_rows(v_unit);": "null;"},
         ages.test_a_bad_row_is_reported_and_the_others_go,
     ),

@@ -17,7 +17,7 @@ WRONG = (*FAILED, ValueError, KeyError, psycopg.Error)
 
 MUTANTS = {
     "letters read before the lock": Mutant(
-        "reviews/resolve_dead_letters",
+        "resolve_dead_letters",
         {
             "  v_letters := treadle.letters_of(p_ids);\n": "",
             "  perform treadle.keep_durable();\n": (
@@ -30,7 +30,7 @@ MUTANTS = {
         WRONG,
     ),
     "no lock at all": Mutant(
-        "reviews/resolve_dead_letters",
+        "resolve_dead_letters",
         {
             "perform treadle.lock_tasks(v_tasks || treadle.dependencies_of(v_tasks));": "null;",
             "perform treadle.lock_downstream(v_tasks);": "null;",
@@ -41,7 +41,7 @@ MUTANTS = {
         WRONG,
     ),
     "a letter that stands for a later one": Mutant(
-        "reviews/letters_of",
+        "letters_of",
         {
             "dead_letters.id = given.id or dead_letters.task_id = given.id": (
                 "dead_letters.task_id in (given.id, (select each.task_id from treadle.dead_letters"
@@ -52,40 +52,40 @@ MUTANTS = {
         WRONG,
     ),
     "a decision that is not kept": Mutant(
-        "tasks/resolve_task",
+        "resolve_task",
         {"  from letter;\n": "  from letter where false;\n"},
         reviews.test_every_way_to_decide_keeps_the_decision,
         WRONG,
     ),
     "decisions that can be rewritten": Mutant(
-        "reviews/tg_dead_letter_decisions__keep",
+        "tg_dead_letter_decisions__keep",
         {"  perform treadle.refuse(": "  return null;\n  perform treadle.refuse("},
         lambda driver: reviews.test_a_decision_cannot_be_changed_or_removed_even_by_a_superuser(
             driver, "delete from treadle.dead_letter_decisions"
         ),
     ),
     "an escalation told again and again": Mutant(
-        "reviews/escalate_letters",
+        "escalate_letters",
         {"      and dead_letters.escalated_to is distinct from p_to\n": ""},
         reviews.test_an_escalated_letter_stays_open_and_can_be_decided,
     ),
     "a delay that is forgotten": Mutant(
-        "tasks/resolve_task",
+        "resolve_task",
         {"when p_delay_s > 0": "when false"},
         reviews.test_a_retry_may_wait_until_later,
     ),
     "a delay that takes a slot": Mutant(
-        "tasks/restart_task",
+        "restart_task",
         {" or v_new.run_at > p_now then 'pending'": " then 'pending'"},
         reviews.test_a_retry_may_wait_until_later,
     ),
     "dependents that are left behind": Mutant(
-        "reviews/cancel_letters",
+        "cancel_letters",
         {"having count(*) > 0": "having false"},
         reviews.test_cancelling_takes_dependents_along_and_the_dag_counts,
     ),
     "a decision without a check": Mutant(
-        "reviews/check_decision",
+        "check_decision",
         {"  where rules.good is not true\n": "  where false\n"},
         lambda driver: reviews.test_a_decision_that_makes_no_sense_is_refused_before_anything(
             driver, "retry", {"delay_s": float("nan")}, "a delay is"
@@ -93,33 +93,33 @@ MUTANTS = {
         WRONG,
     ),
     "a dry run that does it": Mutant(
-        "reviews/resolve_dead_where",
+        "resolve_dead_where",
         {"case when p_dry_run then '{}' else v_ids[:p_limit] end": "v_ids"},
         filters.test_a_dry_run_counts_by_group_and_changes_nothing,
     ),
     "a limit that is not kept": Mutant(
-        "reviews/resolve_dead_where",
+        "resolve_dead_where",
         {"v_ids[:p_limit]": "v_ids"},
         filters.test_beyond_the_limit_letters_are_left_and_the_next_call_goes_on_after_them,
         WRONG,
     ),
     "a filter of letters that is not applied": Mutant(
-        "reviews/matching_letters",
+        "matching_letters",
         {"and (v_print is null or dead_letters.fingerprint = v_print)": ""},
         filters.test_a_group_is_decided_and_no_other_letter,
     ),
     "letters looked for in one step": Mutant(
-        "reviews/matching_letters",
+        "matching_letters",
         {"coalesce(v_wanted <= 0, true)": "true"},
         filters.test_what_is_wanted_is_found_however_far_behind_the_rest_it_is,
     ),
     "a step that begins where the last one did": Mutant(
-        "reviews/matching_letters",
+        "matching_letters",
         {"v_last := v_tasks[v_step];": ""},
         filters.test_what_is_wanted_is_found_however_far_behind_the_rest_it_is,
     ),
     "an empty filter": Mutant(
-        "reviews/check_letter_filter",
+        "check_letter_filter",
         {
             "  if v_rest <> '{}' or v_rest = p_filter or v_rest is null then\n": (
                 "  if v_rest <> '{}' then\n"
@@ -130,7 +130,7 @@ MUTANTS = {
         ),
     ),
     "a place that is not there": Mutant(
-        "reviews/edit_spec",
+        "edit_spec",
         {"v_kind not in ('object', 'array')": "false"},
         lambda driver: edits.test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(
             driver, {"set": {"url.x": 1}}, "there is no place url.x"
@@ -138,57 +138,57 @@ MUTANTS = {
         WRONG,
     ),
     "an edit that another task's output undoes": Mutant(
-        "tasks/restart_task",
+        "restart_task",
         {"tasks.inputs - treadle.edited_arguments(p_changes)": "tasks.inputs"},
         edits.test_an_argument_that_is_edited_is_no_longer_taken_from_another_task,
     ),
     "ids that make a group each": Mutant(
-        "reviews/error_about",
+        "error_about",
         {"[a-z0-9_-]{12,}(?![a-z0-9_])', '<n>'": "[a-z0-9_-]{99,}(?![a-z0-9_])', '<n>'"},
         lambda driver: groups.test_what_differs_from_case_to_case_makes_no_other_group(
             driver, "ids"
         ),
     ),
     "one group for all answers over HTTP": Mutant(
-        "reviews/error_about",
+        "error_about",
         {"(?![1-5][0-9]{2}(?![a-z0-9]))[0-9]+": "[0-9]+"},
         groups.test_other_errors_are_other_groups,
     ),
     "one group for all codes of an exit": Mutant(
-        "reviews/error_about",
+        "error_about",
         {"(?![0-9]{1,3}(?![a-z0-9]))[0-9]+": "[0-9]+"},
         groups.test_other_errors_are_other_groups,
     ),
     "a class that there is not": Mutant(
-        "bulk/check_filter",
+        "check_filter",
         {"<> all (c_classes)": "= ''"},
         filters.test_a_class_that_there_is_not_is_refused_with_those_there_are,
     ),
     "a resolution that there is not": Mutant(
-        "reviews/check_decision",
+        "check_decision",
         {"p_decision in ('retry', 'cancel', 'modify_and_retry', 'escalate'),": "true,"},
         filters.test_an_unknown_queue_and_a_limit_out_of_range_are_refused,
         WRONG,
     ),
     "a key that letters do not have": Mutant(
-        "reviews/check_letter_filter",
+        "check_letter_filter",
         {"given.key <> all (c_keys)": "false"},
         filters.test_an_unknown_key_is_refused_with_all_that_letters_have,
     ),
     "a traceback by its first line": Mutant(
-        "reviews/error_line",
+        "error_line",
         {"coalesce(max(lines.at) filter (where lines.is_frame), 0)": "0"},
         lambda driver: groups.test_what_differs_from_case_to_case_makes_no_other_group(
             driver, "tracebacks"
         ),
     ),
     "one group for all classes": Mutant(
-        "reviews/error_fingerprint",
+        "error_fingerprint",
         {"coalesce(p_class, '')": "''"},
         groups.test_a_letter_keeps_its_group_and_what_it_is_about,
     ),
     "an event that does not tell the cost": Mutant(
-        "claims/record_attempts",
+        "record_attempts",
         {"ended.next = 'dead_lettered'\n          and": "false\n          and"},
         groups.test_the_event_of_a_dead_letter_says_class_reason_attempts_and_cost,
         WRONG,

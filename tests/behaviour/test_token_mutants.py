@@ -9,39 +9,41 @@ from tests.behaviour import test_tokens as tokens
 from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import FAILED, Mutant
 
+pytestmark = pytest.mark.mutant
+
 MUTANTS = {
     "a secret that is stored": Mutant(
-        "tokens/create_token",
+        "create_token",
         {"sha256(convert_to(v_secret, 'UTF8'))": "convert_to(left(v_secret, 32), 'UTF8')"},
         tokens.test_a_token_is_shown_once_and_only_its_hash_is_stored,
     ),
     "a secret in an event": Mutant(
-        "tokens/create_token",
+        "create_token",
         {"tell_token('created', v_id, p_actor)": "tell_token('created', v_id, v_secret)"},
         tokens.test_a_token_is_shown_once_and_only_its_hash_is_stored,
     ),
     "half of the random bits": Mutant(
-        "tokens/new_token",
+        "new_token",
         {"substr(treadle.new_secret(), 7)": "repeat(substr(treadle.new_secret(), 7, 22), 2)"},
         tokens.test_a_token_is_shown_once_and_only_its_hash_is_stored,
     ),
     "a secret that is the same for all": Mutant(
-        "tokens/new_token",
+        "new_token",
         {"treadle.new_secret()": "('whsec_' || encode(sha256('x'::bytea), 'base64'))"},
         tokens.test_no_two_tokens_are_alike,
     ),
     "an end that is not looked at": Mutant(
-        "tokens/status_of_token",
+        "status_of_token",
         {"p_expires_at <= treadle.clock()": "false"},
         tokens.test_a_token_expires_by_itself,
     ),
     "revoked and still live": Mutant(
-        "tokens/status_of_token",
+        "status_of_token",
         {"p_revoked_at is not null": "false"},
         lambda driver: tokens.test_a_token_is_revoked_for_good(driver, "id"),
     ),
     "an expired token that opens the door": Mutant(
-        "tokens/has_tokens",
+        "has_tokens",
         {
             "where api_tokens.revoked_at is null": (
                 "where api_tokens.revoked_at is null and api_tokens.expires_at > treadle.clock()"
@@ -50,51 +52,51 @@ MUTANTS = {
         tokens.test_a_token_expires_by_itself,
     ),
     "a revoked token that counts": Mutant(
-        "tokens/has_tokens",
+        "has_tokens",
         {"where api_tokens.revoked_at is null": ""},
         lambda driver: tokens.test_a_token_is_revoked_for_good(driver, "name"),
     ),
     "the one that ends first speaks for all": Mutant(
-        "tokens/has_tokens",
+        "has_tokens",
         {"desc nulls first": "asc nulls last"},
         tokens.test_one_live_token_among_many_is_enough,
     ),
     "a last use for every request": Mutant(
-        "tokens/note_token_use",
+        "note_token_use",
         {"and coalesce(due.last_used_at <= treadle.clock() - interval '1 minute', true)": ""},
         tokens.test_the_last_use_is_kept_to_the_minute,
     ),
     "a use that waits": Mutant(
-        "tokens/note_token_use",
+        "note_token_use",
         {"for no key update skip locked": "for no key update"},
         tokens.test_noting_a_use_waits_for_nobody,
         psycopg.errors.LockNotAvailable,
     ),
     "any scope": Mutant(
-        "tokens/check_token",
+        "check_token",
         {"or not coalesce(": "or false and not coalesce("},
         lambda driver: refusals.test_a_token_that_could_not_work_is_refused(
             driver, {"scopes": ["read", "fly"]}, "scopes are"
         ),
     ),
     "a name of the host's own callers": Mutant(
-        "tokens/check_token",
+        "check_token",
         {"when (p_token).name = 'local' then": "when false then"},
         lambda driver: refusals.test_a_name_that_is_none_is_refused(driver, "local"),
     ),
     "a revocation without a word": Mutant(
-        "tokens/revoke_token",
+        "revoke_token",
         {"perform treadle.tell_token('revoked', v_row.id, p_actor);": ""},
         tokens.test_who_made_and_who_revoked_a_token_is_among_the_events,
         (*FAILED, ValueError),
     ),
     "a secret that is repeated": Mutant(
-        "core/refuse",
+        "refuse",
         {"message = treadle.mask_text(p_message)": "message = p_message"},
         secrets.test_a_refused_credential_is_not_repeated,
     ),
     "a name before an id": Mutant(
-        "tokens/revoke_token",
+        "revoke_token",
         {"order by api_tokens.id = v_key desc": "order by api_tokens.id = v_key asc"},
         refusals.test_an_id_comes_before_a_name_that_looks_like_one,
     ),

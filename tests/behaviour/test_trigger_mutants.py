@@ -21,51 +21,51 @@ WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
     "a kind of ours that anybody emits": Mutant(
-        "waits/own_kinds",
+        "own_kinds",
         {"'token.created', 'token.revoked',": ""},
         own.test_no_kind_that_treadle_writes_can_be_emitted,
     ),
     "a kind that nobody listed": Mutant(
-        "waits/own_kinds",
+        "own_kinds",
         {"'task.parked',": ""},
         kinds.test_the_list_has_every_kind_that_is_written_and_no_other,
     ),
     "a trigger for a kind that never is": Mutant(
-        "triggers/check_trigger",
+        "check_trigger",
         {"perform treadle.check_kinds(array[p_trigger.on_event], false, 'on');": ""},
         lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
             driver, "task.complete", ""
         ),
     ),
     "an ending that stands for nothing": Mutant(
-        "waits/check_kinds",
+        "check_kinds",
         {"when p_endings": "when true"},
         lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
             driver, "invoice.*", ""
         ),
     ),
     "a filter that no event passes": Mutant(
-        "triggers/check_event_filter",
+        "check_event_filter",
         {"where keys.name <> all (p_known)": "where false"},
         kinds.test_a_filter_of_a_trigger_names_what_an_event_has,
     ),
     "a second pause that forgets why": Mutant(
-        "triggers/pause_trigger",
+        "pause_trigger",
         {"coalesce(p_reason, triggers.paused_reason)": "p_reason"},
         lambda driver: pauses.test_a_second_pause_keeps_the_reason(driver, "trigger"),
     ),
     "a sender that ends where its id begins": Mutant(
-        "events/receive_webhook",
+        "receive_webhook",
         {"jsonb_build_array(p_name, p_dedup_key)::text": "p_name || ':' || p_dedup_key"},
         own.test_two_senders_and_their_ids_are_never_taken_for_one,
     ),
     "events that are not safe to read yet": Mutant(
-        "events/next_events",
+        "next_events",
         {"and events.xid < (select treadle.settled_before())": ""},
         order.test_an_event_that_commits_late_is_not_lost,
     ),
     "an order by number alone": Mutant(
-        "events/next_events",
+        "next_events",
         {
             "(events.xid, events.id) > (p_xid, p_id)": "events.id > p_id",
             "order by events.xid, events.id": "order by events.id",
@@ -73,107 +73,107 @@ MUTANTS = {
         order.test_the_lower_number_of_the_younger_transaction_is_not_passed_by,
     ),
     "a place that is not held": Mutant(
-        "triggers/fire_triggers",
+        "fire_triggers",
         {"for update skip locked": ""},
         order.test_who_comes_while_another_fires_returns_at_once,
         (*FAILED, Exception),
     ),
     "a place that does not move": Mutant(
-        "triggers/fire_triggers",
+        "fire_triggers",
         {"set xid = v_place.xid, id = v_place.id, read_at": "set read_at"},
         order.test_a_crash_before_the_commit_fires_again_and_after_it_never,
     ),
     "a pair that fires again": Mutant(
-        "triggers/fire_one",
+        "fire_one",
         {"and trigger_fires.verdict = 'fired'": "and false"},
         order.test_a_reader_that_is_set_back_does_not_fire_twice,
     ),
     "a filter that lets all pass": Mutant(
-        "triggers/fire_one",
+        "fire_one",
         {"not v_facts @> p_trigger.filter or": ""},
         triggers.test_a_dead_lettered_task_of_a_class_is_reviewed,
         WRONG,
     ),
     "a trigger for what was before it": Mutant(
-        "triggers/fire_events",
+        "fire_events",
         {" and event.at >= triggers.active_at": ""},
         triggers.test_what_happened_before_a_trigger_was_made_does_not_count,
         WRONG,
     ),
     "a paused trigger that fires": Mutant(
-        "triggers/resume_trigger",
+        "resume_trigger",
         {"set active_at = treadle.clock(), ": "set "},
         triggers.test_a_paused_trigger_fires_only_on_what_happens_after_it_was_resumed,
     ),
     "events of completions that nobody wants": Mutant(
-        "events/wants_event",
+        "wants_event",
         {"coalesce(triggers.filter ->> 'type', p_type) = p_type": "true"},
         completed.test_without_a_trigger_a_completion_writes_no_event,
     ),
     "a webhook for everything that makes completions pay": Mutant(
-        "events/wants_event",
+        "wants_event",
         {"like '_%*'": "like '%*'"},
         lambda driver: completed.test_a_webhook_that_names_completions_gets_them(driver, "*", 0),
     ),
     "two events of one completion": Mutant(
-        "events/tell_completed",
+        "tell_completed",
         {" and queues.audit <> 'full'": ""},
         completed.test_a_queue_with_a_full_audit_has_the_event_once,
     ),
     "a loop without an end": Mutant(
-        "triggers/fire_bound",
+        "fire_bound",
         {"p_depth > p_trigger.max_depth": "false"},
         bounds.test_a_loop_of_one_trigger_ends_at_its_depth,
     ),
     "a depth that a DAG forgets": Mutant(
-        "triggers/event_depth",
+        "event_depth",
         {"|| array(select line.dag_id from line)": "", "p_event.dag_id]": "null]"},
         bounds.test_a_loop_over_two_triggers_and_a_dag_ends,
     ),
     "a depth that a child forgets": Mutant(
-        "triggers/event_depth",
+        "event_depth",
         {"array[line.parent_id, line.forked_from]": "array[line.forked_from]"},
         bounds.test_spawned_and_forked_tasks_and_what_they_say_have_the_depth,
     ),
     "an hour without a limit": Mutant(
-        "triggers/fire_bound",
+        "fire_bound",
         {"p_trigger.max_per_hour <= (": "0 > ("},
         bounds.test_an_hour_has_its_limit_and_says_so_once,
     ),
     "a bound that is told each time": Mutant(
-        "triggers/note_fires",
+        "note_fires",
         {"coalesce(triggers.refused_at < p_now - interval '1 hour', true)": "true"},
         bounds.test_an_hour_has_its_limit_and_says_so_once,
     ),
     "one failure that stops all": Mutant(
-        "triggers/try_fire",
+        "try_fire",
         {"when others then": "when division_by_zero then"},
         bounds.test_a_trigger_that_fails_stops_no_other_and_can_be_fired_by_hand,
         (*FAILED, Exception),
     ),
     "a full queue that loses the work": Mutant(
-        "triggers/try_fire",
+        "try_fire",
         {"sqlstate = 'TR105'": "false"},
         queues.test_what_meets_a_full_queue_is_made_when_there_is_room_in_order,
     ),
     "a full queue that is tried for ever": Mutant(
-        "triggers/try_fire",
+        "try_fire",
         {"and v_fire.fired_at > p_now - c_patience": ""},
         queues.test_after_an_hour_it_has_failed_and_can_be_fired_by_hand,
         WRONG,
     ),
     "a paused trigger that tries again": Mutant(
-        "triggers/retry_fires",
+        "retry_fires",
         {"(v_wait.cause).paused_at is null and": ""},
         lambda driver: queues.test_what_can_no_longer_be_tried_has_failed(driver, "pause"),
     ),
     "trouble of the server that is the trigger's fault": Mutant(
-        "triggers/try_fire",
+        "try_fire",
         {"\n    or insufficient_resources": ""},
         queues.test_a_server_without_room_is_no_failure_of_the_trigger,
     ),
     "a limit that is changed and not looked at": Mutant(
-        "triggers/define_trigger",
+        "define_trigger",
         {
             "when triggers.failure_rate = excluded.failure_rate then triggers.passed_at": (
                 "when true then triggers.passed_at"
@@ -182,47 +182,47 @@ MUTANTS = {
         rates.test_a_limit_that_is_changed_is_looked_at_anew,
     ),
     "a listener that stays without its completions": Mutant(
-        "events/wants_event",
+        "wants_event",
         {"p_kind = any (event_listeners.kinds)": "false"},
         completed.test_a_listener_that_names_completions_gets_them,
     ),
     "values that are filled in again": Mutant(
-        "triggers/fill_template",
+        "fill_template",
         {"return v_found;": "return treadle.fill_template(v_found, p_facts);"},
         templates.test_values_of_an_event_are_never_looked_at_again,
     ),
     "a check that leaves its sample": Mutant(
-        "triggers/check_template",
+        "check_template",
         {"raise exception using errcode = 'TRDRY';": ""},
         templates.test_checking_a_template_leaves_nothing_behind,
     ),
     "a review in every minute": Mutant(
-        "triggers/check_failure_rates",
+        "check_failure_rates",
         {"coalesce(v_trigger.passed_at <= v_now - v_window, true)": "true"},
         rates.test_once_in_a_window_and_again_in_the_next,
     ),
     "ten that look and ten that file": Mutant(
-        "triggers/check_failure_rates",
+        "check_failure_rates",
         {"for no key update skip locked": ""},
         rates.test_ten_that_look_at_once_file_one,
     ),
     "failures of all types": Mutant(
-        "triggers/failure_figures",
+        "failure_figures",
         {"attempts.outcome = 'failed'\n    and tasks.type = p_type": "attempts.outcome = 'failed'"},
         rates.test_a_type_that_fails_too_often_files_one_review_with_the_figures,
     ),
     "rate limits that count": Mutant(
-        "triggers/failure_figures",
+        "failure_figures",
         {" and attempts.outcome = 'failed'": ""},
         rates.test_rate_limits_and_cancelled_attempts_are_no_failures,
     ),
     "a NOTIFY that nobody asked for": Mutant(
-        "events/tg_events__tell",
+        "tg_events__tell",
         {"where event_listeners.listening_until > clock_timestamp()": "where true"},
         order.test_listeners_are_told_once_and_only_while_they_listen,
     ),
     "a restore that forgets who has read what": Mutant(
-        "events/rebase_events",
+        "rebase_events",
         {"where (event_readers.xid, event_readers.id) < (events.xid, events.id)": ""},
         order.test_after_a_restore_readers_go_on_where_they_were,
     ),

@@ -17,84 +17,84 @@ pytestmark = pytest.mark.mutant
 
 MUTANTS = {
     "no look at pauses": Mutant(
-        "why/why_shut",
+        "why_shut",
         {"where stopped.paused_at is not null": "where false"},
         gates.test_a_paused_queue_is_told_with_who_and_why,
     ),
     "silent agents live": Mutant(
-        "why/is_live",
+        "is_live",
         {"\n  and p_agent.heartbeat_at": "\n  or p_agent.heartbeat_at"},
         lambda driver: agents.test_an_agent_that_does_not_claim_is_none(driver, "silent"),
     ),
     "agents without a limit": Mutant(
-        "why/takers",
+        "takers",
         {"agents.max_concurrent_tasks > hand.held": "agents.max_concurrent_tasks >= 0"},
         agents.test_every_agent_is_at_its_limit,
     ),
     "a promoter that is always in time": Mutant(
-        "why/why_time",
+        "why_time",
         {"p_task.status = 'retrying'\n    or": "false\n    or"},
         lambda driver: waiting.test_a_task_that_is_due_waits_for_the_promoter(driver, "retry"),
     ),
     "met dependencies count": Mutant(
-        "why/why_dependencies",
+        "why_dependencies",
         {" and dependencies.met_at is null": ""},
         waiting.test_a_task_names_the_dependencies_that_are_not_done,
     ),
     "claimable before who may be let in": Mutant(
-        "why/goes_first",
+        "goes_first",
         {"treadle.may_admit() or": "false or"},
         turn.test_who_may_be_let_in_first_makes_it_unsure,
     ),
     "claimable before a probe": Mutant(
-        "why/goes_first",
+        "goes_first",
         {"v_probe uuid := treadle.probe_for(p_agent, p_now)": "v_probe uuid"},
         gates.test_a_task_is_not_claimable_while_a_probe_goes_first,
     ),
     "claimable while projects take turns": Mutant(
-        "why/goes_first",
+        "goes_first",
         {"treadle.are_turns(v_open.lanes, v_open.projects, v_open.fair)": "false"},
         turn.test_in_a_fair_queue_a_position_is_that_among_its_project,
     ),
     "claimable without money": Mutant(
-        "why/goes_first",
+        "goes_first",
         {"money.reason = 'budget'": "false"},
         gates.test_a_budget_without_room_is_told_in_figures,
     ),
     "claimable at a gate that is full": Mutant(
-        "why/goes_first",
+        "goes_first",
         {"if v_keys is null then": "if true then"},
         lambda driver: gates.test_a_rate_that_is_used_up_is_told_with_when_there_is_room(
             driver, False
         ),
     ),
     "an order without what the agent can spend": Mutant(
-        "why/head_of",
+        "head_of",
         {"<= coalesce(p_budget, 'Infinity')": "<= 'Infinity'"},
         turn.test_what_the_agent_cannot_afford_is_not_before_it,
     ),
     "an order by rank alone": Mutant(
-        "why/head_of",
+        "head_of",
         {"order by head.rank - lane.shift, head.id": "order by head.rank, head.id"},
         lambda driver: [truth(fresh_start(driver), seed) for seed in range(8)][-1],
     ),
     "positions of one lane": Mutant(
-        "why/count_ready",
+        "count_ready",
         {"tasks.lane_id = lane.id": "tasks.lane_id = lane.id and lane.id = p_task.lane_id"},
         turn.test_others_know_their_position,
     ),
     "shut lanes first": Mutant(
-        "why/claim_order",
+        "claim_order",
         {"order by heads.shut is not null, ": "order by "},
         turn.test_open_lanes_come_first_and_the_others_say_what_shuts_them,
     ),
     "a fair queue in plain order": Mutant(
-        "why/claim_order",
+        "claim_order",
         {"heads.turn, ": ""},
         turn.test_in_the_order_of_a_fair_queue_projects_take_turns,
     ),
     "gates that open soon are stuck": Mutant(
-        "why/lane_trouble",
+        "lane_trouble",
         {"interval '5 minutes'": "interval '0'"},
         lambda driver: stuck.test_tasks_behind_a_gate_that_is_closed_for_long_are_stuck(
             driver, 60, 0

@@ -25,7 +25,10 @@ def test_its_targets_exist() -> None:
     makefile = (tree.ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
 
-    assert {*words_of("names"), "venv"} <= targets
+    steps = re.findall(r"^ *step ([a-z0-9-]+)$", TEXT, re.MULTILINE)
+
+    assert {*words_of("names"), *steps} <= targets
+    assert {"venv", "mutants"} <= set(steps)
 
 
 def test_its_folders_and_tests_exist() -> None:
@@ -51,3 +54,19 @@ def test_what_is_skipped_for_plain_users_runs_as_root() -> None:
 
     assert len(found) > 0
     assert set(found) <= set(words_of("as_root"))
+
+
+def test_every_mutant_is_marked_and_in_the_folder_of_its_target() -> None:
+    files = [
+        file
+        for file in (tree.ROOT / "tests").rglob("test_*.py")
+        if "\nMUTANTS = {" in file.read_text()
+    ]
+    [folder] = re.findall(
+        r"-m mutant \$\(or \$\(ARGS\),(\S+)\)", (tree.ROOT / "Makefile").read_text()
+    )
+
+    assert len(files) > 20
+    for file in files:
+        assert "pytest.mark.mutant" in file.read_text(), tree.name(file)
+        assert tree.name(file).startswith(f"{folder}/")

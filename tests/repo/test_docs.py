@@ -13,6 +13,7 @@ import typer
 
 from tests.repo import tree
 from treadle import cli
+from treadle.db.sqlfiles import functions
 from treadle.errors import TreadleError
 from treadle.settings import Settings
 
@@ -198,7 +199,7 @@ def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
 
 
 def test_every_function_in_the_docs_exists() -> None:
-    known = {path.stem for path in tree.functions()} | IN_MIGRATIONS
+    known = functions().keys() | IN_MIGRATIONS
     named = {
         (tree.name(page), name)
         for page in PAGES

@@ -6,68 +6,102 @@ from pathlib import Path
 import pytest
 
 from tests.repo import tree
+from treadle.db.sqlfiles import functions, functions_in
 
-CREATE = re.compile(r"^create or replace (?:function|procedure) treadle\.(\w+)\s*\(", re.MULTILINE)
-HEAD = ("Concurrency:", "Lock order:", "Raises:")
+FUNCTIONS = functions()
+GRANT = re.compile(r"^grant execute on function\s+treadle\.(\w+)", re.MULTILINE)
+NOTHING = re.compile(r"-- (Concurrency|Lock order|Raises): +(none|nothing)\.?")
+STATEMENT = re.compile(r"^(create|comment|grant) ", re.MULTILINE)
 
-every_function = pytest.mark.parametrize("path", tree.functions(), ids=lambda path: path.stem)
-
-
-def head(path: Path) -> list[str]:
-    """The comment lines at the top of a file."""
-    lines = path.read_text().splitlines()
-    end = next((n for n, line in enumerate(lines) if not line.startswith("--")), len(lines))
-    return lines[:end]
+every_file = pytest.mark.parametrize("path", tree.functions(), ids=lambda path: path.stem)
+every_function = pytest.mark.parametrize("name", FUNCTIONS)
 
 
-def statement(path: Path, beginning: str) -> str:
-    """The first statement that begins so, up to the line that ends it; empty without one."""
-    found = re.search(rf"^{beginning}.*?;$", path.read_text(), re.MULTILINE | re.DOTALL)
-    return found.group(0) if found else ""
+@every_file
+def test_a_function_file_begins_with_its_name_and_purpose(path: Path) -> None:
+    assert path.read_text().startswith(f"-- {path.stem}: "), "the first line is: -- name: purpose"
+
+
+@every_file
+def test_every_function_of_a_file_has_its_purpose_above_it(path: Path) -> None:
+    text = path.read_text()
+
+    for name in functions_in(text):
+        above = text[: text.index(f"function treadle.{name}(")]
+        last = above.rstrip().rsplit("\n\n", 1)[-1]
+        assert name == path.stem or last.startswith(f"-- {name}: "), f"no comment above {name}"
+
+
+@every_file
+def test_a_helper_stands_above_its_caller(path: Path) -> None:
+    made = functions_in(path.read_text())
+    calls = {
+        name: set(re.findall(r"treadle\.(\w+)\s*\(", re.sub(r"--[^\n]*", "", made[name])))
+        for name in made
+    }
+
+    names = list(made)
+    wrong = [
+        (caller, helper)
+        for at, caller in enumerate(names)
+        for helper in names[at + 1 :]
+        # Two that call each other have no order.
+        if helper in calls[caller] and not reaches(helper, caller, calls)
+    ]
+
+    assert wrong == []
+
+
+def reaches(start: str, end: str, calls: dict[str, set[str]]) -> bool:
+    """Whether one function of a file comes to call another, over the others in it."""
+    seen, left = {start}, [start]
+    while left:
+        found = (calls[left.pop()] & calls.keys()) - seen
+        seen |= found
+        left.extend(found)
+    return end in seen
+
+
+@every_file
+def test_rights_stand_at_the_end_of_a_file(path: Path) -> None:
+    kinds = STATEMENT.findall(re.sub(r"\$\$.*?\$\$", "", path.read_text(), flags=re.DOTALL))
+    rights = [kind for kind in kinds if kind == "grant"]
+
+    assert len(functions_in(path.read_text())) > 0
+    assert kinds[len(kinds) - len(rights) :] == rights
+
+
+@every_file
+def test_a_header_has_no_lines_that_say_nothing(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
+
+    assert [line for line in lines if NOTHING.fullmatch(line)] == []
+
+
+@every_file
+def test_a_function_that_a_role_may_call_has_a_comment_that_psql_shows(path: Path) -> None:
+    text = path.read_text()
+
+    for name in GRANT.findall(text):
+        assert re.search(
+            rf"^comment on function\s+treadle\.{name}\b[^;']*\bis\s+'.+'", text, re.M
+        ), name
 
 
 @every_function
-def test_a_function_file_makes_the_one_function_it_is_named_for(path: Path) -> None:
-    assert CREATE.findall(path.read_text()) == [path.stem]
-
-
-@every_function
-def test_a_function_file_begins_with_its_purpose_concurrency_locks_and_errors(path: Path) -> None:
-    lines = head(path)
-
-    assert lines[0].startswith(f"-- {path.stem}: "), "the first line is: -- name: purpose"
-    for word in HEAD:
-        assert any(re.match(rf"-- {word}\s+\S", line) for line in lines), f"no line: -- {word} ..."
-
-
-@every_function
-def test_a_function_has_a_comment_that_psql_shows(path: Path) -> None:
-    comment = statement(path, rf"comment on (function|procedure) treadle\.{path.stem}\b")
-
-    assert re.search(r"\bis\s+'.+'", comment, re.DOTALL)
-
-
-@every_function
-def test_a_function_is_revoked_from_public_in_its_own_file(path: Path) -> None:
-    revoke = statement(path, rf"revoke all on (function|procedure) treadle\.{path.stem}\b")
-
-    assert revoke.endswith("from public;")
-
-
-@every_function
-def test_a_security_definer_function_pins_its_search_path(path: Path) -> None:
-    declared = path.read_text().split("$$", 1)[0]
+def test_a_security_definer_function_pins_its_search_path(name: str) -> None:
+    declared = FUNCTIONS[name].split("$$", 1)[0]
 
     if "security definer" in declared:
         assert "set search_path = pg_catalog, pg_temp" in declared
 
 
 @every_function
-def test_a_function_that_steers_the_planner_does_without_jit(path: Path) -> None:
+def test_a_function_that_steers_the_planner_does_without_jit(name: str) -> None:
     # Before PostgreSQL 18 a plan with a disabled node costs so much that every call is compiled.
-    text = path.read_text()
+    declared = FUNCTIONS[name].split("$$", 1)[0]
 
-    assert ("\nset enable_" in text) == ("\nset jit = off" in text)
+    assert ("\nset enable_" in declared) == ("\nset jit = off" in declared)
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
@@ -88,7 +122,15 @@ def test_a_migration_begins_with_its_name_and_purpose() -> None:
     assert wrong == []
 
 
-def test_function_names_are_unique_over_all_folders() -> None:
+def test_a_function_has_one_file_and_one_signature() -> None:
+    made = [name for path in tree.functions() for name in functions_in(path.read_text())]
+
+    assert sorted(made) == sorted(set(made))
+    created = sum(path.read_text().count("\ncreate or replace ") for path in tree.functions())
+    assert created == len(made), "a file that creates a function twice, or something else"
+
+
+def test_file_names_are_unique_over_all_folders() -> None:
     stems = [path.stem for path in tree.functions()]
 
     assert sorted(stems) == sorted(set(stems))

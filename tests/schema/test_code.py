@@ -1,5 +1,6 @@
 """Functions, views and triggers are text: what the files say now is what the database has."""
 
+import re
 from pathlib import Path
 
 import psycopg
@@ -33,6 +34,13 @@ def columns(url: str, view: str) -> list[str]:
             (view,),
         ).fetchall()
     return [row[0] for row in rows]
+
+
+def rights(url: str, function: str) -> list[str]:
+    """The grants on a function, as the description of the schema has them."""
+    paragraphs = tools.described(url).split("\n\n")
+    block = next(part for part in paragraphs if part.startswith(f"-- function treadle.{function}("))
+    return [line.strip() for line in block.splitlines() if line.startswith("  grant ")]
 
 
 def test_views_change_their_columns_and_build_on_each_other(
@@ -78,30 +86,93 @@ def test_a_view_that_others_built_on_ours_stops_the_run_and_is_named(
     assert not status(database_url).code_current
 
 
-def test_a_view_of_somebody_else_in_our_schema_is_kept(database_url: str, edited_sql: Path) -> None:
-    with psycopg.connect(database_url) as conn:
-        conn.execute("create view treadle.site_report as select 1 as a")
-    write_view(edited_sql, "ours", "select 1 as a")
+OF_SOMEBODY_ELSE = {
+    "view treadle.site_report": "create view treadle.site_report as select 1 as a",
+    "table treadle.notes": "create table treadle.notes (a integer)",
+    "function treadle.helper(integer)": "create function treadle.helper(a integer)"
+    " returns integer language sql as 'select 1'",
+    "function treadle.clock()": "alter function treadle.clock() owner to current_user",
+    "table treadle.tasks": "alter table treadle.tasks owner to current_user",
+}
 
-    migrate(database_url)
 
-    assert columns(database_url, "site_report") == ["a"]
-
-
-def test_a_right_that_a_file_no_longer_gives_is_taken_back(
-    database_url: str, edited_sql: Path
+@pytest.mark.parametrize("name", OF_SOMEBODY_ELSE)
+def test_an_object_of_somebody_else_in_our_schema_stops_the_run_and_is_named(
+    name: str, database_url: str, edited_sql: Path
 ) -> None:
-    file = edited_sql / "functions" / "core" / "refuse.sql"
-    text = file.read_text()
-    right = "execute on function treadle.refuse(text, jsonb, text, text) to treadle_observer"
-    file.write_text(f"{text}\ngrant {right};\n")
-    migrate(database_url)
+    with psycopg.connect(database_url) as conn:
+        conn.execute(OF_SOMEBODY_ELSE[name].encode())
+    write_view(edited_sql, "ours", "select 1 as a")
+    before = tools.content(database_url)
+
+    with pytest.raises(SchemaError, match=re.escape(name)) as raised:
+        migrate(database_url)
+
+    assert "owner to treadle_owner" in (raised.value.hint or "")
+    assert tools.content(database_url) == before
+
+
+def test_many_objects_of_somebody_else_are_counted(database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        for number in range(7):
+            conn.execute(f"create table treadle.notes_{number} ()".encode())
+
+    with pytest.raises(SchemaError, match=r"notes_4 .* and 2 more") as raised:
+        migrate(database_url)
+
+    assert len(raised.value.detail["objects"]) == 7  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("role", ["public", "treadle_observer"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        # In a file with other functions, in one that is named for it, and in no file.
+        "refuse(text, jsonb, text, text)",
+        "create_token(text, jsonb, text)",
+        "uuidv7()",
+    ],
+)
+def test_a_right_that_no_file_gives_is_taken_back(
+    function: str, role: str, database_url: str, edited_sql: Path
+) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute("set role treadle_owner")
+        conn.execute(f"grant execute on function treadle.{function} to {role}".encode())
     assert tools.described(database_url) != schema.snapshot()
-    file.write_text(text)
+    clock = edited_sql / "functions" / "core" / "clock.sql"
+    clock.write_text(f"{clock.read_text()}\n-- Edited.\n")
 
     migrate(database_url)
 
     assert tools.described(database_url) == schema.snapshot()
+
+
+def test_a_comment_that_no_file_gives_is_removed(database_url: str, edited_sql: Path) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute("comment on function treadle.mask_text(text) is 'Old.'")
+    assert tools.described(database_url) != schema.snapshot()
+    clock = edited_sql / "functions" / "core" / "clock.sql"
+    clock.write_text(f"{clock.read_text()}\n-- Edited.\n")
+
+    migrate(database_url)
+
+    assert tools.described(database_url) == schema.snapshot()
+
+
+def test_a_function_without_a_file_keeps_no_right(database_url: str, edited_sql: Path) -> None:
+    file = edited_sql / "functions" / "core" / "brief.sql"
+    file.write_text(
+        "create function treadle.brief() returns integer language sql as 'select 1';\n"
+        "grant execute on function treadle.brief() to treadle_observer;\n"
+    )
+    migrate(database_url)
+    assert rights(database_url, "brief") == ["grant execute to treadle_observer"]
+    file.unlink()
+
+    migrate(database_url)
+
+    assert rights(database_url, "brief") == []
 
 
 def test_a_migration_brings_the_code_back_that_it_dropped(

@@ -33,5 +33,4 @@ $$;
 comment on function treadle.agent_heartbeat(text) is
 'Record that an agent lives; returns its status: active, draining or offline.';
 
-revoke all on function treadle.agent_heartbeat(text) from public;
 grant execute on function treadle.agent_heartbeat(text) to treadle_worker;

@@ -2,7 +2,6 @@
 --
 -- Concurrency: rows locked by others are skipped; the next heartbeat brings an agent back.
 -- Lock order:  agents.
--- Raises:      nothing.
 
 create or replace function treadle.mark_silent_agents()
 returns setof text
@@ -46,5 +45,4 @@ $$;
 comment on function treadle.mark_silent_agents() is
 'Set agents offline that no longer send heartbeats; returns their ids.';
 
-revoke all on function treadle.mark_silent_agents() from public;
 grant execute on function treadle.mark_silent_agents() to treadle_worker;

@@ -78,10 +78,6 @@ comment on function treadle.register_agent(
   double precision, double precision, text, jsonb
 ) is 'Register an agent with what it can do and how often it will give a sign of life.';
 
-revoke all on function treadle.register_agent(
-  text, text, text[], text[], text[], text[], integer, numeric,
-  double precision, double precision, text, jsonb
-) from public;
 grant execute on function treadle.register_agent(
   text, text, text[], text[], text[], text[], integer, numeric,
   double precision, double precision, text, jsonb

@@ -47,6 +47,5 @@ $$;
 comment on function treadle.set_agent_status(text, text, text) is
 'Set an agent active, draining or offline.';
 
-revoke all on function treadle.set_agent_status(text, text, text) from public;
 grant execute on function treadle.set_agent_status(text, text, text) to
 treadle_worker, treadle_operator;

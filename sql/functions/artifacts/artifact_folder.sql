@@ -1,10 +1,6 @@
 -- artifact_folder: the folder of this database in a store; null while it has stored nothing.
 --
 -- select treadle.artifact_folder();
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.artifact_folder()
 returns text
@@ -19,5 +15,4 @@ $$;
 comment on function treadle.artifact_folder() is
 'The first part of every key: several databases can share a store.';
 
-revoke all on function treadle.artifact_folder() from public;
 grant execute on function treadle.artifact_folder() to treadle_worker;

@@ -8,7 +8,6 @@
 --
 -- Concurrency: a claim that has ended never comes back, so what is doomed cannot be stored.
 -- Lock order:  artifacts.
--- Raises:      nothing.
 
 create or replace function treadle.doomed_artifacts(
   p_limit    integer default 1000,
@@ -66,7 +65,5 @@ $$;
 comment on function treadle.doomed_artifacts(integer, double precision, uuid, boolean) is
 'Artifacts whose files are to be deleted; nobody can use them from now on.';
 
-revoke all on function treadle.doomed_artifacts(integer, double precision, uuid, boolean)
-from public;
 grant execute on function treadle.doomed_artifacts(integer, double precision, uuid, boolean)
 to treadle_worker;

@@ -4,7 +4,6 @@
 --
 -- Concurrency: a row that was stored or swept meanwhile stays as it is.
 -- Lock order:  artifacts.
--- Raises:      nothing.
 
 create or replace function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
 returns boolean
@@ -29,5 +28,4 @@ $$;
 comment on function treadle.drop_artifact(uuid, uuid, uuid) is
 'Forget a reserved artifact whose file is gone; returns whether there was one.';
 
-revoke all on function treadle.drop_artifact(uuid, uuid, uuid) from public;
 grant execute on function treadle.drop_artifact(uuid, uuid, uuid) to treadle_worker;

@@ -4,7 +4,6 @@
 --
 -- Concurrency: only doomed ones go; another sweeper may have been first.
 -- Lock order:  artifacts, by id.
--- Raises:      nothing.
 
 create or replace function treadle.forget_artifacts(p_ids uuid[])
 returns integer
@@ -33,5 +32,4 @@ $$;
 comment on function treadle.forget_artifacts(uuid[]) is
 'Remove doomed artifacts whose files are deleted; returns how many there were.';
 
-revoke all on function treadle.forget_artifacts(uuid[]) from public;
 grant execute on function treadle.forget_artifacts(uuid[]) to treadle_worker;

@@ -1,10 +1,6 @@
 -- list_artifacts: the files of a task, of all its attempts, oldest first.
 --
 -- select * from treadle.list_artifacts(task);
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.list_artifacts(p_task uuid)
 returns setof jsonb
@@ -24,5 +20,4 @@ $$;
 comment on function treadle.list_artifacts(uuid) is
 'The artifacts of a task that can be used, with the attempt that made each.';
 
-revoke all on function treadle.list_artifacts(uuid) from public;
 grant execute on function treadle.list_artifacts(uuid) to treadle_worker, treadle_producer;

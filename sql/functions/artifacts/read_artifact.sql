@@ -2,9 +2,70 @@
 --
 -- select * from treadle.read_artifact('report.pdf', task);
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR214 artifact not found.
+
+-- artifact_value: an artifact as the task that made it and those after it are given it.
+create or replace function treadle.artifact_value(p_row treadle.artifacts)
+returns jsonb
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'id', p_row.id, 'name', p_row.name, 'uri', p_row.uri,
+    'media_type', p_row.media_type, 'bytes', p_row.bytes, 'sha256', p_row.sha256
+  )
+$$;
+
+-- find_artifact: an artifact that can be used, by its id or by its name in a task.
+--
+-- Of several with one name the newest counts. What is being stored, or goes, is not found.
+--
+-- Raises:      nothing; a row of nulls where there is none.
+create or replace function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
+returns treadle.artifacts
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  (
+    select artifacts.*
+    from treadle.artifacts
+    where artifacts.id = p_id and artifacts.status in ('stored', 'linked')
+  )
+  union all
+  (
+    select artifacts.*
+    from treadle.artifacts
+    where
+      p_id is null
+      and artifacts.task_id = p_task
+      and artifacts.name = p_name
+      and artifacts.status in ('stored', 'linked')
+    order by coalesce(artifacts.stored_at, artifacts.created_at) desc, artifacts.id desc
+    limit 1
+  )
+$$;
+
+-- no_artifact: raise that there is no such artifact.
+--
+-- Raises:      TR214 artifact not found.
+create or replace function treadle.no_artifact(p_reference text)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.refuse(
+    format('there is no artifact %s', left(p_reference, 200)),
+    jsonb_build_object('artifact', left(p_reference, 200)),
+    'Name one of this task, or give the id of any: treadle artifacts list', 'TR214'
+  );
+end;
+$$;
 
 create or replace function treadle.read_artifact(
   p_reference  text,
@@ -34,5 +95,4 @@ $$;
 comment on function treadle.read_artifact(text, uuid) is
 'Where the file of an artifact is, its size and its hash; key is null when it lies elsewhere.';
 
-revoke all on function treadle.read_artifact(text, uuid) from public;
 grant execute on function treadle.read_artifact(text, uuid) to treadle_worker, treadle_producer;

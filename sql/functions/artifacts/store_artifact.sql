@@ -63,6 +63,5 @@ $$;
 comment on function treadle.store_artifact(uuid, uuid, uuid, bigint, text) is
 'Make a reserved artifact visible, with the size and the hash of its file.';
 
-revoke all on function treadle.store_artifact(uuid, uuid, uuid, bigint, text) from public;
 grant execute on function treadle.store_artifact(uuid, uuid, uuid, bigint, text)
 to treadle_worker;

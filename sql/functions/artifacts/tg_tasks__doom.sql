@@ -2,7 +2,6 @@
 --
 -- Concurrency: no running task is deleted, so none of their artifacts is being stored.
 -- Lock order:  artifacts.
--- Raises:      nothing.
 
 create or replace function treadle.tg_tasks__doom()
 returns trigger
@@ -33,5 +32,3 @@ $$;
 
 comment on function treadle.tg_tasks__doom() is
 'Trigger: dooms the artifacts of deleted tasks; their files are deleted by a sweep.';
-
-revoke all on function treadle.tg_tasks__doom() from public;

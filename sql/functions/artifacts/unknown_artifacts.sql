@@ -5,8 +5,6 @@
 -- A row is there before its file, and goes after it: a file without one is nobody's.
 --
 -- Concurrency: reads; ask after the store was listed.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.unknown_artifacts(p_ids uuid[])
 returns setof uuid
@@ -25,5 +23,4 @@ $$;
 comment on function treadle.unknown_artifacts(uuid[]) is
 'Which of these ids belong to no artifact: their files can be deleted.';
 
-revoke all on function treadle.unknown_artifacts(uuid[]) from public;
 grant execute on function treadle.unknown_artifacts(uuid[]) to treadle_worker;

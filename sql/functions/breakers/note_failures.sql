@@ -5,7 +5,83 @@
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  breakers by type, after tasks and dags.
--- Raises:      nothing.
+
+-- fail_type: count failed attempts of one type; open its breaker when there are too many in a row.
+--
+-- Concurrency: the breaker is locked, then read.
+-- Lock order:  breakers.
+create or replace function treadle.fail_type(
+  p_type      text,
+  p_attempts  treadle.ended_attempt[],
+  p_now       timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_set     record := treadle.breaker_settings(p_type);
+  v_breaker treadle.breakers;
+  v_last    treadle.ended_attempt := p_attempts[cardinality(p_attempts)];
+  v_failed  integer;
+  v_lost    text;
+  v_data    jsonb := jsonb_build_object(
+    'task_id', v_last.task_id, 'class', v_last.class,
+    'error', left(split_part(coalesce(v_last.error, v_last.reason), e'\n', 1), 500)
+  );
+begin
+  if v_set.threshold > 0 then
+    insert into treadle.breakers (type) values (p_type) on conflict (type) do nothing;
+  end if;
+  select breakers.* into v_breaker from treadle.breakers
+  where breakers.type = p_type
+  for no key update;
+
+  if v_breaker.state in ('open', 'half_open') then
+    -- Only the probe's own result counts now.
+    perform treadle.open_breaker(
+      p_type, v_set.cooldown_s, 'the probe failed', ended.agent_id, p_now, v_data
+    )
+    from unnest(p_attempts) as ended
+    where ended.task_id = v_breaker.probe_task and ended.claim_token = v_breaker.probe_token;
+    return;
+  end if;
+
+  -- A worker that is gone takes all its tasks along: that is one failure, also where the reaper
+  -- finds them one by one.
+  select
+    count(*) filter (where ended.reason <> 'heartbeat_timeout')
+    + count(distinct ended.agent_id) filter (where ended.reason = 'heartbeat_timeout'),
+    max(ended.agent_id) filter (where ended.reason = 'heartbeat_timeout')
+  into v_failed, v_lost
+  from unnest(p_attempts) as ended
+  where
+    ended.claimed_at > coalesce(v_breaker.opened_at, '-infinity')
+    and not (
+      ended.reason = 'heartbeat_timeout'
+      and ended.agent_id is not distinct from v_breaker.lost_agent
+      and ended.claimed_at <= v_breaker.last_failure_at
+    );
+  if v_set.threshold = 0 or v_failed = 0 then
+    return;
+  end if;
+
+  update treadle.breakers
+  set
+    failures = breakers.failures + v_failed,
+    last_failure_at = p_now,
+    last_error = v_data ->> 'error',
+    lost_agent = coalesce(v_lost, breakers.lost_agent)
+  where breakers.type = p_type;
+  if v_breaker.failures + v_failed >= v_set.threshold then
+    perform treadle.open_breaker(
+      p_type, v_set.first_probe_s, 'failures in a row', null, p_now,
+      v_data || jsonb_build_object('failures', v_breaker.failures + v_failed)
+    );
+  end if;
+end;
+$$;
 
 create or replace function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamptz)
 returns void
@@ -40,7 +116,55 @@ begin
 end;
 $$;
 
-comment on function treadle.note_failures(treadle.ended_attempt[], timestamptz) is
-'Internal: failed attempts count for the breakers of their types.';
+-- note_success: completed tasks reset the breakers of their types, and a probe closes its own.
+--
+-- Concurrency: one look where no breaker counts; else the breakers are locked, then read.
+-- Lock order:  breakers by type, after tasks and dags.
+create or replace function treadle.note_success(p_ids uuid[], p_now timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_types text[];
+begin
+  if not exists (
+    select from treadle.breakers where breakers.failures > 0 or breakers.state <> 'closed'
+  ) then
+    return;
+  end if;
+  v_types := array(
+    select distinct tasks.type
+    from treadle.tasks
+    inner join treadle.breakers on tasks.type = breakers.type
+    where
+      tasks.id = any (p_ids)
+      and (
+        (breakers.state = 'closed' and breakers.failures > 0)
+        or (breakers.probe_task = tasks.id and breakers.probe_token = tasks.last_token)
+      )
+  );
+  if v_types = '{}' then
+    return;
+  end if;
 
-revoke all on function treadle.note_failures(treadle.ended_attempt[], timestamptz) from public;
+  perform breakers.type from treadle.breakers
+  where breakers.type = any (v_types)
+  order by breakers.type
+  for no key update;
+  update treadle.breakers
+  set failures = 0
+  where breakers.type = any (v_types) and breakers.state = 'closed' and breakers.failures > 0;
+  perform treadle.close_breaker(breakers.type, 'the probe succeeded', tasks.completed_by, p_now)
+  from treadle.breakers
+  inner join treadle.tasks on breakers.probe_task = tasks.id
+  where
+    breakers.type = any (v_types)
+    and breakers.state <> 'closed'
+    and tasks.id = any (p_ids)
+    and tasks.last_token = breakers.probe_token;
+end;
+$$;

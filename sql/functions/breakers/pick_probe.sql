@@ -5,7 +5,37 @@
 --
 -- Concurrency: a breaker that another claim holds is left to it.
 -- Lock order:  breakers, tasks (neither is waited for).
--- Raises:      nothing.
+
+-- pick_one: lock the best task of one type that an agent may have, whatever its breaker says.
+--
+-- Concurrency: rows locked by others are skipped, never waited for.
+-- Lock order:  tasks.
+create or replace function treadle.pick_one(
+  p_agent   treadle.agents,
+  p_queues  text[],
+  p_type    text,
+  p_now     timestamptz
+)
+returns tid[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_from record;
+begin
+  v_from := treadle.probe_lanes(p_agent, p_queues, p_type, p_now);
+  if v_from.lanes is null then
+    return '{}';
+  end if;
+  return treadle.pick_tasks(
+    v_from.lanes, v_from.shifts, 1,
+    case
+      when exists (select from treadle.budgets) then treadle.agent_can_spend(p_agent.id, p_now)
+    end
+  );
+end;
+$$;
 
 create or replace function treadle.pick_probe(
   p_agent   treadle.agents,
@@ -56,9 +86,3 @@ begin
   return '{}';
 end;
 $$;
-
-comment on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz) is
-'Internal: lock the one task that tries a half-open breaker.';
-
-revoke all on function treadle.pick_probe(treadle.agents, text[], text[], uuid, timestamptz)
-from public;

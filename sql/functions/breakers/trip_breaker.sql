@@ -6,6 +6,63 @@
 -- Lock order:  breakers.
 -- Raises:      TR001 invalid argument, TR203 unknown type.
 
+-- breaker_settings: when the breaker of a type opens and how long it waits.
+create or replace function treadle.breaker_settings(
+  p_type  text,
+  out threshold      integer,
+  out first_probe_s  double precision,
+  out cooldown_s     double precision
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    coalesce((task_types.breaker ->> 'threshold')::integer, 5),
+    coalesce((task_types.breaker ->> 'first_probe_s')::float8, 60),
+    coalesce((task_types.breaker ->> 'cooldown_s')::float8, 300)
+  from treadle.task_types
+  where task_types.name = p_type
+$$;
+
+-- open_breaker: write that a breaker is open, and say so in an event.
+--
+-- Concurrency: the caller holds the breaker.
+-- Lock order:  breakers.
+create or replace function treadle.open_breaker(
+  p_type     text,
+  p_seconds  double precision,
+  p_why      text,
+  p_actor    text,
+  p_now      timestamptz,
+  p_data     jsonb default '{}'
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_probe_at timestamptz := p_now + make_interval(secs => p_seconds);
+begin
+  update treadle.breakers
+  set
+    state = 'open',
+    opened_at = p_now,
+    opened_by = p_actor,
+    probe_at = v_probe_at,
+    probe_task = null,
+    probe_token = null
+  where breakers.type = p_type;
+  insert into treadle.events (at, kind, actor, data)
+  values (
+    p_now, 'breaker.opened', p_actor,
+    jsonb_build_object('type', p_type, 'why', p_why, 'probe_at', v_probe_at) || p_data
+  );
+  perform treadle.wake_promoter(v_probe_at);
+end;
+$$;
+
 create or replace function treadle.trip_breaker(
   p_type     text,
   p_seconds  double precision default null,
@@ -45,6 +102,5 @@ $$;
 comment on function treadle.trip_breaker(text, double precision, text, text) is
 'Open the breaker of a type; returns when its probe is due.';
 
-revoke all on function treadle.trip_breaker(text, double precision, text, text) from public;
 grant execute on function treadle.trip_breaker(text, double precision, text, text)
 to treadle_operator;

@@ -5,7 +5,112 @@
 -- Concurrency: the budgets are locked, then read: only who holds one takes of it. Without p_wait
 --              those that others hold are passed over, with their tasks.
 -- Lock order:  budgets, by id; after tasks, which the caller holds.
--- Raises:      nothing.
+
+-- park_rows: take tasks out of the claim path until their budget has room.
+--
+-- Concurrency: the caller holds the tasks and the budgets.
+-- Lock order:  tasks.
+create or replace function treadle.park_rows(p_rows tid[], p_budgets bigint[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_rows tid[];
+  v_keys text[];
+begin
+  with parked as (
+    update treadle.tasks
+    set status = 'pending', slot = null, budget_id = given.budget_id
+    from unnest(p_rows, p_budgets) as given (place, budget_id)
+    where tasks.ctid = given.place
+    returning tasks.ctid, tasks.concurrency_key
+  )
+
+  select
+    array_agg(parked.ctid),
+    array_agg(distinct parked.concurrency_key) filter (where parked.concurrency_key is not null)
+  into v_rows, v_keys
+  from parked;
+  perform treadle.audit_tasks(v_rows, 'parked', null);
+  -- Others may have the slots meanwhile.
+  perform treadle.request_slots(v_keys) where v_keys is not null;
+  perform treadle.wake_promoter(treadle.clock());
+end;
+$$;
+
+-- sweep_lanes: park what else at the head of some lanes the same budgets have no room for.
+--
+-- Done when a claim found nothing but such tasks: ten thousand of one DAG at the head of a lane
+-- would keep what stands behind them waiting, a handful with each claim.
+--
+-- Concurrency: the caller holds the budgets; tasks that others hold are passed over.
+-- Lock order:  tasks (never waited for).
+create or replace function treadle.sweep_lanes(
+  p_lanes    integer[],
+  p_budgets  bigint[],
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_rows tid[];
+  v_full bigint[];
+begin
+  with money as materialized (
+    select
+      budgets.id, budgets.scope, budgets.scope_key, treadle.budget_left(budgets, p_now) as usd
+    from treadle.budgets
+    where budgets.id = any (p_budgets)
+  ),
+
+  heads as materialized (
+    select head.*
+    from unnest(p_lanes) as lanes (id)
+    cross join lateral (
+      select
+        tasks.ctid as place, tasks.dag_id, tasks.project_id, tasks.type,
+        treadle.money_needed(tasks) as need
+      from treadle.tasks
+      where tasks.lane_id = lanes.id and tasks.status = 'ready'
+      order by tasks.rank, tasks.id
+      limit 1000
+      for update skip locked
+    ) as head
+  ),
+
+  refused as (
+    select heads.place, min(money.id) as budget_id
+    from heads
+    inner join money
+      on
+        money.scope_key = case money.scope
+          when 'dag' then heads.dag_id::text
+          when 'project' then heads.project_id::text
+          when 'type' then heads.type
+          else ''
+        end
+        and not treadle.has_room(money.usd, heads.need)
+    group by heads.place
+  )
+
+  select array_agg(refused.place), array_agg(refused.budget_id) into v_rows, v_full from refused;
+  perform treadle.park_rows(v_rows, v_full) where v_rows is not null;
+end;
+$$;
 
 create or replace function treadle.afford_rows(
   p_rows   tid[],
@@ -87,7 +192,56 @@ begin
 end;
 $$;
 
-comment on function treadle.afford_rows(tid[], text, timestamptz, boolean) is
-'Internal: the tasks that the budgets have room for; the others are parked.';
+-- reserve_rows: reserve what claimed tasks may spend.
+--
+-- Concurrency: afford_rows has locked the budgets and found room. One that was made since is left
+--              out unless it has room as well: it counts from the next claim on.
+-- Lock order:  budgets, after tasks; reservations.
+create or replace function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_tasks uuid[];
+  v_ids   bigint[];
+  v_usd   numeric[];
+begin
+  if treadle.budgets_over(p_rows, p_agent) = '{}' then
+    return;
+  end if;
+  select array_agg(tasks.id), array_agg(drawn.id), array_agg(treadle.money_needed(tasks))
+  into v_tasks, v_ids, v_usd
+  from treadle.tasks
+  cross join lateral unnest(treadle.budgets_of(tasks, p_agent)) as drawn (id)
+  where tasks.ctid = any (p_rows) and treadle.money_needed(tasks) > 0;
+  if v_ids is null then
+    return;
+  end if;
 
-revoke all on function treadle.afford_rows(tid[], text, timestamptz, boolean) from public;
+  with wanted as (
+    select given.id, sum(given.usd) as usd
+    from unnest(v_ids, v_usd) as given (id, usd)
+    group by given.id
+  ),
+
+  booked as (
+    update treadle.budgets
+    set reserved_usd = budgets.reserved_usd + wanted.usd
+    from wanted
+    where budgets.id = wanted.id and treadle.budget_left(budgets, p_now) >= wanted.usd
+    returning budgets.id
+  )
+
+  insert into treadle.reservations (task_id, budget_id, usd)
+  select given.task_id, given.id, given.usd
+  from unnest(v_tasks, v_ids, v_usd) as given (task_id, id, usd)
+  inner join booked on given.id = booked.id
+  on conflict (task_id, budget_id) do update set usd = reservations.usd + excluded.usd;
+end;
+$$;

@@ -59,5 +59,4 @@ $$;
 comment on function treadle.remove_budget(text, text, text, text) is
 'Remove a budget; tasks that waited for it go on.';
 
-revoke all on function treadle.remove_budget(text, text, text, text) from public;
 grant execute on function treadle.remove_budget(text, text, text, text) to treadle_operator;

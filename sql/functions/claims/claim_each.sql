@@ -12,6 +12,25 @@
 --              is made two calls may meet in a deadlock: made again they go through.
 -- Raises:      TR001 invalid argument, TR202 unknown queue.
 
+-- claims_are_plain: whether a claim holds nothing but tasks: no gate, budget, breaker or key.
+--
+-- Concurrency: reads.
+create or replace function treadle.claims_are_plain()
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return not (
+    exists (select from treadle.budgets)
+    or exists (select from treadle.gates where gates.unit is not null)
+    or exists (select from treadle.breakers where breakers.state <> 'closed')
+    or exists (select from treadle.admissions)
+  );
+end;
+$$;
+
 create or replace function treadle.claim_each(
   p_agents  text[],
   p_limits  integer[],
@@ -74,6 +93,5 @@ $$;
 comment on function treadle.claim_each(text[], integer[], text[], text[], boolean) is
 'Claim for several agents at once, up to so many tasks for each; says of each what it got.';
 
-revoke all on function treadle.claim_each(text[], integer[], text[], text[], boolean) from public;
 grant execute on function
 treadle.claim_each(text[], integer[], text[], text[], boolean) to treadle_worker;

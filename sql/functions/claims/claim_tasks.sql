@@ -9,6 +9,276 @@
 -- Lock order:  agents, tasks (never waits for a task), concurrency_keys, breakers, budgets, gates.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
 
+-- claiming_agent: the agent that claims, its limit cut down to what is free.
+--
+-- Concurrency: an agent with a limit is locked, so that its tasks can be counted: only its own
+--              claims make more of them.
+-- Lock order:  agents.
+-- Raises:      TR001 invalid argument, TR204 unknown agent.
+create or replace function treadle.claiming_agent(p_agent text, p_limit integer)
+returns treadle.agents
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_agent treadle.agents;
+begin
+  if p_limit is null or p_limit not between 1 and 10000 then
+    perform treadle.refuse(
+      format('limit must be 1 to 10000, not %s', coalesce(p_limit::text, 'null')),
+      jsonb_build_object('argument', 'limit')
+    );
+  end if;
+
+  select agents.* into v_agent from treadle.agents where agents.id = p_agent;
+  if not found then
+    perform treadle.refuse(
+      format('agent %s is not registered', coalesce(quote_literal(left(p_agent, 60)), 'null')),
+      jsonb_build_object('agent', left(p_agent, 200)),
+      format('First: select treadle.register_agent(%L)', left(p_agent, 60)),
+      'TR204'
+    );
+  end if;
+
+  -- A claim is a sign of life, also of an agent that the reaper took for dead.
+  if v_agent.silent then
+    perform treadle.agent_heartbeat(p_agent);
+    select agents.* into v_agent from treadle.agents where agents.id = p_agent;
+  end if;
+
+  if v_agent.status <> 'active' then
+    v_agent.max_concurrent_tasks := 0;
+  elsif v_agent.max_concurrent_tasks is not null then
+    select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
+    -- It may hold more than its limit, when that was lowered since.
+    select greatest(0, v_agent.max_concurrent_tasks - count(*))
+    into v_agent.max_concurrent_tasks
+    from treadle.tasks
+    where tasks.agent_id = p_agent and tasks.status in ('claimed', 'running', 'validating');
+  end if;
+  return v_agent;
+end;
+$$;
+
+-- take_rows: write a claim on tasks that are locked.
+--
+-- Updated where they are: this plan does not depend on what the planner believes of the table.
+--
+-- Concurrency: the caller holds the rows.
+-- Lock order:  tasks.
+create or replace function treadle.take_rows(
+  p_rows      tid[],
+  p_agent     treadle.agents,
+  p_token     uuid,
+  p_start     boolean,
+  p_budgeted  boolean,
+  p_now       timestamptz
+)
+returns tid[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_until timestamptz := p_now + treadle.lease(p_agent, p_start);
+  v_rows  tid[];
+begin
+  perform treadle.keep_durable();
+  with taken as (
+    update treadle.tasks
+    set
+      status = case when p_start then 'running' else 'claimed' end,
+      attempt = tasks.attempt + 1,
+      agent_id = p_agent.id,
+      claim_token = p_token,
+      last_token = null,
+      claimed_at = p_now,
+      started_at = case when p_start then p_now end,
+      heartbeat_at = case when p_start then p_now end,
+      lease_until = v_until,
+      budgeted = p_budgeted,
+      progress = null
+    -- A call repeated after the reaper was there must not give a task its old token again.
+    where
+      tasks.ctid = any (p_rows)
+      and tasks.last_token is distinct from p_token
+      and (
+        (tasks.attempt + tasks.rate_limits = 0 and not tasks.durable)
+        or (
+          select count(*)
+          from treadle.attempts
+          where attempts.task_id = tasks.id and attempts.claim_token = p_token
+        ) = 0
+      )
+    returning tasks.ctid
+  )
+
+  select array_agg(taken.ctid) into v_rows from taken;
+  perform treadle.audit_tasks(v_rows, 'claimed', p_agent.id);
+  return coalesce(v_rows, '{}');
+end;
+$$;
+
+-- claim_rows: lock, count and take the best tasks that an agent may have now.
+--
+-- Round by round: what a rate limit or a budget keeps back leaves room, and what keeps it back is
+-- closed or parked, so that the next round finds other tasks. Without gates and budgets there is
+-- one round.
+--
+-- Concurrency: tasks are taken with skip locked. Budgets and gates are waited for in the first
+--              round only: later ones may meet them in another order.
+-- Lock order:  tasks (never waited for), breakers, budgets, gates.
+-- Raises:      TR202 unknown queue.
+create or replace function treadle.claim_rows(
+  p_agent   treadle.agents,
+  p_queues  text[],
+  p_types   text[],
+  p_limit   integer,
+  p_start   boolean,
+  p_token   uuid,
+  p_now     timestamptz
+)
+returns tid[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_limit   integer := least(p_limit, p_agent.max_concurrent_tasks);
+  v_taken   tid[] := '{}';
+  v_open    record;
+  v_rows    tid[];
+  v_picked  integer;
+  v_at      timestamptz := p_now;
+begin
+  for v_round in 1..10 loop
+    exit when cardinality(v_taken) >= v_limit;
+    v_open := treadle.open_lanes(p_agent, p_queues, p_types, p_now);
+    v_rows := '{}';
+    if v_open.probing and v_round = 1 then
+      v_rows := treadle.pick_probe(p_agent, p_queues, p_types, p_token, p_now);
+      -- Its lane is not among the open ones, and may be limited all the same.
+      v_open.limited := v_open.limited or v_rows <> '{}';
+    end if;
+    if v_open.lanes is not null then
+      v_rows := v_rows || treadle.pick_tasks(
+        v_open.lanes, v_open.shifts, v_limit - cardinality(v_taken) - cardinality(v_rows),
+        case when v_open.budgeted then treadle.agent_can_spend(p_agent.id, p_now) end,
+        case when v_open.fair then v_open.projects end
+      );
+    end if;
+    v_picked := cardinality(v_rows);
+    exit when v_picked = 0;
+    if v_open.budgeted then
+      v_rows := treadle.afford_rows(v_rows, p_agent.id, p_now, v_round = 1);
+    end if;
+    if v_open.limited then
+      v_rows := treadle.pass_gates(v_rows, v_round = 1);
+      -- Gates were waited for: the claim begins, and is counted, after all that it has seen.
+      v_at := treadle.clock();
+    end if;
+    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_open.budgeted, v_at);
+    if v_open.budgeted then
+      perform treadle.reserve_rows(v_rows, p_agent.id, p_now);
+    end if;
+    if v_open.limited then
+      perform treadle.charge_gates(v_rows, v_at);
+    end if;
+    v_taken := v_taken || v_rows;
+    exit when cardinality(v_rows) = v_picked;
+  end loop;
+  return v_taken;
+end;
+$$;
+
+-- previous_attempts: what the attempts before this one came to, for the next one to learn from.
+--
+-- Errors, what validators had against the output (feedback), what the attempt itself left (notes),
+-- and what a person said who gave the task another round (review).
+create or replace function treadle.previous_attempts(p_id uuid)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    jsonb_agg(
+      jsonb_build_object(
+        'attempt', past.attempt,
+        'agent', past.agent_id,
+        'model', past.model,
+        'outcome', past.outcome,
+        'class', past.class,
+        'reason', past.reason,
+        'error', left(past.error, 2000),
+        'feedback', coalesce(past.feedback, '[]'),
+        'notes', (
+          select coalesce(jsonb_agg(left_by.note -> 'note' order by left_by.at), '[]')
+          from treadle.tasks
+          cross join lateral jsonb_array_elements(tasks.attempt_notes)
+            with ordinality as left_by (note, at)
+          where tasks.id = p_id and left_by.note ->> 'token' = past.claim_token::text
+        ),
+        'review', (
+          select
+            jsonb_build_object(
+              'by', dead_letters.reviewer, 'resolution', dead_letters.resolution,
+              'note', dead_letters.note, 'at', dead_letters.resolved_at
+            )
+          from treadle.dead_letters
+          where
+            dead_letters.task_id = p_id
+            and dead_letters.dead_lettered_at = past.ended_at
+            and dead_letters.resolution is not null
+          limit 1
+        ),
+        'cost_usd', past.cost_usd,
+        'ended_at', past.ended_at,
+        'duration_s', extract(
+          epoch from past.ended_at - coalesce(past.started_at, past.claimed_at)
+        )
+      )
+      order by past.ended_at
+    )
+  from (
+    select attempts.*
+    from treadle.attempts
+    where attempts.task_id = p_id and attempts.outcome <> 'suspended'
+    order by attempts.ended_at desc
+    limit 20
+  ) as past
+$$;
+
+-- read_steps: all that a task has done, in order, for the claim that goes on with it.
+create or replace function treadle.read_steps(p_id uuid)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  select
+    jsonb_agg(
+      jsonb_build_object(
+        'name', steps.name,
+        'seq', steps.seq,
+        'kind', steps.kind,
+        'output', steps.output,
+        'input_hash', steps.input_hash,
+        'input', steps.input,
+        'saved_at', steps.saved_at,
+        'cost_usd', steps.cost_usd
+      )
+      order by steps.seq
+    )
+  from treadle.steps
+  where steps.task_id = p_id
+$$;
+
 create or replace function treadle.claim_tasks(
   p_agent   text,
   p_queues  text[] default '{default}',
@@ -93,7 +363,5 @@ $$;
 comment on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) is
 'Claim up to p_limit of the best tasks for an agent; with p_start they are running at once.';
 
-revoke all on function treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean)
-from public;
 grant execute on function
 treadle.claim_tasks(text, text[], text[], integer, boolean, uuid, boolean) to treadle_worker;

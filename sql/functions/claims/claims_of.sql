@@ -3,8 +3,6 @@
 -- A claim is a task with a token: one that has ended, or was superseded, is still its agent's. The
 -- agent is null where no claim had the token. Tasks that do not exist are left out.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
@@ -38,5 +36,4 @@ $$;
 comment on function treadle.claims_of(uuid[], uuid[]) is
 'The queue and project of each task, and the agent whose claim had the token.';
 
-revoke all on function treadle.claims_of(uuid[], uuid[]) from public;
 grant execute on function treadle.claims_of(uuid[], uuid[]) to treadle_worker;

@@ -9,6 +9,95 @@
 -- Lock order:  tasks, dags.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
+-- check_outputs: refuse outputs that do not pair up with their tasks or are too large to keep.
+--
+-- Raises:      TR001 invalid argument, TR002 too large.
+create or replace function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_max constant integer := 16777216;
+  v_bytes integer;
+  v_id    uuid;
+begin
+  perform treadle.check_pairs(p_ids, null, 'outputs', cardinality(p_outputs));
+  select pg_column_size(given.output), given.id
+  into v_bytes, v_id
+  from unnest(p_ids, p_outputs) as given (id, output)
+  where pg_column_size(given.output) > c_max
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format('the output of task %s has %s bytes, %s are allowed', v_id, v_bytes, c_max),
+      jsonb_build_object('task_id', v_id, 'bytes', v_bytes, 'max_bytes', c_max),
+      'Store the data elsewhere and return a reference to it.',
+      'TR002'
+    );
+  end if;
+end;
+$$;
+
+-- lacks_report: whether a task that comes without a decision report needs one.
+create or replace function treadle.lacks_report(p_task treadle.tasks, p_types text[])
+returns boolean
+language sql
+stable
+return case
+  when treadle.has_terms(p_task, p_types)
+    then coalesce((treadle.terms_of(p_task)).report, false)
+  else false
+end;
+
+-- settle_completed: what follows for others when tasks were completed.
+--
+-- Concurrency: the caller holds the tasks, and their dependents as far as it saw them.
+-- Lock order:  tasks, dags, then the rest.
+create or replace function treadle.settle_completed(
+  p_ids      uuid[],
+  p_dags     uuid[],
+  p_durable  uuid[],
+  p_counted  uuid[],
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_ids is null then
+    return;
+  end if;
+  if exists (
+    select from treadle.dependencies
+    where dependencies.depends_on = any (p_ids) and dependencies.met_at is null
+  ) then
+    perform treadle.meet_edges(p_ids, 'completed', p_now);
+  end if;
+  if p_dags is not null then
+    perform treadle.tally_dags(
+      p_dags, null, array_fill('completed'::text, array[cardinality(p_dags)]), p_now
+    );
+  end if;
+  perform treadle.tell_completed(p_ids, p_now);
+  if p_durable is not null then
+    perform treadle.close_waits(p_durable);
+  end if;
+  if exists (select from treadle.breakers) then
+    perform treadle.note_success(p_ids, p_now);
+  end if;
+  if p_counted is not null then
+    perform treadle.free_tasks(p_counted);
+  end if;
+  if exists (select from treadle.gates where gates.slowdowns > 0) then
+    perform treadle.forget_slowdowns(p_ids);
+  end if;
+end;
+$$;
+
 create or replace function treadle.complete_tasks(
   p_ids      uuid[],
   p_tokens   uuid[],
@@ -93,7 +182,52 @@ $$;
 comment on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[]) is
 'Complete tasks with their outputs; says of each: completed, already, stale, report_required.';
 
-revoke all on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[])
-from public;
+-- complete_task: store the result of one task; an error when the claim was superseded.
+--
+-- p_report is the decision report, which a type may require.
+--
+-- In one transaction with the caller's own writes, those happen exactly once: roll back when it
+-- says already, for then an earlier commit had them.
+--
+-- Concurrency: see complete_tasks.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument, TR101 claim lost, TR107 report required.
+create or replace function treadle.complete_task(
+  p_id      uuid,
+  p_token   uuid,
+  p_output  jsonb default null,
+  p_report  jsonb default null
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_verdict text;
+begin
+  select ended.verdict
+  into v_verdict
+  from treadle.complete_tasks(
+    array[p_id], array[p_token], array[p_output],
+    p_reports => case when p_report is not null then array[p_report] end
+  ) as ended;
+  if v_verdict = 'report_required' then
+    perform treadle.refuse(
+      format('task %s cannot be completed without a decision report', p_id),
+      jsonb_build_object('task_id', p_id),
+      'Say what was decided and why: p_report => {"summary": ..., "confidence": 0.8}.',
+      'TR107'
+    );
+  end if;
+  return treadle.demand_claim(p_id, v_verdict);
+end;
+$$;
+
+comment on function treadle.complete_task(uuid, uuid, jsonb, jsonb) is
+'Complete one task; raises when another claim has taken over.';
+
 grant execute on function
 treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[]) to treadle_worker;
+grant execute on function treadle.complete_task(uuid, uuid, jsonb, jsonb) to treadle_worker;

@@ -2,7 +2,277 @@
 --
 -- Concurrency: the caller has locked the rows, in id order.
 -- Lock order:  tasks, dags, breakers, budgets, gates, then the history.
--- Raises:      nothing.
+
+-- retry_delay: seconds to wait after a failed attempt.
+--
+-- exponential: initial * multiplier ^ (attempt - 1), up to the cap. Jitter is half either way.
+--
+-- Raises:      nothing: exponent and delay are capped before they are used.
+create or replace function treadle.retry_delay(p_policy jsonb, p_attempt integer)
+returns double precision
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case p_policy ->> 'strategy'
+      when 'immediate' then 0
+      else
+        least(
+          (p_policy ->> 'max_delay_s')::float8,
+          (p_policy ->> 'initial_delay_s')::float8
+          * case p_policy ->> 'strategy'
+            when 'fixed' then 1
+            else least(
+              power((p_policy ->> 'multiplier')::float8, least(greatest(p_attempt, 1) - 1, 60)), 1e9
+            )
+          end
+        )
+        * case when (p_policy ->> 'jitter')::boolean then 0.5 + random() else 1 end
+    end
+$$;
+
+comment on function treadle.retry_delay(jsonb, integer) is
+'Seconds until the next attempt under a policy, after so many attempts.';
+
+-- retry_policy: the policy in force for a task: its own, over its type's, over its queue's.
+--
+-- Key by key: a task may change only the strategy and inherit the rest.
+create or replace function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
+returns jsonb
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    '{
+      "strategy": "exponential", "initial_delay_s": 10, "multiplier": 2, "max_delay_s": 300,
+      "jitter": true, "retry_on": null,
+      "no_retry_on": ["auth_failure", "budget_exceeded", "refused"],
+      "max_rate_limits": 100, "poison": true
+    }'::jsonb
+    || coalesce((select queues.retry from treadle.queues where queues.name = p_queue), '{}')
+    || coalesce(
+      (select task_types.retry from treadle.task_types where task_types.name = p_type), '{}'
+    )
+    || coalesce(p_retry, '{}')
+$$;
+
+comment on function treadle.retry_policy(text, text, jsonb) is
+'The retry policy that applies to a task of this queue and type with these own settings.';
+
+-- judge_attempt: what follows a failed attempt: again, later, never, or cancelled.
+--
+-- A rate limit gives the attempt back, a bounded number of times; how long it waits is up to its
+-- gate, see slow_down. Three attempts that failed on two agents make a poison pill: the task is to
+-- blame, not the agent. Those that failed with this database are nobody's fault.
+--
+-- Concurrency: the caller holds the row.
+create or replace function treadle.judge_attempt(
+  p_task         treadle.tasks,
+  p_class        text,
+  p_action       text,
+  p_retry_after  double precision,
+  out next         text,
+  out delay_s      double precision,
+  out poison_pill  boolean,
+  out refunded     boolean
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy jsonb := treadle.retry_policy(p_task.queue, p_task.type, p_task.retry);
+  v_class  jsonb := to_jsonb(p_class);
+begin
+  refunded := p_class = 'rate_limit'
+    and p_action is distinct from 'fail'
+    and p_task.rate_limits < (v_policy ->> 'max_rate_limits')::integer;
+  poison_pill := (v_policy ->> 'poison')::boolean and not refunded and p_task.attempt >= 3 and (
+    select count(*) >= 3 and count(distinct tried.agent_id) >= 2
+    from (
+      select attempts.agent_id
+      from treadle.attempts
+      where
+        attempts.task_id = p_task.id and attempts.outcome = 'failed'
+        and attempts.class <> 'unavailable'
+        -- Since a person gave it a new round.
+        and attempts.ended_at > all (
+          select dead_letters.resolved_at
+          from treadle.dead_letters
+          where dead_letters.task_id = p_task.id and dead_letters.resolution is not null
+        )
+      union all
+      select p_task.agent_id where p_class <> 'unavailable'
+    ) as tried
+  );
+
+  -- A delay that a handler or a server asked for is kept within reason.
+  delay_s := case
+    when p_retry_after >= 0 then least(p_retry_after, 2592000)
+    when p_class = 'rate_limit' then 60
+    else treadle.retry_delay(v_policy, p_task.attempt)
+  end;
+  next := case
+    when p_action = 'cancel' then 'cancelled'
+    when refunded and delay_s > 0 then 'retrying'
+    when refunded then 'ready'
+    when p_action = 'fail' or poison_pill or p_task.attempt >= p_task.max_attempts
+      then 'dead_lettered'
+    when p_action is distinct from 'retry' and (
+      v_policy -> 'no_retry_on' @> v_class
+      or (v_policy -> 'retry_on' <> 'null' and not v_policy -> 'retry_on' @> v_class)
+    ) then 'dead_lettered'
+    when delay_s > 0 then 'retrying'
+    else 'ready'
+  end;
+end;
+$$;
+
+-- attempt_cost: what an attempt that ends now has spent: what earlier ones have not.
+--
+-- Concurrency: the caller holds the task.
+create or replace function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
+returns numeric
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    greatest(
+      0,
+      p_cost_usd - coalesce(
+        (select sum(attempts.cost_usd) from treadle.attempts where attempts.task_id = p_task), 0
+      )
+    )
+$$;
+
+-- record_attempts: write the history of ended attempts: attempts, dead letters, events.
+--
+-- Concurrency: the caller has locked the tasks.
+-- Lock order:  attempts, dead_letters, events.
+create or replace function treadle.record_attempts(
+  p_ended  treadle.ended_attempt[],
+  p_now    timestamptz
+)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into treadle.attempts (
+    task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, class,
+    reason, error, cost_usd, model
+  )
+  select
+    ended.task_id,
+    ended.claim_token,
+    ended.attempt,
+    ended.agent_id,
+    ended.claimed_at,
+    ended.started_at,
+    p_now,
+    case
+      when ended.next = 'cancelled' then 'cancelled'
+      when ended.refunded then 'rate_limited'
+      else 'failed'
+    end,
+    ended.class,
+    ended.reason,
+    ended.error,
+    treadle.attempt_cost(ended.task_id, ended.cost_usd),
+    ended.model
+  from unnest(p_ended) as ended;
+
+  insert into treadle.dead_letters (
+    task_id, dead_lettered_at, attempts, class, reason, poison_pill, total_cost_usd, about,
+    fingerprint
+  )
+  select
+    ended.task_id, p_now, ended.attempt, ended.class,
+    left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
+    ended.poison_pill, ended.cost_usd, said.about,
+    treadle.error_fingerprint(ended.class, said.about)
+  from unnest(p_ended) as ended
+  cross join lateral (
+    select
+      coalesce(
+        treadle.error_about(ended.error), treadle.error_about(ended.reason), ended.class
+      ) as about
+    offset 0
+  ) as said
+  where ended.next = 'dead_lettered';
+
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  select
+    p_now,
+    'task.' || ended.next,
+    ended.task_id,
+    (select tasks.queue from treadle.tasks where tasks.id = ended.task_id),
+    ended.agent_id,
+    jsonb_build_object(
+      'attempt', ended.attempt,
+      'class', ended.class,
+      'reason', left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 500),
+      'poison_pill', ended.poison_pill
+    ) || coalesce(
+      (
+        select treadle.letter_facts(dead_letters)
+        from treadle.dead_letters
+        where
+          ended.next = 'dead_lettered'
+          and dead_letters.task_id = ended.task_id and dead_letters.resolution is null
+      ),
+      '{}'
+    )
+  from unnest(p_ended) as ended
+  where ended.next in ('dead_lettered', 'cancelled');
+$$;
+
+-- move_attempts: write what follows of ended attempts on their tasks, and take the claims off.
+--
+-- Concurrency: the caller holds the rows.
+-- Lock order:  tasks.
+create or replace function treadle.move_attempts(
+  p_ended  treadle.ended_attempt[],
+  p_now    timestamptz
+)
+returns table (
+  place tid, id uuid, status text, retry_at timestamptz, queue text, counted boolean
+)
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  update treadle.tasks
+  set
+    status = ended.next,
+    attempt = tasks.attempt - ended.refunded::integer,
+    rate_limits = tasks.rate_limits + ended.refunded::integer,
+    retry_at = case
+      when ended.next = 'retrying' then p_now + make_interval(secs => ended.delay_s)
+    end,
+    delayed_at = case when ended.next = 'retrying' then p_now else tasks.delayed_at end,
+    completed_at = case when ended.next in ('dead_lettered', 'cancelled') then p_now end,
+    outcome = case when ended.next in ('dead_lettered', 'cancelled') then ended.next end,
+    slot = case when ended.next = 'ready' then tasks.slot end,
+    failure_class = ended.class,
+    -- The first line says what; the rest, a traceback perhaps, is in the history.
+    failure_reason = left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
+    last_token = tasks.claim_token,
+    agent_id = null,
+    claim_token = null,
+    lease_until = null,
+    claimed_at = null,
+    started_at = null,
+    heartbeat_at = null
+  from unnest(p_ended) as ended
+  where tasks.ctid = ended.place
+  returning
+    tasks.ctid, tasks.id, tasks.status, tasks.retry_at, tasks.queue, treadle.is_counted(tasks)
+$$;
 
 create or replace function treadle.end_attempts(
   p_rows         tid[],
@@ -78,10 +348,7 @@ begin
 end;
 $$;
 
-comment on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[], text[]
-) is 'Internal: ends attempts that failed and decides what follows.';
-
-revoke all on function treadle.end_attempts(
-  tid[], text[], text[], text[], text[], double precision[], text[]
-) from public;
+grant execute on function treadle.retry_delay(jsonb, integer) to
+treadle_observer, treadle_operator;
+grant execute on function treadle.retry_policy(text, text, jsonb) to
+treadle_observer, treadle_operator;

@@ -9,6 +9,121 @@
 -- Lock order:  tasks, then as end_attempts.
 -- Raises:      TR001 invalid argument.
 
+-- check_failures: refuse what is said of failed attempts when it does not pair up with them.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_failures(
+  p_ids     uuid[],
+  p_tokens  uuid[],
+  p_names   text[],
+  variadic p_lengths integer[]
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_pairs(p_ids, null, given.name, given.length)
+  from unnest(p_names, p_lengths) as given (name, length)
+  where given.length is not null;
+end;
+$$;
+
+-- rate_limit_in: whether a text says that somebody was asked to slow down.
+--
+-- A mistake in a program is none, whatever names it mentions.
+create or replace function treadle.rate_limit_in(p_text text)
+returns boolean
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  -- Lines of code in a traceback are about something else.
+  with said as (
+    select regexp_replace(
+      regexp_replace(left(p_text, 20000), '^[ \t]+File "[^\n]*(\n[ \t]{4,}[^\n]*)*', '', 'ng'),
+      '^[ \t]+at [^\n]*$', '', 'ng'
+    ) as words
+  )
+
+  select coalesce(
+    (
+      said.words ~ '(\mrate|Rate|RATE)[ _-]?[Ll](imit|IMIT)'
+      or said.words ~* 'too[ _-]?many[ _-]?requests|retry-after|retry after [0-9]'
+      or said.words ~* '(?<!disk )quota[ _-]?exceeded|exceeded (your )?(current )?quota'
+      -- As a word: not 4290, 0.429, #429, 1,429, x/429 or line 429.
+      or said.words ~* '(?<![[:alnum:]_.,#/$-]|line |port )429(?![[:alnum:]_-]|[.,:][[:digit:]])'
+    )
+    -- First in the line, or after words like: validator x crashed.
+    and treadle.error_line(p_text) !~ (
+      '^([^:]*: )?((Type|Name|Attribute|Import|ModuleNotFound|Assertion|Syntax|Key)Error)(:|$)'
+    ),
+    false
+  )
+  from said
+$$;
+
+-- failure_class_of: the class of a failure: as reported, or found in its text.
+create or replace function treadle.failure_class_of(p_class text, p_error text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+  when p_class in (
+    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
+    'budget_exceeded', 'refused', 'unavailable'
+  ) then p_class
+  when treadle.rate_limit_in(p_error) then 'rate_limit'
+  else 'error'
+end;
+
+-- keep_feedback: keep what validators had against the outputs of attempts that have just ended.
+--
+-- The caller held their claims: what a superseded one says is not kept. At most 20 messages of 2000
+-- characters each: they go into the prompt of the next attempt.
+--
+-- Concurrency: rows that this transaction has written.
+-- Lock order:  attempts.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.keep_feedback(
+  p_ids       uuid[],
+  p_tokens    uuid[],
+  p_feedback  jsonb[]
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.refuse(
+    format('the feedback must be a list of texts, not %s', treadle.excerpt(given.messages)),
+    jsonb_build_object('argument', 'feedback'), 'For example ["the summary is empty"].'
+  )
+  from unnest(p_feedback) as given (messages)
+  where
+    jsonb_typeof(given.messages) <> 'array'
+    or jsonb_path_exists(given.messages, '$[*] ? (@.type() <> "string")');
+
+  update treadle.attempts
+  set
+    feedback = (
+      select jsonb_agg(left(said.message, 2000) order by said.at)
+      from jsonb_array_elements_text(given.messages) with ordinality as said (message, at)
+      where said.at <= 20
+    )
+  from unnest(p_ids, p_tokens, p_feedback) as given (id, token, messages)
+  where
+    attempts.task_id = given.id
+    and attempts.claim_token = given.token
+    and given.messages is not null;
+end;
+$$;
+
 create or replace function treadle.fail_tasks(
   p_ids          uuid[],
   p_tokens       uuid[],
@@ -91,9 +206,53 @@ comment on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) is 'End failed attempts; says of each what becomes of its task.';
 
-revoke all on function treadle.fail_tasks(
-  uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
-) from public;
+-- fail_task: end one failed attempt; an error when the claim was superseded.
+--
+-- select treadle.fail_task(id, token, 'tests are red');
+--
+-- Concurrency: see fail_tasks.
+-- Lock order:  tasks, then the history.
+-- Raises:      TR101 claim lost.
+create or replace function treadle.fail_task(
+  p_id           uuid,
+  p_token        uuid,
+  p_error        text default null,
+  p_class        text default null,
+  p_action       text default null,
+  p_retry_after  double precision default null,
+  p_key          text default null,
+  p_feedback     jsonb default null
+)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_verdict text;
+begin
+  select ended.verdict
+  into v_verdict
+  from treadle.fail_tasks(
+    array[p_id], array[p_token], array[p_class], array[p_error], array[p_action],
+    array[p_retry_after], array[p_key],
+    case when p_feedback is not null then array[p_feedback] end
+  ) as ended;
+  -- Cancelled is what was asked for here, not a claim that was lost.
+  if p_action = 'cancel' and v_verdict = 'cancelled' then
+    return v_verdict;
+  end if;
+  return treadle.demand_claim(p_id, v_verdict);
+end;
+$$;
+
+comment on function treadle.fail_task(
+  uuid, uuid, text, text, text, double precision, text, jsonb
+) is 'Fail one task; raises when another claim has taken over.';
+
 grant execute on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
 ) to treadle_worker;
+grant execute on function
+treadle.fail_task(uuid, uuid, text, text, text, double precision, text, jsonb) to treadle_worker;

@@ -56,5 +56,4 @@ $$;
 comment on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) is
 'Renew leases and record progress; says of each claim: ok, lost or cancelled.';
 
-revoke all on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) from public;
 grant execute on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) to treadle_worker;

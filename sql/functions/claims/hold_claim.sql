@@ -6,6 +6,16 @@
 -- Lock order:  tasks.
 -- Raises:      TR101 claim lost.
 
+-- lease: how long a claim of this agent lasts without another sign of life.
+create or replace function treadle.lease(p_agent treadle.agents, p_started boolean)
+returns interval
+language sql
+immutable
+parallel safe
+return pg_catalog.make_interval(
+  secs => case when p_started then 3 * p_agent.heartbeat_s else p_agent.claim_ttl_s end
+);
+
 create or replace function treadle.hold_claim(p_id uuid, p_token uuid)
 returns treadle.tasks
 language plpgsql
@@ -45,8 +55,3 @@ begin
   return v_task;
 end;
 $$;
-
-comment on function treadle.hold_claim(uuid, uuid) is
-'Internal: the task behind a claim, locked and with a fresh lease.';
-
-revoke all on function treadle.hold_claim(uuid, uuid) from public;

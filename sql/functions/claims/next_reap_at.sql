@@ -1,8 +1,6 @@
 -- next_reap_at: the earliest moment at which a claim can run out, as things are.
 --
 -- Concurrency: reads the index of live claims.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.next_reap_at()
 returns timestamptz
@@ -23,5 +21,4 @@ $$;
 
 comment on function treadle.next_reap_at() is 'When the reaper has to look next at the earliest.';
 
-revoke all on function treadle.next_reap_at() from public;
 grant execute on function treadle.next_reap_at() to treadle_worker;

@@ -5,7 +5,122 @@
 -- Concurrency: rows locked by others are skipped, never waited for. What runs is counted without
 --              a lock: claims at the same time do not see each other; later ones make up for it.
 -- Lock order:  tasks.
--- Raises:      nothing.
+
+-- projects_of: the projects that have ready tasks in some lanes, in order, with what they run.
+--
+-- Lanes of one project are next to each other, from firsts to lasts. Tasks without a project are
+-- one more project, with a share of 1. What runs is counted, in all queues of the lanes.
+--
+-- Concurrency: reads.
+create or replace function treadle.projects_of(
+  p_lanes     integer[],
+  p_shifts    bigint[],
+  p_projects  uuid[],
+  out lanes    integer[],
+  out shifts   bigint[],
+  out firsts   bigint[],
+  out lasts    bigint[],
+  out running  bigint[],
+  out shares   float8[]
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_queues  text[];
+  v_busy    uuid[];
+  v_counts  bigint[];
+  v_owners  uuid[];
+begin
+  select
+    array_agg(lane.id order by lane.project, lane.id),
+    array_agg(lane.shift order by lane.project, lane.id),
+    array_agg(lane.project order by lane.project, lane.id)
+  into lanes, shifts, v_owners
+  from unnest(p_lanes, p_shifts, p_projects) as lane (id, shift, project)
+  where exists (
+    select from treadle.tasks where tasks.lane_id = lane.id and tasks.status = 'ready'
+  );
+  v_queues := array(
+    select distinct named.queue from treadle.lanes as named where named.id = any (lanes)
+  );
+
+  select array_agg(busy.project_id), array_agg(busy.tasks)
+  into v_busy, v_counts
+  from (
+    select owned.project_id, count(*) as tasks
+    from treadle.tasks
+    inner join treadle.lanes as owned on tasks.lane_id = owned.id
+    where tasks.status in ('claimed', 'running', 'validating') and tasks.queue = any (v_queues)
+    group by owned.project_id
+  ) as busy;
+
+  select
+    array_agg(project.first order by project.first),
+    array_agg(project.last order by project.first),
+    array_agg(coalesce(busy.tasks, 0) order by project.first),
+    array_agg(coalesce(projects.share, 1)::float8 order by project.first)
+  into firsts, lasts, running, shares
+  from (
+    select owner.id, min(owner.at) as first, max(owner.at) as last
+    from unnest(v_owners) with ordinality as owner (id, at)
+    group by owner.id
+  ) as project
+  left join treadle.projects on project.id = projects.id
+  left join unnest(v_busy, v_counts) as busy (id, tasks) on project.id is not distinct from busy.id;
+end;
+$$;
+
+-- project_turns: how many tasks each project may have of the next ones.
+--
+-- The next task goes to the project with the least under way for its share, one after the other.
+-- None gets more than v_level for each point of its share: at that level all turns are given away.
+-- Among equals the dice decide, by their shares: a worker with one slot always finds nothing under
+-- way, and would serve the same project for ever. A project without a share has nothing left.
+create or replace function treadle.project_turns(
+  p_running  bigint[],
+  p_shares   float8[],
+  p_limit    integer
+)
+returns integer[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_level float8 := (
+    select (sum(project.running) + p_limit) / sum(project.share)
+    from unnest(p_running, p_shares) as project (running, share)
+    where project.share is not null
+  );
+begin
+  return array(
+    select count(turns.at)::integer
+    from generate_series(1, cardinality(p_running)) as projects (at)
+    left join (
+      select project.at
+      from (
+        select given.at, given.running, given.share, -ln(1 - random()) / given.share as dice
+        from unnest(p_running, p_shares) with ordinality as given (running, share, at)
+        where given.share is not null
+      ) as project
+      cross join lateral generate_series(
+        project.running,
+        least(project.running + p_limit - 1, ceil(v_level * project.share)::bigint)
+      ) as turn (number)
+      order by turn.number / project.share, project.dice
+      limit p_limit
+    ) as turns on projects.at = turns.at
+    group by projects.at
+    order by projects.at
+  );
+end;
+$$;
 
 create or replace function treadle.pick_fair(
   p_lanes     integer[],
@@ -78,9 +193,3 @@ begin
   return v_picked;
 end;
 $$;
-
-comment on function treadle.pick_fair(integer[], bigint[], uuid[], integer, numeric) is
-'Internal: locks up to p_limit ready tasks of several projects by their shares.';
-
-revoke all on function treadle.pick_fair(integer[], bigint[], uuid[], integer, numeric)
-from public;

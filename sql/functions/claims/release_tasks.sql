@@ -70,5 +70,4 @@ $$;
 comment on function treadle.release_tasks(uuid[], uuid[]) is
 'Give tasks back unfinished; says of each: released, already or stale.';
 
-revoke all on function treadle.release_tasks(uuid[], uuid[]) from public;
 grant execute on function treadle.release_tasks(uuid[], uuid[]) to treadle_worker;

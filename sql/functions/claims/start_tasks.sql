@@ -57,5 +57,4 @@ $$;
 comment on function treadle.start_tasks(uuid[], uuid[]) is
 'Turn claimed tasks into running ones; says of each whether the claim still holds.';
 
-revoke all on function treadle.start_tasks(uuid[], uuid[]) from public;
 grant execute on function treadle.start_tasks(uuid[], uuid[]) to treadle_worker;

@@ -11,6 +11,105 @@
 -- Raises:      TR001 invalid argument, TR101 claim lost, TR102 illegal transition, TR103 cycle,
 --              TR201 task not found, TR206 unknown wait.
 
+-- await_waits: mark waits as those that a task gives up its claim for; returns how many are open.
+--
+-- Concurrency: the caller holds the task: nobody can end one of its waits meanwhile.
+-- Lock order:  waits (after tasks).
+-- Raises:      TR206 unknown wait.
+create or replace function treadle.await_waits(p_task uuid, p_waits uuid[])
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other uuid;
+  v_open  integer;
+begin
+  select given.id
+  into v_other
+  from unnest(p_waits) as given (id)
+  where not exists (
+    select from treadle.waits where waits.id = given.id and waits.task_id = p_task
+  )
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format('task %s has no wait %s', p_task, coalesce(v_other::text, 'null')),
+      jsonb_build_object('task_id', p_task, 'wait_id', v_other),
+      'Open it first: treadle.open_wait returns its id.',
+      'TR206'
+    );
+  end if;
+
+  update treadle.waits
+  set awaited = true
+  where waits.id = any (p_waits) and waits.status = 'open';
+  get diagnostics v_open = row_count;
+  return v_open;
+end;
+$$;
+
+-- put_aside: write that a claim was given up for a while.
+--
+-- Concurrency: the caller holds the row.
+-- Lock order:  tasks, then the history.
+create or replace function treadle.put_aside(
+  p_task    treadle.tasks,
+  p_status  text,
+  p_left    integer,
+  p_run_at  timestamptz,
+  p_now     timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_row tid;
+begin
+  insert into treadle.attempts (
+    task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason,
+    cost_usd
+  )
+  values (
+    p_task.id, p_task.claim_token, p_task.attempt, p_task.agent_id, p_task.claimed_at,
+    p_task.started_at, p_now, 'suspended', p_status,
+    treadle.attempt_cost(p_task.id, p_task.cost_usd)
+  );
+
+  update treadle.tasks
+  set
+    status = p_status,
+    attempt = tasks.attempt - 1,
+    blocked_count = tasks.blocked_count + p_left,
+    run_at = coalesce(p_run_at, tasks.run_at),
+    delayed_at = case when p_run_at is null then tasks.delayed_at end,
+    -- One that goes on at once keeps its slot.
+    slot = case when p_status = 'ready' then tasks.slot end,
+    durable = true,
+    -- Given up for good: a result that comes later is not wanted.
+    last_token = null,
+    agent_id = null,
+    claim_token = null,
+    lease_until = null,
+    claimed_at = null,
+    started_at = null,
+    heartbeat_at = null
+  where tasks.id = p_task.id
+  returning tasks.ctid into v_row;
+
+  perform treadle.audit_tasks(array[v_row], 'suspended', p_task.agent_id);
+  perform treadle.free_tasks(array[p_task.id]);
+  if p_status = 'ready' then
+    perform treadle.wake_queues(array[p_task.queue]);
+  elsif p_status = 'pending' and p_left = 0 then
+    perform treadle.wake_promoter(p_run_at);
+  end if;
+end;
+$$;
+
 create or replace function treadle.suspend_task(
   p_id        uuid,
   p_token     uuid,
@@ -71,7 +170,5 @@ $$;
 comment on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) is
 'Give up a claim until subtasks, answers or a moment have come; says which state that is.';
 
-revoke all on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean)
-from public;
 grant execute on function
 treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) to treadle_worker;

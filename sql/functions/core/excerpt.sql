@@ -1,10 +1,6 @@
 -- excerpt: what an error says of a value that somebody sent: enough to find it, not to repeat it.
 --
 -- select treadle.excerpt('"correct horse"');  -- "corr..."
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.excerpt(p_value jsonb)
 returns text
@@ -23,7 +19,15 @@ as $$
   end
 $$;
 
-comment on function treadle.excerpt(jsonb) is
-'Internal: the beginning of a text, a number, or the type of a json value, for an error.';
-
-revoke all on function treadle.excerpt(jsonb) from public;
+-- excerpt_name: what an error says of a name that somebody sent, such as a key of a document.
+--
+-- A mistyped option stays readable; a long text in the place of a name is not repeated.
+create or replace function treadle.excerpt_name(p_name text)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when char_length(p_name) <= 30 then p_name else left(p_name, 4) || '...' end
+$$;

@@ -1,8 +1,4 @@
 -- schema_version: which migration and which text of the functions this database has.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.schema_version(
   out version integer,
@@ -21,6 +17,5 @@ $$;
 comment on function treadle.schema_version() is
 'The newest applied migration and the checksum of the installed functions and views.';
 
-revoke all on function treadle.schema_version() from public;
 grant execute on function treadle.schema_version() to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

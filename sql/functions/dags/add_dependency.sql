@@ -69,6 +69,5 @@ $$;
 comment on function treadle.add_dependency(uuid, uuid, boolean) is
 'Make a task wait for another one.';
 
-revoke all on function treadle.add_dependency(uuid, uuid, boolean) from public;
 grant execute on function treadle.add_dependency(uuid, uuid, boolean) to
 treadle_producer, treadle_worker, treadle_operator;

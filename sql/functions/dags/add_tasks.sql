@@ -8,6 +8,40 @@
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
 
+-- grow_dag: count new tasks into a DAG; an error when it does not exist or has ended.
+--
+-- Concurrency: the DAG is locked to the end of the transaction: tasks are added one caller after
+--              the other, and it cannot start or end meanwhile.
+-- Lock order:  dags.
+-- Raises:      TR102 illegal transition, TR205 unknown DAG.
+create or replace function treadle.grow_dag(p_dag uuid, p_tasks integer)
+returns treadle.dags
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_dag treadle.dags;
+begin
+  update treadle.dags
+  set tasks = dags.tasks + p_tasks
+  where dags.id = p_dag
+  returning dags.* into v_dag;
+  if not found then
+    perform treadle.refuse_dag(p_dag);
+  end if;
+  if v_dag.ended_at is not null then
+    perform treadle.refuse(
+      format('DAG %s is %s: nothing can be added to it', p_dag, v_dag.status),
+      jsonb_build_object('dag_id', p_dag, 'status', v_dag.status),
+      'Make a new DAG; its tasks may depend on tasks of this one by their ids.',
+      'TR102'
+    );
+  end if;
+  return v_dag;
+end;
+$$;
+
 create or replace function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
 returns table (id uuid, created boolean)
 language plpgsql
@@ -72,5 +106,26 @@ $$;
 comment on function treadle.add_tasks(uuid, jsonb) is
 'Add tasks with their dependencies to a DAG; one id for each, in order.';
 
-revoke all on function treadle.add_tasks(uuid, jsonb) from public;
+-- add_task: add one task to a DAG that has not ended.
+--
+-- select treadle.add_task(dag, '{"name": "test", "type": "test", "after": ["build"]}');
+--
+-- Concurrency: see add_tasks.
+-- Lock order:  tasks, lanes, dags.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
+--              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
+create or replace function treadle.add_task(p_dag uuid, p_task jsonb)
+returns uuid
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select added.id from treadle.add_tasks(p_dag, jsonb_build_array(p_task)) as added
+$$;
+
+comment on function treadle.add_task(uuid, jsonb) is
+'Add a task with its dependencies to a DAG.';
+
 grant execute on function treadle.add_tasks(uuid, jsonb) to treadle_producer, treadle_worker;
+grant execute on function treadle.add_task(uuid, jsonb) to treadle_producer, treadle_worker;

@@ -54,6 +54,5 @@ $$;
 comment on function treadle.cancel_dag(uuid, text, text) is
 'Cancel what is left of a DAG, with a reason that is kept.';
 
-revoke all on function treadle.cancel_dag(uuid, text, text) from public;
 grant execute on function treadle.cancel_dag(uuid, text, text) to
 treadle_producer, treadle_operator;

@@ -6,7 +6,24 @@
 -- Concurrency: the caller holds the tasks, and their dependents as far as it saw them. Edges are
 --              read here, after the fence, so that one that was added meanwhile is not missed.
 -- Lock order:  tasks, by id.
--- Raises:      nothing.
+
+-- is_free: whether a waiting task can go once so many of its edges are met.
+create or replace function treadle.is_free(
+  p_task   treadle.tasks,
+  p_edges  integer,
+  p_now    timestamptz
+)
+returns boolean
+language sql
+immutable
+parallel safe
+return (
+  p_task.status = 'pending'
+  and p_task.blocked_count = p_edges
+  -- One that is parked goes on when its budget has room.
+  and p_task.budget_id is null
+  and coalesce(p_task.run_at <= p_now, true)
+);
 
 create or replace function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamptz)
 returns void
@@ -81,8 +98,3 @@ begin
   perform treadle.wake_promoter(v_due_at);
 end;
 $$;
-
-comment on function treadle.meet_edges(uuid[], text, timestamptz) is
-'Internal: consumes the edges of ended tasks and readies who waited for them alone.';
-
-revoke all on function treadle.meet_edges(uuid[], text, timestamptz) from public;

@@ -2,9 +2,104 @@
 --
 -- place is that of the dependency in the same list, or null for a task that exists already.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
+
+-- task_named: the task that a reference means: one of the DAG by name, or any by its id.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.task_named(p_ref text, p_dag uuid)
+returns uuid
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  c_uuid constant text := '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
+  v_id uuid;
+begin
+  if p_ref ~ c_uuid then
+    select tasks.id into v_id from treadle.tasks where tasks.id = p_ref::uuid;
+  elsif p_dag is not null then
+    select tasks.id into v_id from treadle.tasks where tasks.dag_id = p_dag and tasks.name = p_ref;
+  end if;
+  if v_id is null then
+    perform treadle.refuse(
+      format('there is no task %s to depend on', coalesce(quote_literal(left(p_ref, 100)), 'null')),
+      jsonb_build_object('argument', 'after', 'task', left(p_ref, 200)),
+      'Name a task of the same DAG, or give the id of any task.'
+    );
+  end if;
+  return v_id;
+end;
+$$;
+
+-- node_refs: what the tasks of a DAG refer to: by after, and by inputs.
+--
+-- An input is a dependency too; after may say that it is optional.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.node_refs(p_tasks jsonb)
+returns table (at integer, ref text, optional boolean)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_wrong record;
+begin
+  return query
+  select given.at, given.ref, bool_and(given.optional) filter (where given.source = 'after')
+    is true
+  from (
+    select
+      nodes.at::integer as at,
+      case
+        when jsonb_typeof(edges.edge) = 'object' then edges.edge ->> 'task'
+        else edges.edge #>> '{}'
+      end as ref,
+      coalesce(edges.edge -> 'optional' = 'true', false) as optional,
+      'after' as source
+    from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+    cross join lateral jsonb_array_elements(nodes.task -> 'after') as edges (edge)
+    where jsonb_typeof(nodes.task -> 'after') = 'array'
+    union all
+    select
+      nodes.at::integer, (regexp_match(inputs.value, '^task:([^:]+):'))[1], false, 'inputs'
+    from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+    cross join lateral jsonb_each_text(nodes.task -> 'inputs') as inputs
+    where jsonb_typeof(nodes.task -> 'inputs') = 'object' and inputs.value like 'task:%'
+  ) as given
+  group by given.at, given.ref;
+
+  select nodes.at - 1 as at, inputs.key, inputs.value
+  into v_wrong
+  from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+  cross join lateral jsonb_each(nodes.task -> 'inputs') as inputs
+  where
+    jsonb_typeof(nodes.task -> 'inputs') = 'object'
+    and not coalesce(
+      inputs.value #>> '{}'
+      ~ '^(task:[^:]+:(output(\.[^.]+)*|artifact:.+)|artifact:[0-9a-f-]{36})$',
+      false
+    )
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format(
+        'input %s refers to %s',
+        treadle.excerpt_name(v_wrong.key), treadle.excerpt(v_wrong.value)
+      ),
+      jsonb_build_object(
+        'argument', 'inputs', 'index', v_wrong.at, 'input', treadle.excerpt_name(v_wrong.key)
+      ),
+      'Write task:<name or id>:output, task:<name or id>:output.key, '
+      || 'task:<name or id>:artifact:<name>, or artifact:<id>.'
+    );
+  end if;
+end;
+$$;
 
 create or replace function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 returns table (at integer, depends_on uuid, place integer, optional boolean)
@@ -46,7 +141,188 @@ begin
 end;
 $$;
 
-comment on function treadle.node_edges(jsonb, uuid[], uuid) is
-'Internal: who depends on whom among tasks that are to be stored.';
+-- refuse_circle: find a circle among tasks that all wait for each other, and say which it is.
+--
+-- Given how many dependencies each task has left; every one that has any waits for another such.
+--
+-- Raises:      TR103 cycle.
+create or replace function treadle.refuse_circle(
+  p_names  text[],
+  p_left   integer[],
+  p_tasks  integer[],
+  p_after  integer[]
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_waits_for integer[] := array(
+    select min(edges.after)
+    from generate_series(1, cardinality(p_names)) as places (at)
+    left join unnest(p_tasks, p_after) as edges (task, after)
+      on places.at = edges.task and p_left[edges.after] > 0
+    group by places.at
+    order by places.at
+  );
+  v_path integer[] := '{}';
+  v_seen integer[] := array_fill(0, array[cardinality(p_names)]);
+  v_at   integer;
+begin
+  select places.at into v_at
+  from unnest(p_left) with ordinality as places (waits, at)
+  where places.waits > 0
+  order by places.at
+  limit 1;
+  while v_seen[v_at] = 0 loop
+    v_path := v_path || v_at;
+    v_seen[v_at] := cardinality(v_path);
+    v_at := v_waits_for[v_at];
+  end loop;
+  v_path := v_path[v_seen[v_at]:] || v_at;
 
-revoke all on function treadle.node_edges(jsonb, uuid[], uuid) from public;
+  perform treadle.refuse(
+    format(
+      'these tasks wait for each other: %s',
+      (
+        select string_agg(coalesce(p_names[path.place], '#' || path.place), ' -> ' order by path.at)
+        from unnest(v_path[:20]) with ordinality as path (place, at)
+      )
+    ),
+    jsonb_build_object(
+      'cycle',
+      array(
+        select coalesce(p_names[path.place], '#' || path.place)
+        from unnest(v_path) with ordinality as path (place, at)
+        order by path.at
+      )
+    ),
+    'Take one of these dependencies away.',
+    'TR103'
+  );
+end;
+$$;
+
+-- check_order: refuse tasks that would wait for each other in a circle, and name the circle.
+--
+-- Tasks and edges by their place in the list. Takes time in proportion to their number: where
+-- every edge points to an earlier task there is nothing to do, else the tasks that wait for nothing
+-- are taken away until none is left.
+--
+-- Raises:      TR103 cycle.
+create or replace function treadle.check_order(
+  p_names  text[],
+  p_tasks  integer[],
+  p_after  integer[]
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left   integer[];
+  v_first  integer[];
+  v_child  integer[];
+  v_free   integer[];
+  v_taken  integer := 0;
+  v_task   integer;
+begin
+  if not exists (
+    select from unnest(p_tasks, p_after) as edges (task, after) where edges.after >= edges.task
+  ) then
+    return;
+  end if;
+
+  -- How many each task waits for, and where its children begin in the list of all children.
+  select array_agg(nodes.waits order by nodes.at), array_agg(nodes.first order by nodes.at)
+  into v_left, v_first
+  from (
+    select
+      places.at,
+      coalesce(waits.edges, 0) as waits,
+      coalesce(sum(children.edges) over (order by places.at), 0)
+      - coalesce(children.edges, 0) + 1 as first
+    from generate_series(1, cardinality(p_names)) as places (at)
+    left join (
+      select edges.task, count(*)::integer as edges
+      from unnest(p_tasks) as edges (task) group by edges.task
+    ) as waits on places.at = waits.task
+    left join (
+      select edges.after, count(*)::integer as edges
+      from unnest(p_after) as edges (after) group by edges.after
+    ) as children on places.at = children.after
+  ) as nodes;
+  v_first := v_first || (cardinality(p_tasks) + 1);
+  v_child := array(
+    select edges.task from unnest(p_tasks, p_after) as edges (task, after) order by edges.after
+  );
+  v_free := array(
+    select places.at
+    from unnest(v_left) with ordinality as places (waits, at)
+    where places.waits = 0
+  );
+
+  while v_taken < cardinality(v_free) loop
+    v_taken := v_taken + 1;
+    v_task := v_free[v_taken];
+    for v_edge in v_first[v_task]..v_first[v_task + 1] - 1 loop
+      v_left[v_child[v_edge]] := v_left[v_child[v_edge]] - 1;
+      if v_left[v_child[v_edge]] = 0 then
+        v_free := v_free || v_child[v_edge];
+      end if;
+    end loop;
+  end loop;
+
+  if v_taken < cardinality(p_names) then
+    perform treadle.refuse_circle(p_names, v_left, p_tasks, p_after);
+  end if;
+end;
+$$;
+
+-- chain_lengths: how long the longest chain of tasks behind each task of a list is, up to 30.
+--
+-- Tasks and edges by their place in the list. Where every edge points to an earlier task, one pass
+-- from the end is enough; else passes go on until nothing changes: no more than 30, for each makes
+-- every chain right by one task more.
+create or replace function treadle.chain_lengths(
+  p_count  integer,
+  p_tasks  integer[],
+  p_after  integer[]
+)
+returns integer[]
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lengths integer[] := array_fill(0, array[p_count]);
+  v_tasks   integer[];
+  v_after   integer[];
+  v_sorted  boolean;
+  v_stable  boolean;
+  v_length  integer;
+begin
+  select
+    array_agg(edges.task order by edges.task desc),
+    array_agg(edges.after order by edges.task desc),
+    bool_and(edges.after < edges.task)
+  into v_tasks, v_after, v_sorted
+  from unnest(p_tasks, p_after) as edges (task, after)
+  where edges.after is not null;
+
+  loop
+    v_stable := true;
+    for v_at in 1..coalesce(cardinality(v_tasks), 0) loop
+      v_length := least(v_lengths[v_tasks[v_at]] + 1, 30);
+      if v_lengths[v_after[v_at]] < v_length then
+        v_lengths[v_after[v_at]] := v_length;
+        v_stable := false;
+      end if;
+    end loop;
+    exit when v_stable or v_sorted;
+  end loop;
+  return v_lengths;
+end;
+$$;

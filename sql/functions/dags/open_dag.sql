@@ -27,5 +27,4 @@ $$;
 comment on function treadle.open_dag(text, jsonb) is
 'Make a DAG without tasks: add_task fills it, start_dag lets it run.';
 
-revoke all on function treadle.open_dag(text, jsonb) from public;
 grant execute on function treadle.open_dag(text, jsonb) to treadle_producer, treadle_worker;

@@ -1,8 +1,25 @@
 -- read_dag: how far a DAG is and what it cost, for its producer.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR205 unknown DAG.
+
+-- refuse_dag: say that there is no such DAG.
+--
+-- Raises:      TR205 unknown DAG.
+create or replace function treadle.refuse_dag(p_dag uuid)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.refuse(
+    format('there is no DAG %s', coalesce(p_dag::text, 'null')),
+    jsonb_build_object('dag_id', p_dag),
+    'List them: select * from treadle.dag_overview order by id desc limit 20',
+    'TR205'
+  );
+end;
+$$;
 
 create or replace function treadle.read_dag(p_dag uuid)
 returns table (
@@ -31,6 +48,32 @@ $$;
 comment on function treadle.read_dag(uuid) is
 'State, counts, cost and duration of a DAG.';
 
-revoke all on function treadle.read_dag(uuid) from public;
+-- dag_status: the state of a DAG, for who waits for its end.
+--
+-- Concurrency: reads one row.
+-- Raises:      TR205 unknown DAG.
+create or replace function treadle.dag_status(p_dag uuid)
+returns text
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_status text;
+begin
+  select dags.status into v_status from treadle.dags where dags.id = p_dag;
+  if not found then
+    perform treadle.refuse_dag(p_dag);
+  end if;
+  return v_status;
+end;
+$$;
+
+comment on function treadle.dag_status(uuid) is
+'open, running, failed, completed or cancelled.';
+
 grant execute on function treadle.read_dag(uuid) to
 treadle_producer, treadle_worker, treadle_operator;
+grant execute on function treadle.dag_status(uuid) to
+treadle_producer, treadle_worker, treadle_observer, treadle_operator;

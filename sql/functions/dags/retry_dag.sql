@@ -57,5 +57,4 @@ $$;
 comment on function treadle.retry_dag(uuid, text, text) is
 'Retry all of a DAG that gave up or was cancelled.';
 
-revoke all on function treadle.retry_dag(uuid, text, text) from public;
 grant execute on function treadle.retry_dag(uuid, text, text) to treadle_operator;

@@ -5,7 +5,6 @@
 --
 -- Concurrency: the caller holds the tasks, and what falls with them as far as it saw it.
 -- Lock order:  tasks, dags, then the rest.
--- Raises:      nothing.
 
 create or replace function treadle.settle_ends(
   p_ids  uuid[],
@@ -82,8 +81,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.settle_ends(uuid[], timestamptz, text) is
-'Internal: edges, waits, dependents and DAGs of tasks that ended without a result.';
-
-revoke all on function treadle.settle_ends(uuid[], timestamptz, text) from public;

@@ -62,5 +62,4 @@ $$;
 comment on function treadle.spawn_tasks(uuid, uuid, text, jsonb) is
 'Start tasks from within a running one, once; one id for each, in order.';
 
-revoke all on function treadle.spawn_tasks(uuid, uuid, text, jsonb) from public;
 grant execute on function treadle.spawn_tasks(uuid, uuid, text, jsonb) to treadle_worker;

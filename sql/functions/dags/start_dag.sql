@@ -68,6 +68,5 @@ $$;
 
 comment on function treadle.start_dag(uuid, text) is 'Start a DAG that was opened and filled.';
 
-revoke all on function treadle.start_dag(uuid, text) from public;
 grant execute on function treadle.start_dag(uuid, text) to
 treadle_producer, treadle_worker, treadle_operator;

@@ -5,7 +5,78 @@
 --
 -- Concurrency: the DAGs are locked in id order: of two last tasks the second sees the first.
 -- Lock order:  dags (after tasks), then the history.
--- Raises:      nothing.
+
+-- dag_result: how a DAG whose tasks have all ended has ended itself.
+--
+-- Completed when a task was completed that none of the DAG depends on: something came out at the
+-- end. Subtasks do not count, they are part of the task that spawned them.
+--
+-- Concurrency: reads; the caller holds the DAG, and nothing in it moves any more.
+create or replace function treadle.dag_result(p_dag uuid)
+returns text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+  select
+    case
+      when exists (
+        select from treadle.tasks
+        where
+          tasks.dag_id = p_dag
+          and tasks.status = 'completed'
+          and tasks.parent_id is null
+          and not exists (
+            select from treadle.dependencies
+            inner join treadle.tasks as dependent on dependencies.task_id = dependent.id
+            where
+              dependencies.depends_on = tasks.id
+              -- Not as a condition that an index could serve: that would read the whole DAG.
+              and (dependent.dag_id = p_dag) is true
+              and dependent.parent_id is null
+          )
+      )
+        then 'completed'
+      else 'cancelled'
+    end
+$$;
+
+-- dag_news: which events a change of a DAG's counters is worth.
+--
+-- Its end, a task that gave up, coming back to life, and each tenth of the way.
+create or replace function treadle.dag_news(
+  p_was               text,
+  p_status            text,
+  p_tasks             integer,
+  p_completed_before  integer,
+  p_completed         integer,
+  p_dead_before       integer,
+  p_dead              integer
+)
+returns setof text
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select news.kind
+  from (
+    values
+    ('failed', p_dead > p_dead_before),
+    ('reopened', p_was in ('completed', 'cancelled') and p_status in ('running', 'failed')),
+    (
+      'progress',
+      p_completed < p_tasks
+      and p_completed_before::bigint * 10 / p_tasks < p_completed::bigint * 10 / p_tasks
+    ),
+    ('completed', p_status = 'completed' and p_was <> 'completed'),
+    ('cancelled', p_status = 'cancelled' and p_was <> 'cancelled')
+  ) as news (kind, holds)
+  where news.holds
+$$;
 
 create or replace function treadle.tally_dags(
   p_dags  uuid[],
@@ -92,8 +163,3 @@ begin
   ) as news (kind);
 end;
 $$;
-
-comment on function treadle.tally_dags(uuid[], text[], text[], timestamptz) is
-'Internal: keeps the counters and the state of DAGs, and raises their events.';
-
-revoke all on function treadle.tally_dags(uuid[], text[], text[], timestamptz) from public;

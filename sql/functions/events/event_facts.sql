@@ -3,8 +3,6 @@
 -- It is what filters look at and what templates take their values from.
 --
 -- Concurrency: reads the task as it is now.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.event_facts(p_event treadle.events)
 returns jsonb
@@ -57,7 +55,27 @@ as $$
     )
 $$;
 
-comment on function treadle.event_facts(treadle.events) is
-'Internal: everything that a filter or a template can name of an event.';
-
-revoke all on function treadle.event_facts(treadle.events) from public;
+-- event_document: an event as it is sent and as filters see it.
+create or replace function treadle.event_document(p_event treadle.events)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+select
+  jsonb_strip_nulls(
+    jsonb_build_object(
+      'id', (p_event).id::text,
+      'type', (p_event).kind,
+      'timestamp',
+      to_char((p_event).at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+      'task_id', (p_event).task_id,
+      'task_type', (select tasks.type from treadle.tasks where tasks.id = (p_event).task_id),
+      'dag_id', (p_event).dag_id,
+      'queue', (p_event).queue,
+      'key', (p_event).key,
+      'actor', (p_event).actor
+    )
+  )
+  || jsonb_build_object('data', (p_event).data)
+$$;

@@ -7,9 +7,31 @@
 -- A place that no transaction has reached is of another server: who waited there would hear
 -- nothing.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
+
+-- event_numbered: an event by its id; an error when there is none.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.event_numbered(p_id bigint)
+returns treadle.events
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_event treadle.events;
+begin
+  select events.* into v_event from treadle.events where events.id = p_id;
+  if not found then
+    perform treadle.refuse(
+      format('there is no event %s', coalesce(p_id::text, 'without an id')),
+      jsonb_build_object('argument', 'event', 'event_id', p_id),
+      'List them: select id, kind from treadle.event_log order by id desc limit 20'
+    );
+  end if;
+  return v_event;
+end;
+$$;
 
 create or replace function treadle.event_place(p_after text)
 returns text
@@ -41,5 +63,4 @@ $$;
 comment on function treadle.event_place(text) is
 'The place among the events after which to read, from the id of an event or a place.';
 
-revoke all on function treadle.event_place(text) from public;
 grant execute on function treadle.event_place(text) to treadle_observer, treadle_operator;

@@ -43,6 +43,5 @@ $$;
 comment on function treadle.listen_events(text, double precision, text[]) is
 'Ask for NOTIFY treadle_events on new events, of some kinds or of all, for so many seconds.';
 
-revoke all on function treadle.listen_events(text, double precision, text[]) from public;
 grant execute on function treadle.listen_events(text, double precision, text[]) to
 treadle_worker, treadle_observer, treadle_operator;

@@ -8,8 +8,73 @@
 -- a row with nothing but the place.
 --
 -- Concurrency: reads; see next_events.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument.
+
+-- settled_before: the transaction before which no event can be written any more.
+--
+-- The oldest that is open in this database, or else the next one. Those of other databases cannot
+-- write here: each holds a lock on something of its own. One that holds none yet is waited for.
+-- The locks are looked at after the snapshot was taken, so that one that ended since is waited for.
+--
+-- Concurrency: reads; the answer only ever grows.
+create or replace function treadle.settled_before()
+returns xid8
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select least(
+    -- A snapshot does not list the transaction that took it.
+    pg_current_xact_id_if_assigned(),
+    (
+      select opened.xid
+      from pg_snapshot_xip(pg_current_snapshot()) as opened (xid)
+      where opened.xid::xid <> all (array(
+        select held.transactionid
+        from pg_catalog.pg_locks as held
+        inner join pg_catalog.pg_locks as beside
+          on held.virtualtransaction = beside.virtualtransaction
+        where
+          held.locktype = 'transactionid'
+          -- Its own; those who wait for it have another.
+          and held.mode = 'ExclusiveLock'
+          and beside.database <> 0
+          and beside.database <> (
+            select databases.oid
+            from pg_catalog.pg_database as databases
+            where databases.datname = current_database()
+          )
+      ))
+      order by opened.xid
+      limit 1
+    ),
+    pg_snapshot_xmax(pg_current_snapshot())
+  )
+$$;
+
+-- next_events: events after a place, in an order that never changes, as far as it is certain.
+--
+-- Events of transactions that began after one that still runs are not shown yet: it could write
+-- before them. A transaction that stays open holds the readers up, and loses them nothing; see
+-- settled_before.
+--
+-- Concurrency: reads; whoever follows locks its own place first.
+create or replace function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
+returns setof treadle.events
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  select events.*
+  from treadle.events
+  where
+    (events.xid, events.id) > (p_xid, p_id)
+    and events.xid < (select treadle.settled_before())
+  order by events.xid, events.id
+  limit p_limit
+$$;
 
 create or replace function treadle.read_events(
   p_after  text,
@@ -60,6 +125,5 @@ $$;
 comment on function treadle.read_events(text, text[], integer) is
 'Events after a place, in an order that never changes; the last row has the place to go on from.';
 
-revoke all on function treadle.read_events(text, text[], integer) from public;
 grant execute on function treadle.read_events(text, text[], integer) to
 treadle_observer, treadle_operator;

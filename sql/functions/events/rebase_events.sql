@@ -6,7 +6,6 @@
 --
 -- Concurrency: readers wait; to be called while nobody else is connected, or at a calm moment.
 -- Lock order:  event_readers, events.
--- Raises:      nothing.
 
 create or replace function treadle.rebase_events()
 returns bigint
@@ -58,5 +57,4 @@ $$;
 comment on function treadle.rebase_events() is
 'After a restore into another server: events and their readers in order again.';
 
-revoke all on function treadle.rebase_events() from public;
 grant execute on function treadle.rebase_events() to treadle_operator;

@@ -51,6 +51,5 @@ $$;
 comment on function treadle.receive_webhook(text, jsonb, jsonb, text, text) is
 'Say that a webhook was received, by its name; returns the id of the event.';
 
-revoke all on function treadle.receive_webhook(text, jsonb, jsonb, text, text) from public;
 grant execute on function treadle.receive_webhook(text, jsonb, jsonb, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

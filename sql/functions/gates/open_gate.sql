@@ -57,5 +57,4 @@ $$;
 comment on function treadle.open_gate(text, text) is
 'Open a gate before its time; says whether it was closed.';
 
-revoke all on function treadle.open_gate(text, text) from public;
 grant execute on function treadle.open_gate(text, text) to treadle_operator;

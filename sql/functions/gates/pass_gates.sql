@@ -3,7 +3,106 @@
 -- Concurrency: exact: the gates are locked and written before their use is read. Gates that others
 --              hold are waited for with p_wait only; else their tasks are left out.
 -- Lock order:  lanes, gates by key.
--- Raises:      nothing.
+
+-- set_aside: put tasks that need more than a whole limit behind a gate that stays closed.
+--
+-- They can never start, and must not stand in the way. The gate is named after the limit:
+-- another limit has another one, and what waits behind the old one is looked at again.
+--
+-- Concurrency: the caller holds the tasks. Without p_wait nothing is made that another claim
+--              could be making: two that hold gates must not wait for each other.
+-- Lock order:  lanes, gates.
+create or replace function treadle.set_aside(p_rows tid[], p_wait boolean)
+returns tid[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_large tid[] := '{}';
+  v_lane  integer;
+  v_each  record;
+  v_now   timestamptz := treadle.clock();
+begin
+  for v_each in
+    select
+      tasks.ctid as place, lanes as lane, limited.key, limited.shut,
+      exists (select from treadle.gates where gates.key = limited.shut) as is_shut
+    from treadle.tasks
+    inner join treadle.lanes on tasks.lane_id = lanes.id
+    cross join lateral (
+      select gates.key, format('over:%s:%s', gates.amount, gates.key) as shut
+      from treadle.gates
+      where
+        gates.key = any (lanes.gates)
+        and gates.amount < treadle.gate_need(tasks, gates.unit)
+      order by gates.key
+      limit 1
+    ) as limited
+    where tasks.ctid = any (p_rows)
+    order by limited.shut, tasks.id
+  loop
+    v_large := v_large || v_each.place;
+    if not v_each.is_shut then
+      continue when not p_wait;
+      insert into treadle.gates (key, closed_until, closed_at, reason)
+      values (
+        v_each.shut, v_now + interval '100 years', v_now,
+        format('needs more than the whole limit of %s', v_each.key)
+      )
+      on conflict (key) do nothing;
+    end if;
+    v_lane := treadle.lane_behind(v_each.lane, v_each.shut, p_wait);
+    update treadle.tasks
+    set lane_id = v_lane
+    where tasks.ctid = v_each.place and v_lane is not null;
+  end loop;
+  return array(
+    select given.place from unnest(p_rows) with ordinality as given (place, at)
+    where given.place <> all (v_large)
+    order by given.at
+  );
+end;
+$$;
+
+-- close_full: close gates whose limit cut off a task, until there is room for it.
+--
+-- Concurrency: the caller holds the gates.
+-- Lock order:  gates.
+create or replace function treadle.close_full(
+  p_keys   text[],
+  p_short  numeric[],
+  p_used   numeric[],
+  p_now    timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_until timestamptz;
+begin
+  with closed as (
+    update treadle.gates
+    set
+      closed_until = treadle.room_at(gates.key, given.short, given.used, p_now),
+      closed_at = p_now,
+      closed_by = null,
+      reason = 'rate limit'
+    from unnest(p_keys, p_short, p_used) as given (key, short, used)
+    where gates.key = given.key and given.short is not null
+    returning gates.closed_until
+  )
+
+  select min(closed.closed_until) into v_until from closed;
+  perform treadle.wake_promoter(v_until);
+end;
+$$;
 
 create or replace function treadle.pass_gates(p_rows tid[], p_wait boolean)
 returns tid[]
@@ -77,8 +176,3 @@ begin
   return v_passed;
 end;
 $$;
-
-comment on function treadle.pass_gates(tid[], boolean) is
-'Internal: cuts what does not fit a limit by rate, and closes that gate until there is room.';
-
-revoke all on function treadle.pass_gates(tid[], boolean) from public;

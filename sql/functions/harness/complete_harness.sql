@@ -33,5 +33,4 @@ $$;
 comment on function treadle.complete_harness(uuid, uuid, jsonb, boolean) is
 'Complete a task of the harness with the decision of its agent: completed, or already.';
 
-revoke all on function treadle.complete_harness(uuid, uuid, jsonb, boolean) from public;
 grant execute on function treadle.complete_harness(uuid, uuid, jsonb, boolean) to treadle_worker;

@@ -9,6 +9,62 @@
 -- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR105 queue full, TR111 secret refused.
 
+-- make_harness: make the queue and the type of the harness where they are missing.
+--
+-- Their settings belong to the operator from then on. A claim that ran out is pending again at
+-- once; who fails is one agent, and its breaker would hold up the others.
+--
+-- Concurrency: writes nothing when both are there.
+-- Lock order:  queues, task_types.
+create or replace function treadle.make_harness()
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if treadle.are_names('harness', 'harness') then
+    return;
+  end if;
+  if not exists (select from treadle.queues where queues.name = 'harness') then
+    perform treadle.define_queue(
+      'harness',
+      '{"max_attempts": 4, "retry": {"strategy": "immediate", "poison": false}}'
+    );
+  end if;
+  if not exists (select from treadle.task_types where task_types.name = 'harness') then
+    perform treadle.define_type(
+      'harness',
+      '{"description": "A task for an agent of the harness", "breaker": {"threshold": 0}}'
+    );
+  end if;
+end;
+$$;
+
+-- agent_url_of: the address of an agent as it is kept: without its last slash.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.agent_url_of(p_url text)
+returns text
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_url is null or octet_length(p_url) > 200
+    or p_url !~ '^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@\\]*)?$'
+    and p_url !~ '^https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?(/[^\s?#@\\]*)?$'
+  then
+    perform treadle.refuse(
+      format('%s is no address of an agent', coalesce(quote_literal(left(p_url, 60)), 'null')),
+      jsonb_build_object('argument', 'agent_url'),
+      'http or https, a host, perhaps a port and a path, up to 200 bytes: http://localhost:9000'
+    );
+  end if;
+  return rtrim(p_url, '/');
+end;
+$$;
+
 create or replace function treadle.enqueue_harness(
   p_agent_url  text,
   p_payload    jsonb,
@@ -65,5 +121,4 @@ $$;
 comment on function treadle.enqueue_harness(text, jsonb, uuid, boolean) is
 'Store a task for an agent of the harness; with an id the call may be repeated.';
 
-revoke all on function treadle.enqueue_harness(text, jsonb, uuid, boolean) from public;
 grant execute on function treadle.enqueue_harness(text, jsonb, uuid, boolean) to treadle_producer;

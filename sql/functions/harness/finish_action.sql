@@ -9,6 +9,45 @@
 -- Lock order:  tasks, harness_actions.
 -- Raises:      TR001 invalid argument.
 
+-- close_action: the result of a task is dealt with: the task is done.
+--
+-- Concurrency: the caller holds the task and its action.
+-- Lock order:  tasks.
+create or replace function treadle.close_action(p_id uuid, p_token uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update treadle.tasks
+  set consumed_at = treadle.clock(), consumed_token = p_token
+  where tasks.id = p_id and tasks.consumed_token is null;
+  delete from treadle.harness_nudges where harness_nudges.task_id = p_id;
+end;
+$$;
+
+-- tell_action: what became of an action, for those who watch events.
+--
+-- Concurrency: one new row.
+create or replace function treadle.tell_action(
+  p_id      uuid,
+  p_status  text,
+  p_actor   text,
+  p_note    text
+)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  values (
+    treadle.clock(), 'harness.' || p_status, p_id, 'harness', coalesce(p_actor, session_user),
+    jsonb_build_object('note', left(split_part(p_note, e'\n', 1), 2000))
+  )
+$$;
+
 create or replace function treadle.finish_action(
   p_id       uuid,
   p_token    uuid,
@@ -71,6 +110,5 @@ $$;
 comment on function treadle.finish_action(uuid, uuid, text, text, integer) is
 'End an action of the harness: done, failed or interrupted; a failed one is tried again.';
 
-revoke all on function treadle.finish_action(uuid, uuid, text, text, integer) from public;
 grant execute on function treadle.finish_action(uuid, uuid, text, text, integer)
 to treadle_producer;

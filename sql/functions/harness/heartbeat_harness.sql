@@ -28,5 +28,4 @@ $$;
 comment on function treadle.heartbeat_harness(uuid, uuid) is
 'Reset the claim timeout of a task; returns when the claim runs out now.';
 
-revoke all on function treadle.heartbeat_harness(uuid, uuid) from public;
 grant execute on function treadle.heartbeat_harness(uuid, uuid) to treadle_worker;

@@ -4,7 +4,6 @@
 --
 -- Concurrency: rows locked by others are skipped.
 -- Lock order:  harness_actions.
--- Raises:      nothing.
 
 create or replace function treadle.interrupt_actions(p_limit integer default 100)
 returns setof uuid
@@ -40,5 +39,4 @@ $$;
 comment on function treadle.interrupt_actions(integer) is
 'Mark actions as interrupted whose harness gave no sign of life; returns their tasks.';
 
-revoke all on function treadle.interrupt_actions(integer) from public;
 grant execute on function treadle.interrupt_actions(integer) to treadle_producer;

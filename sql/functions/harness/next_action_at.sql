@@ -1,10 +1,6 @@
 -- next_action_at: the earliest moment at which the harness has something to do by itself.
 --
 -- A new result is not among it: the harness is nudged, and looks every few seconds.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.next_action_at()
 returns timestamptz
@@ -21,5 +17,4 @@ $$;
 comment on function treadle.next_action_at() is
 'When the next action of the harness is due, or is taken for interrupted.';
 
-revoke all on function treadle.next_action_at() from public;
 grant execute on function treadle.next_action_at() to treadle_producer;

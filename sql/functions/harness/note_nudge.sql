@@ -2,7 +2,6 @@
 --
 -- Concurrency: one row.
 -- Lock order:  harness_agents.
--- Raises:      nothing.
 
 create or replace function treadle.note_nudge(p_agent_url text, p_error text default null)
 returns void
@@ -19,5 +18,4 @@ $$;
 comment on function treadle.note_nudge(text, text) is
 'Record how the last nudge of an agent went; an error changes nothing else.';
 
-revoke all on function treadle.note_nudge(text, text) from public;
 grant execute on function treadle.note_nudge(text, text) to treadle_worker;

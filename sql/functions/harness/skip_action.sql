@@ -31,5 +31,4 @@ $$;
 comment on function treadle.skip_action(uuid, text, text) is
 'Leave an action of the harness that failed or was interrupted as it is: the task is done.';
 
-revoke all on function treadle.skip_action(uuid, text, text) from public;
 grant execute on function treadle.skip_action(uuid, text, text) to treadle_operator;

@@ -95,5 +95,4 @@ $$;
 comment on function treadle.take_actions(uuid, integer, double precision) is
 'Take results of the harness to act on: each is in the action log before it is handed out.';
 
-revoke all on function treadle.take_actions(uuid, integer, double precision) from public;
 grant execute on function treadle.take_actions(uuid, integer, double precision) to treadle_producer;

@@ -5,7 +5,6 @@
 --
 -- Concurrency: of two that take at once, one gets the nudge: the key of the list is the fence.
 -- Lock order:  harness_nudges.
--- Raises:      nothing.
 
 create or replace function treadle.take_nudges(
   p_limit  integer default 100,
@@ -64,5 +63,4 @@ $$;
 comment on function treadle.take_nudges(integer, text[]) is
 'Take nudges to send: agents that operators have allowed, and the tasks that wait for them.';
 
-revoke all on function treadle.take_nudges(integer, text[]) from public;
 grant execute on function treadle.take_nudges(integer, text[]) to treadle_worker;

@@ -1,8 +1,6 @@
 -- wake_harness: tell the harness to look at once: at new tasks, and at results.
 --
 -- Concurrency: sent when the transaction commits. A hint: the harness looks by itself as well.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.wake_harness()
 returns void
@@ -17,5 +15,4 @@ $$;
 comment on function treadle.wake_harness() is
 'Nudge the harness: it drains the results and nudges agents at once.';
 
-revoke all on function treadle.wake_harness() from public;
 grant execute on function treadle.wake_harness() to treadle_producer, treadle_worker;

@@ -6,6 +6,24 @@
 -- Lock order:  lanes.
 -- Raises:      TR202 unknown queue, TR203 unknown type.
 
+-- sorted: names in order and without repeats, so that the same names are the same array.
+--
+-- In plpgsql, which keeps its plan.
+create or replace function treadle.sorted(p_names text[])
+returns text[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if coalesce(pg_catalog.cardinality(p_names), 0) = 0 then
+    return '{}';
+  end if;
+  return array(select distinct names.name from unnest(p_names) as names (name) order by 1);
+end;
+$$;
+
 create or replace function treadle.find_lane(p_lane treadle.lanes, p_make boolean default true)
 returns integer
 language plpgsql
@@ -52,7 +70,47 @@ begin
 end;
 $$;
 
-comment on function treadle.find_lane(treadle.lanes, boolean) is
-'Internal: finds or makes a lane; its id is not looked at.';
+-- lane_behind: the lane that is like another but for one more gate.
+--
+-- Concurrency: see find_lane.
+-- Lock order:  lanes.
+create or replace function treadle.lane_behind(
+  p_lane  treadle.lanes,
+  p_key   text,
+  p_make  boolean default false
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane treadle.lanes := p_lane;
+begin
+  v_lane.gates := treadle.sorted(v_lane.gates || p_key);
+  return treadle.find_lane(v_lane, p_make);
+end;
+$$;
 
-revoke all on function treadle.find_lane(treadle.lanes, boolean) from public;
+-- lane_beside: the lane that differs from another one in its urgency alone, made on first use.
+--
+-- Concurrency: see find_lane.
+-- Lock order:  lanes.
+create or replace function treadle.lane_beside(p_lane integer, p_urgency bigint)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane treadle.lanes;
+begin
+  select lanes.* into v_lane from treadle.lanes where lanes.id = p_lane;
+  if v_lane.urgency = p_urgency then
+    return p_lane;
+  end if;
+  v_lane.ageing := v_lane.ageing - v_lane.urgency + p_urgency;
+  v_lane.urgency := p_urgency;
+  return treadle.find_lane(v_lane);
+end;
+$$;

@@ -3,9 +3,57 @@
 -- What is shut is looked up first, as names: they are few, and the lanes may be many. It also says
 -- what a claim has to look at besides: rate limits, budgets, breakers that are due for a probe.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR202 unknown queue.
+
+-- suits: whether a lane is for an agent, whatever is open or shut now.
+--
+-- An agent of the harness has only its own tasks there. Short, so that callers have it inlined.
+create or replace function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
+returns boolean
+language sql
+immutable
+parallel safe
+return (
+  p_lane.capabilities <@ p_agent.capabilities
+  and (p_lane.agent_id is null or p_lane.agent_id = p_agent.id)
+  and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or p_agent.type <> 'harness')
+);
+
+-- probe_lanes: the lanes of one type from which an agent could be given a probe of its breaker.
+--
+-- As open_lanes, but for the breaker itself.
+--
+-- Raises:      nothing; both are null when there is none.
+create or replace function treadle.probe_lanes(
+  p_agent   treadle.agents,
+  p_queues  text[],
+  p_type    text,
+  p_now     timestamptz,
+  out lanes   integer[],
+  out shifts  bigint[]
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    array_agg(lane.id),
+    array_agg(treadle.shift_at(lane.ageing, treadle.rank_ms(p_now)))
+  from treadle.lanes as lane
+  inner join treadle.queues on lane.queue = queues.name
+  inner join treadle.task_types on lane.type = task_types.name
+  where
+    lane.type = p_type
+    and lane.queue = any (p_queues)
+    and lane.queue <> 'work'
+    and queues.paused_at is null
+    and task_types.paused_at is null
+    and treadle.suits(lane, p_agent)
+    and not exists (
+      select from treadle.gates
+      where gates.key = any (lane.gates) and gates.closed_until > p_now
+    )
+$$;
 
 create or replace function treadle.open_lanes(
   p_agent   treadle.agents,
@@ -75,8 +123,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.open_lanes(treadle.agents, text[], text[], timestamptz) is
-'Internal: lanes that an agent may claim from, with the shift that makes their ranks comparable.';
-
-revoke all on function treadle.open_lanes(treadle.agents, text[], text[], timestamptz) from public;

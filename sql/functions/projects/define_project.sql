@@ -51,5 +51,4 @@ $$;
 comment on function treadle.define_project(text, jsonb) is
 'Make or change a project: its share in fair queues, its name elsewhere.';
 
-revoke all on function treadle.define_project(text, jsonb) from public;
 grant execute on function treadle.define_project(text, jsonb) to treadle_operator;

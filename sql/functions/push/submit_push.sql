@@ -12,6 +12,127 @@
 --              who has just made it.
 -- Raises:      TR001 invalid argument, TR002 too large, TR105 queue full.
 
+-- push_spec: the spec of a task from the request of a submitter, checked.
+--
+-- Fields that are not known are left out, and so is what is empty, such as a timeout of 0. False is
+-- not empty.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.push_spec(p_request jsonb)
+returns jsonb
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_spec jsonb;
+  v_name text;
+  v_must text;
+begin
+  select jsonb_object_agg(given.key, given.value)
+  into v_spec
+  from jsonb_each(case when jsonb_typeof(p_request) = 'object' then p_request end) as given
+  where
+    given.key in (
+      'prompt', 'model', 'timeout_seconds', 'session_id', 'project', 'env', 'thinking'
+    )
+    and given.value not in ('null', '""', '{}')
+    and (given.key, given.value) <> ('timeout_seconds', '0');
+
+  select rules.name, rules.must
+  into v_name, v_must
+  from (
+    values
+    ('prompt', 'string', 'be a text with something in it'),
+    ('model', 'string', 'be a text'),
+    ('session_id', 'string', 'be a text'),
+    ('timeout_seconds', 'number', 'be a whole number of seconds, 1 to 31536000'),
+    ('project', 'object', 'be a json object'),
+    ('env', 'object', 'be a json object of texts'),
+    ('thinking', 'boolean', 'be true or false')
+  ) as rules (name, type, must)
+  where
+    jsonb_typeof(v_spec -> rules.name) <> rules.type
+    or case rules.name
+      when 'prompt' then coalesce(v_spec ->> 'prompt' !~ '[^[:space:]]', true)
+      when 'timeout_seconds' then v_spec @? '$.timeout_seconds ? (@ < 1 || @ > 31536000)'
+        or v_spec @? '$.timeout_seconds ? (@.floor() != @)'
+      when 'env' then v_spec @? '$.env.* ? (@.type() != "string")'
+    end
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format('%s must %s', v_name, v_must), jsonb_build_object('argument', v_name)
+    );
+  end if;
+  return v_spec;
+end;
+$$;
+
+-- push_rank: the rank of a task that comes to the end of its lane at a moment.
+create or replace function treadle.push_rank(p_task treadle.tasks, p_at timestamptz)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    (p_task.priority - p_task.critical_path) * 1000000::bigint
+    + treadle.rank_shift(lanes.ageing - lanes.urgency, p_at)
+  from treadle.lanes
+  where lanes.id = p_task.lane_id
+$$;
+
+-- open_push: make the queue `push` and the type of its tasks, or give the queue other limits.
+--
+-- A waiting task overtakes a hundred points of priority in six seconds: first in, first out. The
+-- type has no breaker: whether an agent can be reached is looked at agent by agent. There are no
+-- poison pills: a prompt has all its attempts, whichever agents lose it.
+--
+-- Concurrency: reads only, where all is as it should be.
+-- Lock order:  task_types, queues; with the first max_depth the tasks, see define_queue.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.open_push(
+  p_max_depth     integer default null,
+  p_max_attempts  integer default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue treadle.queues;
+begin
+  select queues.* into v_queue from treadle.queues where queues.name = 'push';
+  if not exists (select from treadle.task_types where task_types.name = 'prompt') then
+    perform treadle.define_type(
+      'prompt',
+      '{"description": "Ask an agent by its own interface", "breaker": {"threshold": 0}}'
+    );
+  end if;
+
+  if v_queue.max_depth is null or not v_queue.retry ? 'poison' then
+    perform treadle.define_queue(
+      'push',
+      jsonb_build_object(
+        'ageing_rate', 1000,
+        'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50),
+        'max_attempts', coalesce(p_max_attempts, v_queue.max_attempts, 3),
+        'retry', '{"poison": false}' || coalesce(v_queue.retry, '{}')
+      )
+    );
+  elsif v_queue.max_depth <> p_max_depth or v_queue.max_attempts <> p_max_attempts then
+    perform treadle.define_queue(
+      'push',
+      jsonb_strip_nulls(
+        jsonb_build_object('max_depth', p_max_depth, 'max_attempts', p_max_attempts)
+      )
+    );
+  end if;
+end;
+$$;
+
 create or replace function treadle.submit_push(
   p_request       jsonb,
   p_source        text,
@@ -77,6 +198,5 @@ $$;
 comment on function treadle.submit_push(jsonb, text, text, integer, integer) is
 'Queue a prompt for the agents that are pushed to; says its place in the line and the depth.';
 
-revoke all on function treadle.submit_push(jsonb, text, text, integer, integer) from public;
 grant execute on function treadle.submit_push(jsonb, text, text, integer, integer) to
 treadle_producer, treadle_worker;

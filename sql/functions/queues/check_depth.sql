@@ -53,8 +53,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.check_depth(text, bigint) is
-'Internal: refuses tasks beyond the depth limit of their queue.';
-
-revoke all on function treadle.check_depth(text, bigint) from public;

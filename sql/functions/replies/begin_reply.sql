@@ -9,6 +9,76 @@
 -- Lock order:  replies, before everything that the request does; never waited for longer than 1 ms.
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
+-- reply_age: how long the answer to a request with a key is kept.
+create or replace function treadle.reply_age()
+returns interval
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select interval '24 hours'
+$$;
+
+-- stored_reply: the answer that a request with a key got, unless it is too old to be sent again.
+create or replace function treadle.stored_reply(p_principal text, p_key text)
+returns setof treadle.replies
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select replies.*
+  from treadle.replies
+  where
+    replies.principal = p_principal
+    and replies.key = p_key
+    and replies.status is not null
+    and replies.created_at > treadle.clock() - treadle.reply_age()
+$$;
+
+-- hold_reply: lock the row of a request with a key, which is made where there is none; false if
+-- another session has it.
+--
+-- The row has no status until keep_reply stores the answer. An advisory lock would not do: any
+-- login could hold it and stop the key.
+--
+-- Concurrency: skips a row that another session has locked, and waits at most 1 ms, the shortest
+--              lock_timeout, for a session that is inserting the same row.
+-- Lock order:  replies.
+create or replace function treadle.hold_reply(
+  p_key        text,
+  p_principal  text,
+  p_route      text,
+  p_hash       text
+)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1ms'
+as $$
+begin
+  perform replies.key
+  from treadle.replies
+  where replies.principal = p_principal and replies.key = p_key
+  for update skip locked;
+  if found then
+    return true;
+  end if;
+  if exists (
+    select from treadle.replies where replies.principal = p_principal and replies.key = p_key
+  ) then
+    return false;
+  end if;
+  insert into treadle.replies (principal, key, route, hash, created_at)
+  values (p_principal, p_key, p_route, p_hash, treadle.clock())
+  on conflict (principal, key) do nothing;
+  return found;
+exception
+  when lock_not_available then
+    return false;
+end;
+$$;
+
 create or replace function treadle.begin_reply(
   p_key        text,
   p_principal  text,
@@ -59,6 +129,5 @@ $$;
 comment on function treadle.begin_reply(text, text, text, text) is
 'Hold the key of a request; the answer when it had one before.';
 
-revoke all on function treadle.begin_reply(text, text, text, text) from public;
 grant execute on function treadle.begin_reply(text, text, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

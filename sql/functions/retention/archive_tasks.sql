@@ -6,7 +6,6 @@
 --
 -- Concurrency: the caller holds the tasks.
 -- Lock order:  none but new rows.
--- Raises:      nothing.
 
 create or replace function treadle.archive_tasks(p_ids uuid[])
 returns void
@@ -71,7 +70,92 @@ as $$
   where tasks.id = any (p_ids) and queues.prune_mode = 'archive';
 $$;
 
-comment on function treadle.archive_tasks(uuid[]) is
-'Internal: copies finished tasks to the history.';
+-- prune_dags: archive ended DAGs whose tasks go, and delete them with their budgets.
+--
+-- A DAG is archived where one of its tasks is.
+--
+-- Concurrency: the caller holds the DAGs and all their tasks.
+-- Lock order:  budgets, then the history.
+create or replace function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+  insert into treadle.dag_history (
+    id, name, status, created_at, ended_at, archived_at, dag, budgets, events
+  )
+  select
+    dags.id, dags.name, dags.status, dags.created_at, dags.ended_at, treadle.clock(),
+    to_jsonb(dags),
+    (
+      select jsonb_agg(to_jsonb(budgets) order by budgets.id)
+      from treadle.budgets
+      where budgets.scope = 'dag' and budgets.scope_key = dags.id::text
+    ),
+    (
+      select jsonb_agg(to_jsonb(events) - 'dag_id' order by events.id)
+      from treadle.events
+      where events.dag_id = dags.id and events.task_id is null
+    )
+  from treadle.dags
+  where
+    dags.id = any (p_dags)
+    and exists (
+      select from treadle.tasks
+      inner join treadle.queues on tasks.queue = queues.name
+      where tasks.dag_id = dags.id and queues.prune_mode = 'archive'
+    );
 
-revoke all on function treadle.archive_tasks(uuid[]) from public;
+  delete from treadle.budgets
+  where budgets.scope = 'dag' and budgets.scope_key = any (p_dags::text[]);
+  delete from treadle.events
+  where
+    events.dag_id = any (p_dags) and events.task_id is null and events.key is null
+    and (events.xid, events.id) <= (p_read.xid, p_read.id)
+    and events.xid < pg_snapshot_xmin(pg_current_snapshot());
+  delete from treadle.dags where dags.id = any (p_dags);
+$$;
+
+-- sum_spend: sum up by the hour what tasks have cost, and delete the single calls.
+--
+-- Days and budgets are as right as before: no budget has a period shorter than an hour.
+--
+-- Concurrency: sums are written in one order; another pruner may have to wait for them.
+-- Lock order:  spend, spend_hours.
+create or replace function treadle.sum_spend(p_ids uuid[])
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+  with gone as (
+    delete from treadle.spend
+    where spend.task_id = any (p_ids)
+    returning *
+  )
+
+  insert into treadle.spend_hours (
+    hour, agent_id, model, type, project_id, calls, input_tokens, output_tokens, usd
+  )
+  select
+    date_trunc('hour', gone.at, 'UTC') as hour, gone.agent_id, gone.model, gone.type,
+    gone.project_id, count(*), sum(gone.input_tokens), sum(gone.output_tokens), sum(gone.usd)
+  from gone
+  group by hour, gone.agent_id, gone.model, gone.type, gone.project_id
+  order by hour, gone.agent_id, gone.model, gone.type, gone.project_id
+  on conflict (hour, agent_id, model, type, project_id) do update
+  set
+    calls = spend_hours.calls + excluded.calls,
+    input_tokens = spend_hours.input_tokens + excluded.input_tokens,
+    output_tokens = spend_hours.output_tokens + excluded.output_tokens,
+    usd = spend_hours.usd + excluded.usd;
+$$;

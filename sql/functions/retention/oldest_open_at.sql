@@ -3,8 +3,6 @@
 -- It may still begin to wait for what was emitted since. Reads the whole table: once a round.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.oldest_open_at()
 returns timestamptz
@@ -28,5 +26,4 @@ $$;
 comment on function treadle.oldest_open_at() is
 'How far back emitted events may still be wanted; null where events are kept for ever.';
 
-revoke all on function treadle.oldest_open_at() from public;
 grant execute on function treadle.oldest_open_at() to treadle_worker;

@@ -56,5 +56,4 @@ $$;
 comment on function treadle.set_retention(text, double precision, text) is
 'Keep events, agents or runs for so many seconds; null keeps them for ever.';
 
-revoke all on function treadle.set_retention(text, double precision, text) from public;
 grant execute on function treadle.set_retention(text, double precision, text) to treadle_operator;

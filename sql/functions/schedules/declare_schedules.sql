@@ -61,6 +61,5 @@ $$;
 comment on function treadle.declare_schedules(jsonb, text) is
 'Make the schedules of an application known; what code has not changed is left alone.';
 
-revoke all on function treadle.declare_schedules(jsonb, text) from public;
 grant execute on function treadle.declare_schedules(jsonb, text) to
 treadle_producer, treadle_worker;

@@ -14,6 +14,157 @@
 -- Lock order:  schedules; as enqueue_batch or create_dag for the trial.
 -- Raises:      TR001 invalid argument, and what the trial of its work raises.
 
+-- find_schedule: the schedule of this name, locked.
+--
+-- Concurrency: waits for who deals with it now.
+-- Lock order:  schedules.
+-- Raises:      TR211 unknown schedule.
+create or replace function treadle.find_schedule(p_name text)
+returns treadle.schedules
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_schedule treadle.schedules;
+begin
+  select schedules.* into v_schedule
+  from treadle.schedules
+  where schedules.name = p_name
+  for no key update;
+  if v_schedule.id is null then
+    perform treadle.refuse(
+      format('there is no schedule %s', left(quote_nullable(p_name), 100)),
+      jsonb_build_object('schedule', left(p_name, 200)),
+      format(
+        'Known: %s. List them: select name from treadle.schedule_status',
+        coalesce(
+          (
+            select string_agg(known.name, ', ')
+            from (select schedules.name from treadle.schedules order by 1 limit 10) as known
+          ),
+          'none'
+        )
+      ),
+      'TR211'
+    );
+  end if;
+  return v_schedule;
+end;
+$$;
+
+-- check_timezone: refuse a time zone that the server does not know.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_timezone(p_timezone text)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform treadle.clock() at time zone p_timezone;
+exception
+  when invalid_parameter_value then
+    perform treadle.refuse(
+      format('there is no time zone %s', left(quote_nullable(p_timezone), 80)),
+      jsonb_build_object('argument', 'timezone'),
+      'For example Europe/Berlin, America/New_York or UTC.'
+    );
+end;
+$$;
+
+-- change_schedule: store a schedule that was made or changed, tell the schedulers and the events.
+--
+-- What a scheduler has worked out before is void: the revision is another one.
+--
+-- Concurrency: the caller holds the row.
+-- Lock order:  schedules, then the history.
+-- Raises:      check violations of values out of range.
+create or replace function treadle.change_schedule(
+  p_schedule  treadle.schedules,
+  p_kind      text,
+  p_actor     text,
+  p_data      jsonb default '{}'
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update treadle.schedules
+  set
+    cron = p_schedule.cron,
+    timezone = p_schedule.timezone,
+    template = p_schedule.template,
+    jitter_s = p_schedule.jitter_s,
+    catch_up = p_schedule.catch_up,
+    overlap = p_schedule.overlap,
+    grace_s = p_schedule.grace_s,
+    revision = schedules.revision + 1,
+    from_at = p_schedule.from_at,
+    next_at = p_schedule.next_at,
+    last_status = p_schedule.last_status,
+    last_error = p_schedule.last_error,
+    paused_at = p_schedule.paused_at,
+    paused_by = p_schedule.paused_by,
+    paused_reason = p_schedule.paused_reason,
+    declared = p_schedule.declared,
+    updated_at = treadle.clock()
+  where schedules.id = p_schedule.id;
+
+  insert into treadle.events (at, kind, actor, data)
+  values (
+    treadle.clock(), p_kind, coalesce(p_actor, session_user),
+    jsonb_build_object('schedule', p_schedule.name) || p_data
+  );
+  perform pg_notify('schedule_due', '');
+end;
+$$;
+
+-- try_schedule: refuse a schedule whose work could not be enqueued now.
+--
+-- It is enqueued for a trial and taken back, so that every rule holds that holds later. A queue
+-- that is full at this moment is no reason.
+--
+-- Concurrency: leaves nothing behind.
+-- Lock order:  as enqueue_batch or create_dag.
+-- Raises:      TR001 invalid argument, and what enqueue_batch or create_dag raise.
+create or replace function treadle.try_schedule(p_schedule treadle.schedules)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task  jsonb := p_schedule.template -> 'task';
+  v_dag   jsonb := p_schedule.template -> 'dag';
+begin
+  if jsonb_typeof(coalesce(v_task, v_dag)) is distinct from 'object' then
+    perform treadle.refuse(
+      'a schedule needs a task or a DAG, as a json object',
+      jsonb_build_object('argument', 'task'),
+      'For example {"cron": "@daily", "task": {"type": "report", "spec": {}}}.'
+    );
+  elsif v_task ?| array['run_at', 'delay_s'] or v_dag -> 'defaults' ?| array['run_at', 'delay_s']
+  then
+    perform treadle.refuse(
+      'the task of a schedule has no run_at and no delay_s: the schedule says when',
+      jsonb_build_object('argument', 'run_at'),
+      'Spread the starts with jitter_s.'
+    );
+  end if;
+
+  begin
+    perform treadle.enqueue_template(p_schedule, treadle.clock());
+    raise exception using errcode = 'TR999', message = 'only a trial';
+  exception
+    when sqlstate 'TR999' or sqlstate 'TR105' then null;
+  end;
+end;
+$$;
+
 create or replace function treadle.define_schedule(
   p_name      text,
   p_settings  jsonb,
@@ -94,5 +245,4 @@ $$;
 comment on function treadle.define_schedule(text, jsonb, text) is
 'Make or change a schedule: a cron line in a time zone and the task or DAG that it makes.';
 
-revoke all on function treadle.define_schedule(text, jsonb, text) from public;
 grant execute on function treadle.define_schedule(text, jsonb, text) to treadle_operator;

@@ -4,8 +4,6 @@
 -- fire_schedule, which decides.
 --
 -- Concurrency: reads; any number may ask at once and get the same.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.due_schedules(
   p_limit  integer default 500,
@@ -44,5 +42,4 @@ $$;
 comment on function treadle.due_schedules(integer, uuid[]) is
 'Schedules that are due, with what is needed to work out their times.';
 
-revoke all on function treadle.due_schedules(integer, uuid[]) from public;
 grant execute on function treadle.due_schedules(integer, uuid[]) to treadle_worker;

@@ -8,6 +8,79 @@
 -- Lock order:  as enqueue_tasks or create_dag.
 -- Raises:      what those raise.
 
+-- push_template: the task of a schedule for queue `push`, as if it had been submitted.
+--
+-- Its type is prompt where it says no other, and the spec of that is checked as a submission is.
+-- The queue is made where it is missing.
+--
+-- Concurrency: reads only, once the queue is there.
+-- Lock order:  as open_push.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.push_template(p_task jsonb)
+returns jsonb
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task jsonb := '{"type": "prompt"}' || p_task;
+begin
+  perform treadle.open_push();
+  if v_task ->> 'type' = 'prompt' then
+    v_task := v_task || jsonb_build_object('spec', treadle.push_spec(v_task -> 'spec'));
+  end if;
+  return v_task;
+end;
+$$;
+
+-- filled_template: what a schedule makes at a nominal time: its template with the time filled in.
+--
+-- {{nominal_at}} in any text is the moment in UTC, {{nominal_date}} the day in the schedule's zone.
+create or replace function treadle.filled_template(
+  p_schedule  treadle.schedules,
+  p_nominal   timestamptz
+)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case
+      when strpos(p_schedule.template::text, '{{nominal_') = 0 then p_schedule.template
+      else replace(
+        replace(
+          p_schedule.template::text,
+          '{{nominal_at}}',
+          to_char(p_nominal at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        ),
+        '{{nominal_date}}',
+        to_char(p_nominal at time zone p_schedule.timezone, 'YYYY-MM-DD')
+      )::jsonb
+    end
+$$;
+
+-- run_moment: when the work of a nominal time may start: up to jitter_s later, always the same.
+create or replace function treadle.run_moment(
+  p_schedule  treadle.schedules,
+  p_nominal   timestamptz
+)
+returns timestamptz
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    p_nominal + make_interval(
+      secs => mod(
+        hashtextextended(p_schedule.id::text, extract(epoch from p_nominal)::bigint)
+        & 9223372036854775807,
+        p_schedule.jitter_s * 1000
+      ) / 1000.0
+    )
+  where p_schedule.jitter_s > 0
+$$;
+
 create or replace function treadle.enqueue_template(
   p_schedule   treadle.schedules,
   p_nominal    timestamptz,
@@ -57,8 +130,3 @@ begin
   ) as made;
 end;
 $$;
-
-comment on function treadle.enqueue_template(treadle.schedules, timestamptz) is
-'Internal: makes what a schedule is there for.';
-
-revoke all on function treadle.enqueue_template(treadle.schedules, timestamptz) from public;

@@ -15,6 +15,248 @@
 -- Raises:      nothing that a template or a full queue is the reason of: that is a status. 55P03
 --              when a lock is not to be had soon: another tick does it.
 
+-- push_depth: how many entries of queue `push` wait.
+create or replace function treadle.push_depth()
+returns integer
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)::integer
+  from treadle.tasks
+  where
+    tasks.queue = 'push'
+    and tasks.completed_at is null
+    and tasks.status not in ('claimed', 'running', 'validating')
+$$;
+
+-- was_run: has this nominal time been dealt with?
+--
+-- Concurrency: true for sure while the caller holds the schedule.
+create or replace function treadle.was_run(p_schedule uuid, p_nominal timestamptz)
+returns boolean
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    exists (
+      select from treadle.schedule_runs
+      where
+        schedule_runs.schedule_id = p_schedule and schedule_runs.nominal_at = p_nominal
+    )
+$$;
+
+-- run_plan: which of the times that have come get work, by the catch-up policy of the schedule.
+--
+-- A time is missed when nobody came to it within grace_s. Policy all: each gets its work, in order.
+-- One: if there is a missed one, the last of all stands for them. Skip: the missed ones get none,
+-- the others each. Times without work are one row: from the first to the last of them.
+create or replace function treadle.run_plan(
+  p_schedule  treadle.schedules,
+  p_due       timestamptz[],
+  p_now       timestamptz
+)
+returns table (nominal_at timestamptz, missed boolean, missed_until timestamptz)
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  with due as (
+    select
+      given.at,
+      case p_schedule.catch_up
+        when 'all' then false
+        when 'skip' then given.at < grace.since
+        else given.at < p_due[cardinality(p_due)] and p_due[1] < grace.since
+      end as missed
+    from unnest(p_due) as given (at)
+    cross join (select p_now - make_interval(secs => p_schedule.grace_s) as since) as grace
+  )
+  select due.at, false, null::timestamptz from due where not due.missed
+  union all
+  select min(due.at), true, max(due.at) from due where due.missed having count(*) > 0
+$$;
+
+-- live_runs: tasks and DAGs that a schedule made and that have not ended.
+--
+-- The last hundred that it made count; a DAG that waits for a person to decide has stopped.
+--
+-- Concurrency: reads.
+create or replace function treadle.live_runs(p_schedule uuid)
+returns table (task_id uuid, dag_id uuid)
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select made.task_id, made.dag_id
+  from (
+    select schedule_runs.task_id, schedule_runs.dag_id
+    from treadle.schedule_runs
+    where schedule_runs.schedule_id = p_schedule and schedule_runs.status = 'queued'
+    order by schedule_runs.id desc
+    limit 100
+  ) as made
+  where
+    exists (
+      select from treadle.tasks
+      where
+        tasks.id = made.task_id
+        and tasks.status not in ('completed', 'dead_lettered', 'cancelled')
+    )
+    or exists (
+      select from treadle.dags
+      where dags.id = made.dag_id and dags.status in ('open', 'running')
+    )
+$$;
+
+-- cancel_runs: cancel what a schedule made before and what has not ended.
+--
+-- Concurrency: see cancel_tasks; what ends meanwhile has ended.
+-- Lock order:  tasks, dags, then the history.
+create or replace function treadle.cancel_runs(
+  p_schedule  treadle.schedules,
+  p_nominal   timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_reason text := format(
+    'schedule %s started again, for %s', p_schedule.name, treadle.utc_words(p_nominal)
+  );
+  v_actor  text := format('schedule:%s', p_schedule.name);
+  v_tasks  uuid[];
+  v_dags   uuid[];
+begin
+  select
+    array_agg(live.task_id) filter (where live.task_id is not null),
+    array_agg(live.dag_id) filter (where live.dag_id is not null)
+  into v_tasks, v_dags
+  from treadle.live_runs(p_schedule.id) as live;
+
+  perform gone.id from treadle.cancel_tasks(v_tasks, v_reason, v_actor) as gone
+  where v_tasks is not null;
+  perform treadle.cancel_dag(old.id, v_reason, v_actor) from unnest(v_dags) as old (id);
+end;
+$$;
+
+-- make_run: do the work of one nominal time: look at what still runs, and enqueue the template.
+--
+-- A full queue is a status of its own; any other error is kept with its text. Both leave nothing
+-- else behind, and the schedule goes on.
+--
+-- Concurrency: the caller holds the schedule. Trouble that passes (deadlock, lock timeout, a server
+--              that stops) is raised: the whole call is repeated.
+-- Lock order:  as enqueue_batch, create_dag and cancel_tasks.
+-- Raises:      only what passes.
+create or replace function treadle.make_run(
+  p_schedule  treadle.schedules,
+  p_nominal   timestamptz,
+  p_missed    boolean,
+  p_now       timestamptz
+)
+returns treadle.schedule_runs
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run  treadle.schedule_runs;
+  v_made record;
+begin
+  v_run.schedule_id := p_schedule.id;
+  v_run.schedule := p_schedule.name;
+  v_run.nominal_at := p_nominal;
+  v_run.fired_at := p_now;
+  if p_missed then
+    v_run.status := 'skipped_missed';
+    return v_run;
+  elsif treadle.was_run(p_schedule.id, p_nominal) then
+    v_run.status := 'skipped_duplicate';
+    return v_run;
+  end if;
+
+  begin
+    if p_schedule.overlap = 'cancel_previous' then
+      perform treadle.cancel_runs(p_schedule, p_nominal);
+    elsif p_schedule.overlap = 'skip'
+      and exists (select from treadle.live_runs(p_schedule.id)) then
+      v_run.status := 'skipped_overlap';
+      return v_run;
+    end if;
+    v_made := treadle.enqueue_template(p_schedule, p_nominal);
+    if v_made.created then
+      v_run.status := 'queued';
+      v_run.task_id := v_made.task_id;
+      v_run.dag_id := v_made.dag_id;
+    else
+      v_run.status := 'skipped_duplicate';
+    end if;
+  exception
+    when sqlstate 'TR105' then
+      v_run.status := 'skipped_queue_full';
+      v_run.error := left(treadle.mask_text(sqlerrm), 2000);
+    when transaction_rollback or lock_not_available or operator_intervention
+      or insufficient_resources then
+      raise;
+    when others then
+      v_run.status := 'failed';
+      v_run.error := left(format('%s (%s)', treadle.mask_text(sqlerrm), sqlstate), 2000);
+  end;
+  return v_run;
+end;
+$$;
+
+-- record_run: keep what became of a nominal time, and tell who follows the events of trouble.
+--
+-- False when the time was dealt with before.
+--
+-- Concurrency: a second row for a time is refused by its key.
+-- Lock order:  append-only tables.
+create or replace function treadle.record_run(p_run treadle.schedule_runs)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into treadle.schedule_runs (
+    schedule_id, schedule, nominal_at, missed_until, fired_at, status, task_id, dag_id, error, actor
+  )
+  values (
+    p_run.schedule_id, p_run.schedule, p_run.nominal_at, p_run.missed_until, p_run.fired_at,
+    p_run.status, p_run.task_id, p_run.dag_id, p_run.error, p_run.actor
+  )
+  on conflict (schedule_id, nominal_at) do nothing;
+  if not found then
+    if p_run.status = 'queued' then
+      -- Work without its row would be work done twice: none of it may stay.
+      raise unique_violation using
+        message = format('%s at %s was dealt with before', p_run.schedule, p_run.nominal_at);
+    end if;
+    return false;
+  end if;
+
+  if p_run.status <> 'queued' then
+    insert into treadle.events (at, kind, data)
+    values (
+      p_run.fired_at,
+      case when p_run.status = 'failed' then 'schedule.failed' else 'schedule.skipped' end,
+      jsonb_strip_nulls(
+        jsonb_build_object(
+          'schedule', p_run.schedule, 'nominal_at', p_run.nominal_at, 'status', p_run.status,
+          'missed_until', p_run.missed_until, 'error', p_run.error
+        )
+      )
+    );
+  end if;
+  return true;
+end;
+$$;
+
 create or replace function treadle.fire_schedule(
   p_id         uuid,
   p_revision   bigint,
@@ -91,6 +333,5 @@ $$;
 comment on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) is
 'Deal with the times of a schedule that have come; returns what became of each.';
 
-revoke all on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) from public;
 grant execute on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) to
 treadle_worker;

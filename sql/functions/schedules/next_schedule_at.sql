@@ -1,8 +1,6 @@
 -- next_schedule_at: when a scheduler has something to do; empty when there is nothing to wait for.
 --
 -- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.next_schedule_at()
 returns timestamptz
@@ -27,5 +25,4 @@ $$;
 
 comment on function treadle.next_schedule_at() is 'The next moment at which a schedule is due.';
 
-revoke all on function treadle.next_schedule_at() from public;
 grant execute on function treadle.next_schedule_at() to treadle_worker;

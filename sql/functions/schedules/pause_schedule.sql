@@ -32,5 +32,40 @@ $$;
 comment on function treadle.pause_schedule(text, text, text) is
 'Stop a schedule for a while, with a reason that is kept.';
 
-revoke all on function treadle.pause_schedule(text, text, text) from public;
+-- resume_schedule: a paused schedule goes on; its catch-up policy says what becomes of the pause.
+--
+-- Skip: it counts from now. One: one task for all times of the pause. All: a task for each.
+-- False when it was not paused.
+--
+-- Concurrency: one row, waited for.
+-- Lock order:  schedules, then the history.
+-- Raises:      TR211 unknown schedule.
+create or replace function treadle.resume_schedule(p_name text, p_actor text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_schedule treadle.schedules := treadle.find_schedule(p_name);
+begin
+  if v_schedule.paused_at is null then
+    return false;
+  end if;
+  if v_schedule.catch_up = 'skip' and v_schedule.next_at < 'infinity' then
+    v_schedule.next_at := null;
+    v_schedule.from_at := treadle.clock();
+  end if;
+  v_schedule.paused_at := null;
+  v_schedule.paused_by := null;
+  v_schedule.paused_reason := null;
+  perform treadle.change_schedule(v_schedule, 'schedule.resumed', p_actor);
+  return true;
+end;
+$$;
+
+comment on function treadle.resume_schedule(text, text) is 'Let a paused schedule go on.';
+
 grant execute on function treadle.pause_schedule(text, text, text) to treadle_operator;
+grant execute on function treadle.resume_schedule(text, text) to treadle_operator;

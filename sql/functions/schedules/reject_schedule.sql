@@ -4,7 +4,6 @@
 --
 -- Concurrency: one row; compares the revision, as fire_schedule.
 -- Lock order:  schedules, then the history.
--- Raises:      nothing.
 
 create or replace function treadle.reject_schedule(
   p_id        uuid,
@@ -41,5 +40,4 @@ $$;
 comment on function treadle.reject_schedule(uuid, bigint, text) is
 'Put a schedule to rest whose calendar makes no sense, with the reason.';
 
-revoke all on function treadle.reject_schedule(uuid, bigint, text) from public;
 grant execute on function treadle.reject_schedule(uuid, bigint, text) to treadle_worker;

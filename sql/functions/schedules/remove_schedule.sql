@@ -26,5 +26,4 @@ $$;
 comment on function treadle.remove_schedule(text, text) is
 'Remove a schedule; the tasks that it made stay.';
 
-revoke all on function treadle.remove_schedule(text, text) from public;
 grant execute on function treadle.remove_schedule(text, text) to treadle_operator;

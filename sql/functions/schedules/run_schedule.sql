@@ -61,5 +61,4 @@ $$;
 comment on function treadle.run_schedule(text, text) is
 'Make the task or DAG of a schedule now, as an extra run that is recorded.';
 
-revoke all on function treadle.run_schedule(text, text) from public;
 grant execute on function treadle.run_schedule(text, text) to treadle_operator;

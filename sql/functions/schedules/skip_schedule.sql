@@ -40,5 +40,4 @@ $$;
 comment on function treadle.skip_schedule(text, text, text) is
 'Record that an extra run of a schedule was not made, because its queue was full.';
 
-revoke all on function treadle.skip_schedule(text, text, text) from public;
 grant execute on function treadle.skip_schedule(text, text, text) to treadle_operator;

@@ -10,6 +10,83 @@
 -- Raises:      TR001 invalid argument, TR002 too large, TR201 task not found, TR202 unknown queue,
 --              TR203 unknown type, TR207 step not found.
 
+-- fork_options: the options of a task as enqueue takes them, changed where asked.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.fork_options(
+  p_task     treadle.tasks,
+  p_changes  jsonb,
+  p_actor    text
+)
+returns jsonb
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_changes constant text[] := array[
+    'spec', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate',
+    'capabilities', 'assigned_agent', 'retry', 'title', 'max_cost_usd'
+  ];
+begin
+  perform treadle.check_settings(p_changes, c_changes);
+  if p_changes ? 'spec' and jsonb_typeof(p_changes -> 'spec') <> 'object' then
+    perform treadle.refuse(
+      format('the spec must be a json object, not %s', jsonb_typeof(p_changes -> 'spec')),
+      jsonb_build_object('argument', 'spec'),
+      'Pass the arguments that change by name: {"prompt": "..."}.'
+    );
+  end if;
+
+  return treadle.own_options(p_task)
+  || jsonb_build_object(
+    -- Every round that a person gave it has added to it.
+    'max_attempts', least(p_task.max_attempts, 1000),
+    'created_by', p_actor
+  )
+  || (p_changes - 'spec');
+end;
+$$;
+
+-- find_step: the number of a step of a task; an error that names its steps when it has none such.
+--
+-- Raises:      TR207 step not found.
+create or replace function treadle.find_step(p_task uuid, p_name text)
+returns integer
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_seq   integer;
+  v_names text[];
+begin
+  select steps.seq
+  into v_seq
+  from treadle.steps
+  where steps.task_id = p_task and steps.name = p_name;
+  if found then
+    return v_seq;
+  end if;
+
+  v_names := array(
+    select steps.name from treadle.steps where steps.task_id = p_task order by steps.seq limit 20
+  );
+  perform treadle.refuse(
+    format('task %s has no step %L', p_task, left(p_name, 60)),
+    jsonb_build_object('task_id', p_task, 'step', p_name, 'steps', to_jsonb(v_names)),
+    case
+      when v_names = '{}' then 'It has none.'
+      else format('It has: %s', array_to_string(v_names, ', '))
+    end,
+    'TR207'
+  );
+  return null;
+end;
+$$;
+
 create or replace function treadle.fork_task(
   p_id       uuid,
   p_from     text,
@@ -85,6 +162,5 @@ $$;
 comment on function treadle.fork_task(uuid, text, jsonb, text) is
 'Make a new task from one of any state that keeps its steps before p_from, with changes.';
 
-revoke all on function treadle.fork_task(uuid, text, jsonb, text) from public;
 grant execute on function treadle.fork_task(uuid, text, jsonb, text) to
 treadle_producer, treadle_operator;

@@ -90,9 +90,6 @@ comment on function treadle.save_step(
   uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
 ) is 'Save the result of a step of a claimed task; the first result under a name stays.';
 
-revoke all on function treadle.save_step(
-  uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
-) from public;
 grant execute on function treadle.save_step(
   uuid, uuid, text, jsonb, text, text, text, timestamptz, jsonb
 ) to treadle_worker;

@@ -62,6 +62,5 @@ $$;
 comment on function treadle.cancel_where(jsonb, text, text, boolean, integer) is
 'Cancel all tasks that a filter finds, or with p_dry_run count them.';
 
-revoke all on function treadle.cancel_where(jsonb, text, text, boolean, integer) from public;
 grant execute on function treadle.cancel_where(jsonb, text, text, boolean, integer) to
 treadle_operator;

@@ -5,8 +5,6 @@
 -- and 0 afterwards. Claims use straight lines between the tens of minutes, and nothing before the
 -- last 70: their value differs from this one by at most 6.15 % of the last term, or by 1 point.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR201 task not found.
 
 create or replace function treadle.effective_priority(p_id uuid)
@@ -52,6 +50,5 @@ $$;
 comment on function treadle.effective_priority(uuid) is
 'Priority of a task now: its base less chain, age and deadline; lower is claimed first.';
 
-revoke all on function treadle.effective_priority(uuid) from public;
 grant execute on function treadle.effective_priority(uuid) to
 treadle_producer, treadle_worker, treadle_observer;

@@ -1,8 +1,6 @@
 -- next_due_at: when the promoter has something to do next.
 --
 -- Concurrency: reads the heads of some indexes.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.next_due_at()
 returns timestamptz
@@ -69,5 +67,4 @@ $$;
 comment on function treadle.next_due_at() is
 'The earliest retry, run time or change of rank of a waiting task, expiry of a wait, new period.';
 
-revoke all on function treadle.next_due_at() from public;
 grant execute on function treadle.next_due_at() to treadle_worker;

@@ -2,9 +2,31 @@
 --
 -- One that is to be held has the status created.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, with the name of the option.
+
+-- misfit_of: the name of the first value that the column of that name does not take.
+--
+-- Asked when a whole row was refused: PostgreSQL says what is wrong with a value, not whose it is.
+--
+-- Raises:      nothing; null when each value fits.
+create or replace function treadle.misfit_of(p_row anyelement, p_given jsonb)
+returns text
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+begin
+  for v_name in select keys.name from jsonb_object_keys(p_given) as keys (name) loop
+    perform jsonb_populate_record(p_row, jsonb_build_object(v_name, p_given -> v_name));
+  end loop;
+  return null;
+exception
+  when data_exception then
+    return v_name;
+end;
+$$;
 
 create or replace function treadle.read_options(p_options jsonb, p_now timestamptz)
 returns treadle.tasks
@@ -77,7 +99,23 @@ exception
 end;
 $$;
 
-comment on function treadle.read_options(jsonb, timestamptz) is
-'Internal: reads the options of a new task, and says which one is wrong.';
-
-revoke all on function treadle.read_options(jsonb, timestamptz) from public;
+-- own_options: what a task says of itself, as options of enqueue.
+--
+-- Not what is about this one run of it: its key, its DAG, its parent, its start.
+create or replace function treadle.own_options(p_task treadle.tasks)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_object_agg(kept.key, kept.value)
+  from jsonb_each(to_jsonb(p_task)) as kept
+  where
+    kept.key in (
+      'queue', 'type', 'priority', 'timeout_s', 'ageing_rate', 'deadline_at', 'capabilities',
+      'assigned_agent', 'retry', 'validation', 'consumer', 'title', 'tags', 'source', 'source_job',
+      'external_ref', 'notes', 'project_id', 'max_cost_usd', 'max_tokens', 'on_budget', 'gates',
+      'concurrency_key', 'report', 'models', 'fallback_models'
+    )
+    and kept.value <> 'null'
+$$;

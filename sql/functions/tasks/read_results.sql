@@ -1,7 +1,5 @@
 -- read_results: the ends of tasks that somebody waits for; tasks that go on are left out.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      nothing; an unknown id comes back with status unknown.
 
 create or replace function treadle.read_results(p_ids uuid[])
@@ -26,5 +24,4 @@ $$;
 comment on function treadle.read_results(uuid[]) is
 'Status, output and failure of those of the tasks that have ended.';
 
-revoke all on function treadle.read_results(uuid[]) from public;
 grant execute on function treadle.read_results(uuid[]) to treadle_producer, treadle_worker;

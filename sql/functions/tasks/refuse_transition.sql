@@ -1,7 +1,5 @@
 -- refuse_transition: say why a task cannot go to a state, and where it can go.
 --
--- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition, TR201 task not found.
 
 create or replace function treadle.refuse_transition(
@@ -46,8 +44,3 @@ begin
   );
 end;
 $$;
-
-comment on function treadle.refuse_transition(uuid, text, text) is
-'Internal: raises with the state of a task and the states it may go to.';
-
-revoke all on function treadle.refuse_transition(uuid, text, text) from public;

@@ -6,6 +6,206 @@
 -- Lock order:  tasks, lanes, then the history.
 -- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
 
+-- edit_spec: the arguments of a task as a person wants them for its next round.
+--
+-- spec replaces arguments as a whole. set changes one value each, by its path: a.b.c, or items.0
+-- for one of a list; objects on the way are made. unset takes away what it names.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
+returns jsonb
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_spec jsonb := p_spec;
+  v_edit record;
+  v_kind text;
+begin
+  if jsonb_typeof(coalesce(p_changes -> 'spec', '{}')) <> 'object'
+    or jsonb_typeof(coalesce(p_changes -> 'set', '{}')) <> 'object'
+    or jsonb_path_exists(coalesce(p_changes -> 'unset', '[]'), 'strict $ ? (@.type() != "array")')
+    or jsonb_path_exists(p_changes, '$.unset[*] ? (@.type() != "string")') then
+    perform treadle.refuse(
+      'spec and set must be json objects, unset a list of paths',
+      jsonb_build_object('argument', 'changes'),
+      'For example {"set": {"options.depth": 2}, "unset": ["url"]}.'
+    );
+  end if;
+
+  v_spec := v_spec || coalesce(p_changes -> 'spec', '{}');
+  for v_edit in
+    select regexp_split_to_array(given.key, '\.') as path, given.value
+    from jsonb_each(coalesce(p_changes -> 'set', '{}')) as given
+    union all
+    select regexp_split_to_array(gone.path, '\.'), null
+    from jsonb_array_elements_text(coalesce(p_changes -> 'unset', '[]')) as gone (path)
+  loop
+    for v_at in 1..cardinality(v_edit.path) loop
+      v_kind := jsonb_typeof(v_spec #> v_edit.path[:v_at - 1]);
+      if v_edit.path[v_at] = '' or v_kind not in ('object', 'array') or (
+        v_kind = 'array'
+        and (v_edit.path[v_at] !~ '^[0-9]{1,9}$' or v_spec #> v_edit.path[:v_at] is null)
+      ) then
+        perform treadle.refuse(
+          format(
+            'there is no place %s in the spec',
+            treadle.excerpt_name(array_to_string(v_edit.path, '.'))
+          ),
+          jsonb_build_object('argument', 'set'),
+          'Name what is there, or what can be added to an object: a.b.c, or items.0 of a list.'
+        );
+      end if;
+      if v_kind is null and v_edit.value is not null then
+        v_spec := jsonb_set(v_spec, v_edit.path[:v_at - 1], '{}');
+      end if;
+    end loop;
+    v_spec := case
+      when v_edit.value is null then v_spec #- v_edit.path
+      else jsonb_set(v_spec, v_edit.path, v_edit.value)
+    end;
+  end loop;
+  return v_spec;
+end;
+$$;
+
+-- edited_arguments: the arguments of a task that a change touches.
+--
+-- Raises:      nothing: edit_spec has checked the change.
+create or replace function treadle.edited_arguments(p_changes jsonb)
+returns text[]
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    array(
+      select jsonb_object_keys(coalesce(p_changes -> 'spec', '{}'))
+      union
+      select split_part(jsonb_object_keys(coalesce(p_changes -> 'set', '{}')), '.', 1)
+      union
+      select split_part(jsonb_array_elements_text(coalesce(p_changes -> 'unset', '[]')), '.', 1)
+    )
+$$;
+
+-- forget_expired: let a task that gets another round ask again what nobody answered in time.
+--
+-- Concurrency: the caller holds the task.
+-- Lock order:  waits, steps; after tasks.
+create or replace function treadle.forget_expired(p_task uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  update treadle.waits
+  set status = 'cancelled'
+  where waits.task_id = p_task and waits.status = 'expired';
+
+  delete from treadle.steps
+  where
+    steps.task_id = p_task and steps.kind = 'wait' and steps.output ->> 'status' = 'expired';
+$$;
+
+-- restart_task: put a task back with a new round of attempts, changed where asked.
+--
+-- Ready, or pending where it waits for others or for its time.
+--
+-- Concurrency: the caller holds the row.
+-- Lock order:  lanes, tasks.
+-- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type,
+--              TR102 illegal transition (another task has its key now).
+create or replace function treadle.restart_task(
+  p_task     treadle.tasks,
+  p_changes  jsonb,
+  p_now      timestamptz
+)
+returns text
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_spec jsonb := treadle.edit_spec(p_task.spec, p_changes);
+  v_new  treadle.tasks := treadle.prepare_task(
+    treadle.own_options(p_task) || (p_changes - array['spec', 'set', 'unset']),
+    p_task.created_at
+  );
+  v_status text := case
+    when p_task.blocked_count > 0 or v_new.run_at > p_now then 'pending' else 'ready'
+  end;
+begin
+  perform treadle.check_specs(
+    array[v_spec],
+    (select queues.max_spec_bytes from treadle.queues where queues.name = v_new.queue)
+  );
+
+  update treadle.tasks
+  set
+    status = case v_status
+      when 'ready' then treadle.entry_status(v_new.concurrency_key, null) else v_status
+    end,
+    slot = case
+      when v_status = 'ready' then treadle.entry_slot(v_new.concurrency_key, null)
+    end,
+    max_attempts = tasks.attempt + v_new.max_attempts,
+    spec = v_spec,
+    -- What a person says is no longer taken from another task's output.
+    inputs = nullif(tasks.inputs - treadle.edited_arguments(p_changes), '{}'),
+    queue = v_new.queue,
+    type = v_new.type,
+    lane_id = v_new.lane_id,
+    rank = v_new.rank - tasks.critical_path * 1000000::bigint,
+    priority = v_new.priority,
+    timeout_s = v_new.timeout_s,
+    capabilities = v_new.capabilities,
+    assigned_agent = v_new.assigned_agent,
+    deadline_at = v_new.deadline_at,
+    rerank_at = v_new.rerank_at,
+    gates = v_new.gates,
+    concurrency_key = v_new.concurrency_key,
+    max_cost_usd = v_new.max_cost_usd,
+    max_tokens = v_new.max_tokens,
+    on_budget = v_new.on_budget,
+    capped = v_new.capped,
+    ageing_rate = v_new.ageing_rate,
+    retry = v_new.retry,
+    validation = v_new.validation,
+    report = v_new.report,
+    models = v_new.models,
+    fallback_models = v_new.fallback_models,
+    retry_at = null,
+    run_at = v_new.run_at,
+    -- A delay that still counts; resolve_task sets that of a new one.
+    delayed_at = case
+      when v_new.run_at is not distinct from tasks.run_at then tasks.delayed_at
+    end,
+    completed_at = null,
+    outcome = null,
+    -- The result of the old round is not wanted any more.
+    last_token = null
+  where tasks.id = p_task.id;
+
+  perform treadle.forget_expired(p_task.id) where p_task.durable;
+  perform treadle.wake_queues(array[v_new.queue]);
+  perform treadle.wake_promoter(v_new.run_at);
+  perform treadle.request_slots(array[v_new.concurrency_key])
+  where v_status = 'ready' and v_new.concurrency_key is not null;
+  return case v_status
+    when 'ready' then treadle.entry_status(v_new.concurrency_key, null) else v_status
+  end;
+exception
+  when unique_violation then
+    perform treadle.refuse(
+      format('another task has the key %L of task %s now', p_task.idempotency_key, p_task.id),
+      jsonb_build_object('task_id', p_task.id, 'idempotency_key', p_task.idempotency_key),
+      'Let that one run, or cancel it first.',
+      'TR102'
+    );
+end;
+$$;
+
 create or replace function treadle.resolve_task(
   p_id          uuid,
   p_resolution  text,
@@ -87,9 +287,3 @@ begin
   return v_to;
 end;
 $$;
-
-comment on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision) is
-'Internal: writes a decision about a task and carries it out.';
-
-revoke all on function treadle.resolve_task(uuid, text, jsonb, text, text, double precision)
-from public;

@@ -53,6 +53,5 @@ $$;
 comment on function treadle.retry_where(jsonb, text, text, boolean, integer) is
 'Retry all tasks that a filter finds, or with p_dry_run count them.';
 
-revoke all on function treadle.retry_where(jsonb, text, text, boolean, integer) from public;
 grant execute on function treadle.retry_where(jsonb, text, text, boolean, integer) to
 treadle_operator;

@@ -71,5 +71,4 @@ $$;
 comment on function treadle.take_results(text, integer, uuid) is
 'Take completed results of tasks enqueued for this consumer; each is handed out once.';
 
-revoke all on function treadle.take_results(text, integer, uuid) from public;
 grant execute on function treadle.take_results(text, integer, uuid) to treadle_producer;

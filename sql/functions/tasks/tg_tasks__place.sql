@@ -48,5 +48,3 @@ end;
 $$;
 
 comment on function treadle.tg_tasks__place() is 'Trigger: fills lane and rank of a plain insert.';
-
-revoke all on function treadle.tg_tasks__place() from public;

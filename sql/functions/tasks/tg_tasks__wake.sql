@@ -54,5 +54,3 @@ end;
 $$;
 
 comment on function treadle.tg_tasks__wake() is 'Trigger: notifies idle workers of new tasks.';
-
-revoke all on function treadle.tg_tasks__wake() from public;

@@ -6,8 +6,106 @@
 -- is renamed. It is returned here and never again: only its hash is stored.
 --
 -- Concurrency: of two that want the same name one is refused.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR208 unknown project.
+
+-- new_token: the text of a new token: trd_, its id, _, its secret, a checksum.
+--
+-- The id is public, the secret has 256 random bits. By the checksum those who look for leaked
+-- secrets know a token when they see one, and mistyped ones are refused without a look.
+create or replace function treadle.new_token()
+returns text
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+select
+  body.text || left(
+    translate(encode(sha256(convert_to(body.text, 'UTF8')), 'base64'), '+/', '-_'), 6
+  )
+from (
+  select
+    'trd_'
+    || left(replace(gen_random_uuid()::text, '-', ''), 12)
+    || '_'
+    -- The 32 random bytes of a webhook's secret, in the alphabet of addresses.
+    || translate(substr(treadle.new_secret(), 7), '+/=', '-_') as text
+) as body
+$$;
+
+-- check_token: refuse a token that could not be used.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_token(p_token treadle.api_tokens)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem text;
+begin
+  v_problem := case
+    when coalesce((p_token).name !~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$', true) then
+      'name has 1 to 100 letters, digits, dots, dashes, underscores and @'
+    -- The name of callers on this host while there are no tokens.
+    when (p_token).name = 'local' then 'name is not local, which is taken'
+    when
+      coalesce(cardinality((p_token).scopes), 0) = 0
+      or not coalesce(
+        (p_token).scopes <@ array['read', 'enqueue', 'work', 'operate', 'admin'], false
+      ) then 'scopes are some of read, enqueue, work, operate, admin'
+    when
+      cardinality((p_token).queues) not between 1 and 100
+      or exists (
+        select
+        from unnest((p_token).queues) as queues (name)
+        where coalesce(octet_length(queues.name) not between 1 and 200, true)
+      ) then 'queues are 1 to 100 names; without them it is for all'
+    when octet_length((p_token).agent) not between 1 and 200 then 'agent has 1 to 200 bytes'
+    when octet_length((p_token).project) not between 1 and 200 then 'project has 1 to 200 bytes'
+    when (p_token).expires_at <= treadle.clock() then 'expires_s is a number of seconds above 0'
+    when (p_token).expires_at > treadle.clock() + interval '100 years' then
+      'expires_s is less than 100 years'
+  end;
+  if v_problem is not null then
+    perform treadle.refuse(
+      format('token %s: %s', left(quote_nullable((p_token).name), 60), v_problem),
+      jsonb_build_object('argument', split_part(v_problem, ' ', 1)),
+      'treadle token create --help shows examples.'
+    );
+  end if;
+end;
+$$;
+
+-- tell_token: record that a token was made or revoked.
+--
+-- Concurrency: appends.
+create or replace function treadle.tell_token(p_what text, p_id text, p_actor text)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+insert into treadle.events (at, kind, actor, data)
+select
+  treadle.clock(),
+  'token.' || p_what,
+  coalesce(left(p_actor, 200), session_user),
+  jsonb_strip_nulls(
+    jsonb_build_object(
+      'token', api_tokens.name,
+      'id', api_tokens.id,
+      'scopes', api_tokens.scopes,
+      'queues', api_tokens.queues,
+      'agent', api_tokens.agent,
+      'project', api_tokens.project,
+      'project_id', api_tokens.project_id,
+      'expires_at', api_tokens.expires_at
+    )
+  )
+from treadle.api_tokens
+where api_tokens.id = p_id
+$$;
 
 create or replace function treadle.create_token(
   p_name      text,
@@ -70,5 +168,4 @@ $$;
 comment on function treadle.create_token(text, jsonb, text) is
 'Make a token for HTTP and return it; keep it, it is not shown again.';
 
-revoke all on function treadle.create_token(text, jsonb, text) from public;
 grant execute on function treadle.create_token(text, jsonb, text) to treadle_operator;

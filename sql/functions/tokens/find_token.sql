@@ -3,8 +3,27 @@
 -- Who asks compares the hash before it believes the rest. No row: there is no such token.
 --
 -- Concurrency: reads one row.
--- Lock order:  none.
--- Raises:      nothing.
+
+-- status_of_token: live, expired or revoked.
+create or replace function treadle.status_of_token(
+  p_revoked_at  timestamptz,
+  p_expires_at  timestamptz
+)
+returns text
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+select
+  case
+    when p_revoked_at is not null then 'revoked'
+    when p_expires_at <= treadle.clock() then 'expired'
+    else 'live'
+  end
+$$;
+
+comment on function treadle.status_of_token(timestamptz, timestamptz) is
+'Whether a token can be used now: live, expired or revoked.';
 
 create or replace function treadle.find_token(p_id text)
 returns table (
@@ -41,5 +60,6 @@ $$;
 comment on function treadle.find_token(text) is
 'A token by its id: the hash of its secret, what it is for, whether it was used lately.';
 
-revoke all on function treadle.find_token(text) from public;
+grant execute on function treadle.status_of_token(timestamptz, timestamptz) to
+treadle_observer, treadle_operator;
 grant execute on function treadle.find_token(text) to treadle_operator;

@@ -1,10 +1,6 @@
 -- has_tokens: whether the HTTP interfaces want a token, and whether anybody has one that works.
 --
 -- A token that has only expired still says that this database is not open to everybody.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.has_tokens(out wanted boolean, out live boolean)
 language sql
@@ -28,5 +24,4 @@ $$;
 comment on function treadle.has_tokens() is
 'Whether there is a token that is not revoked, and whether one of them is live.';
 
-revoke all on function treadle.has_tokens() from public;
 grant execute on function treadle.has_tokens() to treadle_operator;

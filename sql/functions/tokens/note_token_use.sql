@@ -2,7 +2,6 @@
 --
 -- Concurrency: who comes second finds that it is written already, or that somebody writes it.
 -- Lock order:  api_tokens.
--- Raises:      nothing.
 
 create or replace function treadle.note_token_use(p_id text)
 returns boolean
@@ -30,5 +29,4 @@ $$;
 comment on function treadle.note_token_use(text) is
 'Write down when a token was used last. Returns whether it was time to.';
 
-revoke all on function treadle.note_token_use(text) from public;
 grant execute on function treadle.note_token_use(text) to treadle_operator;

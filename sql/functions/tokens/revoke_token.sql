@@ -43,5 +43,4 @@ $$;
 comment on function treadle.revoke_token(text, text) is
 'Revoke a token by id or name and return its id; it cannot be undone.';
 
-revoke all on function treadle.revoke_token(text, text) from public;
 grant execute on function treadle.revoke_token(text, text) to treadle_operator;

@@ -1,8 +1,105 @@
 -- check_trigger: refuse a trigger that makes no sense; its template is checked apart.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR203 unknown type.
+
+-- rate_problem: what is wrong with a limit for failures; null when it can be used.
+create or replace function treadle.rate_problem(p_rate jsonb)
+returns text
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when jsonb_typeof(p_rate) <> 'object' then 'failure_rate must be a json object'
+    when p_rate - array['type', 'window_s', 'limit', 'min_attempts'] <> '{}'
+      then 'failure_rate has type, window_s, limit and min_attempts, nothing else'
+    when jsonb_typeof(p_rate -> 'type') is distinct from 'string'
+      then 'failure_rate needs the type of the tasks'
+    when not jsonb_path_exists(p_rate, '$ ? (@.window_s >= 60 && @.window_s <= 2592000)')
+      then 'window_s must be 60 seconds to 30 days'
+    when not jsonb_path_exists(p_rate, '$ ? (@.limit >= 0 && @.limit < 1)')
+      then 'limit must be a share of the attempts: 0 or more, below 1'
+    when
+      p_rate ? 'min_attempts'
+      and not jsonb_path_exists(p_rate, '$ ? (@.min_attempts >= 1 && @.min_attempts <= 1000000)')
+      then 'min_attempts must be 1 to 1000000'
+  end
+$$;
+
+-- event_places: what filters and templates of triggers can name of an event; see event_facts.
+create or replace function treadle.event_places()
+returns text[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select array[
+    'id', 'kind', 'at', 'key', 'actor', 'data', 'task_id', 'type', 'queue', 'name', 'title',
+    'tags', 'status', 'spec', 'output', 'failure_class', 'failure_reason', 'parent_id',
+    'project_id', 'source', 'source_job', 'external_ref', 'cost_usd', 'dag_id', 'dag'
+  ]
+$$;
+
+-- placeholder_problem: what is wrong with the places of a template that stand for values.
+create or replace function treadle.placeholder_problem(p_template jsonb)
+returns text
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case
+      when
+        jsonb_typeof(found.place -> '$event') <> 'string'
+        or found.place - array['$event', 'default'] <> '{}'
+        then 'a place has "$event" and perhaps "default", nothing else'
+      when not found.place ->> '$event' ~ '^[^.]+([.][^.]+)*$'
+        then '"$event" is names with dots between them: data.url'
+      else
+        'an event has no '
+        || quote_literal(treadle.excerpt_name(split_part(found.place ->> '$event', '.', 1)))
+    end
+  from jsonb_path_query(p_template, 'strict $.** ? (@.type() == "object")') as found (place)
+  where
+    found.place ? '$event' and (
+      jsonb_typeof(found.place -> '$event') <> 'string'
+      or found.place - array['$event', 'default'] <> '{}'
+      or not found.place ->> '$event' ~ '^[^.]+([.][^.]+)*$'
+      or split_part(found.place ->> '$event', '.', 1) <> all (treadle.event_places())
+    )
+  limit 1
+$$;
+
+-- check_event_filter: refuse a filter that names what no event has, and so lets none pass.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_event_filter(p_filter jsonb, p_known text[])
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other text;
+begin
+  select keys.name
+  into v_other
+  from jsonb_object_keys(p_filter) as keys (name)
+  where keys.name <> all (p_known)
+  limit 1;
+  if found then
+    perform treadle.refuse(
+      format(
+        'this filter lets nothing pass: no event has %s',
+        quote_literal(treadle.excerpt_name(v_other))
+      ),
+      jsonb_build_object('argument', 'filter', 'key', treadle.excerpt_name(v_other)),
+      format('It knows %s.', array_to_string(p_known, ', '))
+    );
+  end if;
+end;
+$$;
 
 create or replace function treadle.check_trigger(p_trigger treadle.triggers)
 returns void
@@ -52,7 +149,69 @@ begin
 end;
 $$;
 
-comment on function treadle.check_trigger(treadle.triggers) is
-'Internal: refuses a trigger with settings that cannot be.';
+-- check_template: refuse a template that could never be enqueued, or that lets events decide.
+--
+-- What runs, where and under which rules is written in the template; an event gives values only. It
+-- is enqueued with a sample in place of them, and that is undone.
+--
+-- Concurrency: part of it may make a lane, which is undone too.
+-- Lock order:  tasks, lanes, dags.
+-- Raises:      TR001 invalid argument, and what enqueue_tasks and create_dag raise.
+create or replace function treadle.check_template(p_trigger treadle.triggers)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_free constant text[] := array[
+    'spec', 'title', 'tags', 'idempotency_key', 'external_ref', 'notes', 'priority', 'project',
+    'project_id', 'run_at', 'delay_s', 'deadline_at', 'concurrency_key'
+  ];
+  v_template jsonb := p_trigger.template;
+  v_what     jsonb := coalesce(v_template -> 'task', v_template -> 'dag');
+  v_fixed    jsonb;
+  v_sample   jsonb;
+  v_problem  text := treadle.placeholder_problem(v_template);
+begin
+  if jsonb_typeof(v_what) is distinct from 'object' then
+    v_problem := 'it must be one object, task or dag';
+  elsif v_template ? 'task' then
+    v_fixed := v_what - c_free;
+  elsif jsonb_typeof(v_what -> 'tasks') is distinct from 'array' or jsonb_path_exists(
+    v_what, '$.tasks[*] ? (@.type() != "object")'
+  ) then
+    v_problem := 'a dag needs tasks: an array of objects';
+  else
+    v_fixed := (v_what - array['name', 'key', 'meta', 'tasks']) || jsonb_build_object(
+      'tasks',
+      (
+        select jsonb_agg(node.task - c_free)
+        from jsonb_array_elements(v_what -> 'tasks') as node (task)
+      )
+    );
+  end if;
+  if v_problem is null and jsonb_path_exists(v_fixed, '$.**."$event"') then
+    v_problem := 'an event may give ' || array_to_string(c_free, ', ') || ', and nothing else';
+  end if;
+  if v_problem is not null then
+    perform treadle.refuse(
+      'this template cannot be used: ' || v_problem,
+      jsonb_build_object('argument', 'template'),
+      'For example {"task": {"type": "code", "spec": {"url": {"$event": "data.url"}}}}.'
+    );
+  end if;
 
-revoke all on function treadle.check_trigger(treadle.triggers) from public;
+  begin
+    v_sample := treadle.fill_template(v_template, null);
+    if v_sample #> '{dag,name}' = 'null' then
+      v_sample := jsonb_set(v_sample, '{dag,name}', '"sample"');
+    end if;
+    perform treadle.make_from(p_trigger, v_sample);
+    raise exception using errcode = 'TRDRY';
+  exception
+    -- It went well, or would have if there were room in the queue: nothing of it stays.
+    when sqlstate 'TRDRY' or sqlstate 'TR105' then null;
+  end;
+end;
+$$;

@@ -15,6 +15,124 @@
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type, and what
 --              enqueue_tasks and create_dag raise.
 
+-- trigger_named: a trigger by its name, held; an error when there is none.
+--
+-- Concurrency: the row is locked to the end of the transaction.
+-- Lock order:  triggers.
+-- Raises:      TR212 unknown trigger.
+create or replace function treadle.trigger_named(p_name text)
+returns treadle.triggers
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_trigger treadle.triggers;
+begin
+  select triggers.*
+  into v_trigger
+  from treadle.triggers
+  where triggers.name = p_name
+  for no key update;
+  if not found then
+    perform treadle.refuse(
+      format('there is no trigger %s', left(quote_nullable(p_name), 100)),
+      jsonb_build_object('name', left(p_name, 200)),
+      'List them: select name from treadle.trigger_status',
+      'TR212'
+    );
+  end if;
+  return v_trigger;
+end;
+$$;
+
+-- trigger_from: the row of a trigger with new settings over the old ones.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.trigger_from(
+  p_old       treadle.triggers,
+  p_name      text,
+  p_settings  jsonb,
+  p_actor     text
+)
+returns treadle.triggers
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_new treadle.triggers := p_old;
+  v_now timestamptz := treadle.clock();
+begin
+  perform treadle.check_settings(
+    p_settings,
+    array[
+      'on', 'filter', 'task', 'dag', 'failure_rate', 'max_depth', 'max_per_hour', 'description'
+    ]
+  );
+  v_new.id := coalesce(p_old.id, treadle.uuidv7());
+  v_new.name := p_name;
+  v_new.created_by := coalesce(p_old.created_by, p_actor);
+  v_new.created_at := coalesce(p_old.created_at, v_now);
+  v_new.active_at := coalesce(p_old.active_at, v_now);
+  v_new.updated_at := v_now;
+  v_new.failure_rate := coalesce(p_settings -> 'failure_rate', p_old.failure_rate);
+  if p_settings ?| array['task', 'dag'] then
+    v_new.template := treadle.without_nulls(
+      jsonb_build_object('task', p_settings -> 'task', 'dag', p_settings -> 'dag')
+    );
+  end if;
+  v_new.on_event := coalesce(
+    case when v_new.failure_rate is not null then 'type.failing' end,
+    p_settings ->> 'on', p_old.on_event
+  );
+  v_new.filter := coalesce(
+    case when v_new.failure_rate is not null then jsonb_build_object('key', p_name) end,
+    p_settings -> 'filter', p_old.filter, '{}'
+  );
+  if p_settings ? 'description' then
+    v_new.description := p_settings ->> 'description';
+  end if;
+  v_new.max_depth := coalesce((p_settings ->> 'max_depth')::smallint, p_old.max_depth, 5);
+  v_new.max_per_hour := case
+    when p_settings ? 'max_per_hour' then (p_settings ->> 'max_per_hour')::integer
+    when p_old.id is not null then p_old.max_per_hour
+    else 1000
+  end;
+  return v_new;
+exception
+  when data_exception then
+    perform treadle.refuse(
+      format('this trigger cannot be made: %s', sqlerrm),
+      jsonb_build_object('argument', 'settings'), 'max_depth and max_per_hour are numbers.'
+    );
+end;
+$$;
+
+-- begin_reading: make sure that triggers read events from now on.
+--
+-- While no trigger was active nobody read: what happened meanwhile is passed by.
+--
+-- Concurrency: waits for whoever fires triggers now.
+-- Lock order:  event_readers.
+create or replace function treadle.begin_reading()
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select from treadle.triggers where triggers.paused_at is null) then
+    return;
+  end if;
+  insert into treadle.event_readers (name, xid, id)
+  values ('triggers', treadle.settled_before(), 0)
+  on conflict (name) do update
+  set xid = excluded.xid, id = excluded.id
+  where (event_readers.xid, event_readers.id) < (excluded.xid, excluded.id);
+end;
+$$;
+
 create or replace function treadle.define_trigger(
   p_name      text,
   p_settings  jsonb,
@@ -83,5 +201,4 @@ $$;
 comment on function treadle.define_trigger(text, jsonb, text) is
 'Make or change a trigger: on which event and filter, which task or DAG; returns its id.';
 
-revoke all on function treadle.define_trigger(text, jsonb, text) from public;
 grant execute on function treadle.define_trigger(text, jsonb, text) to treadle_operator;

@@ -4,6 +4,101 @@
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      what enqueue_tasks and create_dag raise.
 
+-- event_depth: how many triggers, one after the other, led to an event.
+--
+-- A task has the depth of the trigger that made it, of its DAG, of the task that spawned it and of
+-- the one it was forked from. An event has that of its task and its DAG.
+create or replace function treadle.event_depth(p_event treadle.events)
+returns integer
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+  with recursive line (id, parent_id, forked_from, dag_id, step) as (
+    select tasks.id, tasks.parent_id, tasks.forked_from, tasks.dag_id, 1
+    from treadle.tasks
+    where tasks.id = p_event.task_id
+    union
+    select tasks.id, tasks.parent_id, tasks.forked_from, tasks.dag_id, line.step + 1
+    from line
+    inner join treadle.tasks on tasks.id = any (array[line.parent_id, line.forked_from])
+    where line.step < 100
+  )
+
+  select coalesce(max(trigger_fires.depth), 0)::integer
+  from treadle.trigger_fires
+  where
+    trigger_fires.verdict = 'fired'
+    and coalesce(trigger_fires.task_id, trigger_fires.dag_id) = any (
+      array[p_event.task_id, p_event.dag_id]
+      || array(select line.id from line)
+      || array(select line.dag_id from line)
+    )
+$$;
+
+-- fire_bound: why a trigger may not fire now: the chain is too long, or the hour is full.
+--
+-- Concurrency: reads; one session fires at a time, and sees what it has fired itself.
+create or replace function treadle.fire_bound(
+  p_trigger  treadle.triggers,
+  p_depth    integer,
+  p_now      timestamptz
+)
+returns text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  select case
+    when p_depth > p_trigger.max_depth
+      then format('%s triggers led to it, max_depth is %s', p_depth - 1, p_trigger.max_depth)
+    when p_trigger.max_per_hour <= (
+      select count(*)
+      from (
+        select from treadle.trigger_fires
+        where
+          trigger_fires.trigger_id = p_trigger.id
+          and trigger_fires.fired_at > p_now - interval '1 hour'
+          and trigger_fires.verdict = 'fired'
+        limit p_trigger.max_per_hour
+      ) as lately
+    )
+      then format('it fired %s times within an hour, max_per_hour', p_trigger.max_per_hour)
+  end
+$$;
+
+-- keep_fire: write down what a trigger made of an event; a later try takes the place of a failure.
+--
+-- Concurrency: the pair of trigger and event is unique; who removes the trigger waits.
+-- Lock order:  triggers (shared), trigger_fires.
+create or replace function treadle.keep_fire(p_fire treadle.trigger_fires)
+returns treadle.trigger_fires
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into treadle.trigger_fires (
+    trigger_id, event_id, fired_at, verdict, task_id, dag_id, depth, problem
+  )
+  select
+    triggers.id, p_fire.event_id, p_fire.fired_at, p_fire.verdict, p_fire.task_id,
+    p_fire.dag_id, p_fire.depth, left(p_fire.problem, 1000)
+  from treadle.triggers
+  where triggers.id = p_fire.trigger_id
+  for key share
+  on conflict (trigger_id, event_id) do update
+  set
+    fired_at = excluded.fired_at, verdict = excluded.verdict, task_id = excluded.task_id,
+    dag_id = excluded.dag_id, depth = excluded.depth, problem = excluded.problem
+  returning trigger_fires.*
+$$;
+
 create or replace function treadle.fire_one(
   p_trigger  treadle.triggers,
   p_event    treadle.events,
@@ -45,7 +140,53 @@ begin
 end;
 $$;
 
-comment on function treadle.fire_one(treadle.triggers, treadle.events, timestamptz) is
-'Internal: one trigger and one event.';
-
-revoke all on function treadle.fire_one(treadle.triggers, treadle.events, timestamptz) from public;
+-- try_fire: fire one trigger on one event; what goes wrong is written down and stops nothing else.
+--
+-- A full queue is no failure for an hour: it is tried again, see retry_fires.
+--
+-- Concurrency: trouble that passes (deadlock, lock timeout, a server that stops or has no room) is
+--              not the trigger's fault: that is for another try.
+-- Lock order:  tasks, lanes, dags, then the history.
+-- Raises:      40xxx, 53xxx, 55P03, 57xxx.
+create or replace function treadle.try_fire(
+  p_trigger  treadle.triggers,
+  p_event    treadle.events,
+  p_now      timestamptz
+)
+returns treadle.trigger_fires
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_patience constant interval := '1 hour';
+  v_fire     treadle.trigger_fires;
+begin
+  return treadle.fire_one(p_trigger, p_event, p_now);
+exception
+  when transaction_rollback or lock_not_available or operator_intervention
+    or insufficient_resources then
+    raise;
+  when others then
+    v_fire.trigger_id := p_trigger.id;
+    v_fire.event_id := p_event.id;
+    v_fire.depth := 0;
+    v_fire.fired_at := coalesce(
+      (
+        select trigger_fires.fired_at
+        from treadle.trigger_fires
+        where
+          trigger_fires.trigger_id = p_trigger.id and trigger_fires.event_id = p_event.id
+          and trigger_fires.verdict = 'waiting'
+      ),
+      p_now
+    );
+    v_fire.verdict := 'failed';
+    v_fire.problem := treadle.mask_text(sqlerrm);
+    if sqlstate = 'TR105' and v_fire.fired_at > p_now - c_patience then
+      v_fire.verdict := 'waiting';
+      v_fire.problem := left(treadle.mask_text(sqlerrm), 900) || '; it is tried again for an hour';
+    end if;
+    return treadle.keep_fire(v_fire);
+end;
+$$;

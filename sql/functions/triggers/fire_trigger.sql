@@ -50,5 +50,4 @@ $$;
 comment on function treadle.fire_trigger(text, bigint, text) is
 'Fire a trigger on an event that it missed; says what it made.';
 
-revoke all on function treadle.fire_trigger(text, bigint, text) from public;
 grant execute on function treadle.fire_trigger(text, bigint, text) to treadle_operator;

@@ -7,7 +7,200 @@
 --              moves in the transaction that enqueues: each event counts exactly once. What other
 --              transactions have not committed yet is waited for, and never passed by.
 -- Lock order:  event_readers (never waited for), tasks, lanes, dags, triggers, then the history.
--- Raises:      nothing.
+
+-- fire_events: every trigger that wants one of these events, in the order of the events.
+--
+-- All at once; when one of them fails, again one by one: so many subtransactions only then.
+--
+-- Concurrency: the caller holds the place among the events.
+-- Lock order:  tasks, lanes, dags, then the history.
+-- Raises:      40xxx, 53xxx, 55P03, 57xxx.
+create or replace function treadle.fire_events(p_events treadle.events[], p_now timestamptz)
+returns treadle.trigger_fires[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pairs cursor for
+    select triggers as cause, event
+    from unnest(p_events) as event
+    inner join treadle.triggers
+      on event.kind = triggers.on_event and event.at >= triggers.active_at
+    where triggers.paused_at is null
+    order by event.xid, event.id, triggers.id;
+  v_fires treadle.trigger_fires[] := '{}';
+begin
+  begin
+    for v_pair in v_pairs loop
+      v_fires := v_fires || treadle.fire_one(v_pair.cause, v_pair.event, p_now);
+    end loop;
+  exception
+    when transaction_rollback or lock_not_available or operator_intervention
+      or insufficient_resources then
+      raise;
+    when others then
+      v_fires := '{}';
+      for v_pair in v_pairs loop
+        v_fires := v_fires || treadle.try_fire(v_pair.cause, v_pair.event, p_now);
+      end loop;
+  end;
+  return array(select fire from unnest(v_fires) as fire where fire.verdict is not null);
+end;
+$$;
+
+-- retry_fires: try again what met a full queue, oldest first; of those still full nothing is said.
+--
+-- Where the queue is full again the rest of that trigger waits too. What can no longer be tried, of
+-- a trigger that rests or was changed, is a failure.
+--
+-- Concurrency: the caller holds the place among the events: one session at a time.
+-- Lock order:  tasks, lanes, dags, then the history.
+-- Raises:      40xxx, 53xxx, 55P03, 57xxx.
+create or replace function treadle.retry_fires(p_now timestamptz)
+returns treadle.trigger_fires[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  c_most  constant integer := 100;
+  v_wait  record;
+  v_full  uuid[] := '{}';
+  v_fire  treadle.trigger_fires;
+  v_fires treadle.trigger_fires[] := '{}';
+begin
+  for v_wait in
+    select triggers as cause, event, fire
+    from treadle.triggers
+    cross join lateral (
+      select fires as fire
+      from treadle.trigger_fires as fires
+      where fires.trigger_id = triggers.id and fires.verdict = 'waiting'
+      order by fires.event_id
+      limit c_most
+    ) as waiting
+    left join treadle.events as event on (waiting.fire).event_id = event.id
+    order by triggers.id, (waiting.fire).event_id
+  loop
+    continue when (v_wait.cause).id = any (v_full);
+    v_fire := null;
+    if (v_wait.cause).paused_at is null and (v_wait.cause).on_event = (v_wait.event).kind then
+      v_fire := treadle.try_fire(v_wait.cause, v_wait.event, p_now);
+    end if;
+    if v_fire.verdict is null then
+      v_fire := v_wait.fire;
+      v_fire.verdict := 'failed';
+      v_fire := treadle.keep_fire(v_fire);
+    end if;
+    if v_fire.verdict = 'waiting' then
+      v_full := v_full || v_fire.trigger_id;
+    else
+      v_fires := v_fires || v_fire;
+    end if;
+  end loop;
+  return v_fires;
+end;
+$$;
+
+-- tend_triggers: ask to be told of the events of triggers.
+--
+-- Concurrency: the caller holds the place among the events: one session at a time.
+-- Lock order:  event_listeners.
+create or replace function treadle.tend_triggers()
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_kinds text[] := array(
+    select distinct triggers.on_event
+    from treadle.triggers
+    where triggers.paused_at is null
+    order by triggers.on_event
+  );
+begin
+  if not exists (
+    select from treadle.event_listeners
+    where
+      event_listeners.name = 'triggers' and event_listeners.kinds = v_kinds
+      and event_listeners.listening_until > clock_timestamp() + interval '30 seconds'
+  ) then
+    perform treadle.listen_events('triggers', 60, v_kinds);
+  end if;
+end;
+$$;
+
+-- note_fires: count what triggers did, and say what they could not do.
+--
+-- A failure is an event each time; a bound that was reached is one at most once an hour. What
+-- waits for a full queue is not told before it fails.
+--
+-- Concurrency: the triggers are updated after everything was enqueued.
+-- Lock order:  triggers, by id; events.
+create or replace function treadle.note_fires(
+  p_fires  treadle.trigger_fires[],
+  p_now    timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fire treadle.trigger_fires;
+  v_tell boolean;
+  v_name text;
+begin
+  for v_fire in
+    select fire.*
+    from unnest(p_fires) with ordinality as fire (
+      trigger_id, event_id, fired_at, verdict, task_id, dag_id, depth, problem, at
+    )
+    order by fire.trigger_id, fire.at
+  loop
+    select
+      triggers.name,
+      v_fire.verdict = 'failed'
+      or (
+        v_fire.verdict = 'refused'
+        and coalesce(triggers.refused_at < p_now - interval '1 hour', true)
+      )
+    into v_name, v_tell
+    from treadle.triggers
+    where triggers.id = v_fire.trigger_id
+    for no key update;
+
+    update treadle.triggers
+    set
+      fired = triggers.fired + (v_fire.verdict = 'fired')::integer,
+      refused = triggers.refused + (v_fire.verdict = 'refused')::integer,
+      failed = triggers.failed + (v_fire.verdict = 'failed')::integer,
+      fired_at = case when v_fire.verdict = 'fired' then p_now else triggers.fired_at end,
+      last_task = case
+        when v_fire.verdict = 'fired' then v_fire.task_id else triggers.last_task
+      end,
+      last_dag = case when v_fire.verdict = 'fired' then v_fire.dag_id else triggers.last_dag end,
+      last_error = coalesce(v_fire.problem, triggers.last_error),
+      error_at = case when v_fire.problem is null then triggers.error_at else p_now end,
+      refused_at = case
+        when v_fire.verdict = 'refused' and v_tell then p_now else triggers.refused_at
+      end
+    where triggers.id = v_fire.trigger_id;
+
+    insert into treadle.events (at, kind, key, data)
+    select
+      p_now, 'trigger.' || v_fire.verdict, v_name,
+      jsonb_build_object('event_id', v_fire.event_id, 'problem', v_fire.problem)
+    where v_tell and v_fire.problem is not null;
+  end loop;
+end;
+$$;
 
 create or replace function treadle.fire_triggers(p_limit integer default 500)
 returns table (id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
@@ -65,5 +258,4 @@ $$;
 comment on function treadle.fire_triggers(integer) is
 'Enqueue tasks and DAGs for new events; says of each trigger that fired what it made.';
 
-revoke all on function treadle.fire_triggers(integer) from public;
 grant execute on function treadle.fire_triggers(integer) to treadle_worker;

@@ -27,5 +27,4 @@ $$;
 comment on function treadle.remove_trigger(text, text) is
 'Remove a trigger; what it has made stays.';
 
-revoke all on function treadle.remove_trigger(text, text) from public;
 grant execute on function treadle.remove_trigger(text, text) to treadle_operator;

@@ -4,7 +4,6 @@
 -- {"kind": "task.completed", "type": "crawl", "output": {"text": "..."}}.
 --
 -- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR212 unknown trigger.
 
 create or replace function treadle.test_trigger(
@@ -63,5 +62,4 @@ $$;
 comment on function treadle.test_trigger(text, bigint, jsonb) is
 'Say whether a trigger would fire on an event, what it would make, and why not.';
 
-revoke all on function treadle.test_trigger(text, bigint, jsonb) from public;
 grant execute on function treadle.test_trigger(text, bigint, jsonb) to treadle_operator;

@@ -8,6 +8,81 @@
 -- Lock order:  task_types, gates by key, then the history.
 -- Raises:      TR001 invalid argument.
 
+-- check_breaker: refuse overrides of a breaker that make no sense.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_breaker(p_breaker jsonb)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem text;
+begin
+  if jsonb_typeof(p_breaker) = 'object' then
+    select case
+      when each.key = 'threshold' then 'threshold is a whole number from 0 (none) to 1000000'
+      when each.key in ('first_probe_s', 'cooldown_s')
+        then each.key || ' is a number of seconds, above 0 and up to 31 days'
+      else format('unknown setting %s', left(quote_literal(each.key), 100))
+    end
+    into v_problem
+    from jsonb_each(p_breaker) as each
+    where
+      case
+        when jsonb_typeof(each.value) <> 'number' then true
+        when each.key = 'threshold'
+          then not (
+            (each.value #>> '{}')::numeric between 0 and 1000000
+            and (each.value #>> '{}')::numeric % 1 = 0
+          )
+        when each.key in ('first_probe_s', 'cooldown_s')
+          then not ((each.value #>> '{}')::numeric between 0.001 and 2678400)
+        else true
+      end
+    order by each.key
+    limit 1;
+  else
+    v_problem := 'it must be a json object';
+  end if;
+  if v_problem is not null then
+    perform treadle.refuse(
+      format('a breaker cannot be set so: %s', v_problem),
+      jsonb_build_object('argument', 'breaker'),
+      'Settings: threshold, first_probe_s, cooldown_s'
+    );
+  end if;
+end;
+$$;
+
+-- make_gates: make the gates that a type names, where they are missing.
+--
+-- Concurrency: two sessions that make the same gate: the second waits for the first.
+-- Lock order:  gates by key.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.make_gates(p_keys text[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if cardinality(p_keys) > 10 or array_position(p_keys, null) is not null then
+    perform treadle.refuse(
+      'gates must be up to 10 names', jsonb_build_object('argument', 'gates'),
+      'For example ["anthropic"].'
+    );
+  end if;
+  perform treadle.check_gate(given.key, null, null, null) from unnest(p_keys) as given (key);
+  insert into treadle.gates (key)
+  select distinct given.key from unnest(p_keys) as given (key)
+  where not treadle.is_gate(given.key)
+  order by given.key
+  on conflict (key) do nothing;
+end;
+$$;
+
 create or replace function treadle.define_type(
   p_name      text,
   p_settings  jsonb default '{}',
@@ -90,5 +165,46 @@ $$;
 comment on function treadle.define_type(text, jsonb, text) is
 'Make or change a task type: defaults for its tasks, gates, breaker, money, models, validators.';
 
-revoke all on function treadle.define_type(text, jsonb, text) from public;
+-- declare_types: what an application handles: its types with their settings, and their queues.
+--
+-- Called by workers and producers when they start. Code is the truth about its types; a queue is
+-- only made where it is missing, its settings belong to the operator.
+--
+-- Concurrency: writes nothing when nothing is new.
+-- Lock order:  queues, task_types, each in order of name; gates.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.declare_types(p_types jsonb, p_queues text[] default '{}')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if jsonb_typeof(p_types) is distinct from 'object' then
+    perform treadle.refuse(
+      'the types must be a json object',
+      jsonb_build_object('argument', 'types'),
+      'For example {"crawl": {"timeout_s": 600}}.'
+    );
+  end if;
+
+  perform treadle.define_queue(given.name)
+  from (select distinct wanted.name from unnest(p_queues) as wanted (name)) as given
+  where not exists (select from treadle.queues where queues.name = given.name)
+  order by given.name;
+
+  perform treadle.define_type(given.name, given.settings)
+  from (
+    select each.key as name, each.value as settings from jsonb_each(p_types) as each
+    order by each.key
+  ) as given;
+end;
+$$;
+
+comment on function treadle.declare_types(jsonb, text[]) is
+'Make the types {"name": {settings}} and queues of an application known.';
+
 grant execute on function treadle.define_type(text, jsonb, text) to treadle_operator;
+grant execute on function treadle.declare_types(jsonb, text[]) to
+treadle_producer, treadle_worker;

@@ -11,6 +11,114 @@
 -- Lock order:  tasks, dags, waits, budgets, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 it has ended, TR206 wait not found.
 
+-- refuse_answer: say that an answer comes too late, and how the wait ended.
+--
+-- Raises:      TR102 it has ended.
+create or replace function treadle.refuse_answer(p_wait treadle.waits)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- One of the options of the question is no text of the person who answered.
+  v_answer text := case
+    when p_wait.options @> jsonb_build_array(p_wait.answer) then left(p_wait.answer::text, 100)
+    else treadle.excerpt(p_wait.answer)
+  end;
+begin
+  perform treadle.refuse(
+    format('wait %s is not open any more: %s', p_wait.id, case
+      when p_wait.status = 'cancelled' then 'its task has ended'
+      when p_wait.status = 'expired' then 'it expired'
+      when p_wait.answered_by is null
+        then format('it expired and got the answer %s', v_answer)
+      else format('%s answered %s', p_wait.answered_by, v_answer)
+    end),
+    jsonb_build_object(
+      'wait_id', p_wait.id, 'task_id', p_wait.task_id, 'status', p_wait.status,
+      'by', p_wait.answered_by, 'at', p_wait.ended_at
+    ),
+    'Nothing was changed. See the view treadle.wait_details for who said what.',
+    'TR102'
+  );
+end;
+$$;
+
+-- find_wait: a wait that people may answer; an error when there is none.
+--
+-- Raises:      TR001 invalid argument, TR206 wait not found.
+create or replace function treadle.find_wait(p_wait uuid)
+returns treadle.waits
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_wait treadle.waits;
+begin
+  select waits.* into v_wait from treadle.waits where waits.id = p_wait;
+  if not found then
+    perform treadle.refuse(
+      format('there is no wait %s', coalesce(p_wait::text, 'null')),
+      jsonb_build_object('wait_id', p_wait),
+      'List them: select * from treadle.wait_details where status = ''open''',
+      'TR206'
+    );
+  elsif v_wait.kind = 'event' then
+    perform treadle.refuse(
+      format('wait %s is for the event %L, not for an answer', p_wait, v_wait.event),
+      jsonb_build_object('wait_id', p_wait, 'event', v_wait.event, 'key', v_wait.event_key),
+      format(
+        'Emit it: select treadle.emit_event(%L, ''{}'', %L)', v_wait.event, v_wait.event_key
+      )
+    );
+  end if;
+  return v_wait;
+end;
+$$;
+
+-- check_answer: refuse an answer that the question does not allow, and say what it allows.
+--
+-- Concurrency: none: what a wait allows never changes.
+-- Raises:      TR001 invalid argument, TR002 too large.
+create or replace function treadle.check_answer(
+  p_wait   treadle.waits,
+  p_value  jsonb,
+  p_name   text default 'answer'
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem text;
+begin
+  perform treadle.check_document(p_name, p_value);
+  if p_wait.options is not null and not exists (
+    select from jsonb_array_elements(p_wait.options) as options where options.value = p_value
+  ) then
+    perform treadle.refuse(
+      format(
+        '%s %s is none of %s', p_name, treadle.excerpt(p_value), left(p_wait.options::text, 1000)
+      ),
+      jsonb_build_object('argument', p_name, 'options', p_wait.options),
+      'Use one of the options as it is written there.'
+    );
+  end if;
+
+  v_problem := treadle.answer_problem(p_wait.schema, p_value, p_wait.schema, p_name);
+  if v_problem is not null then
+    perform treadle.refuse(
+      format('%s does not fit the schema: %s', p_name, left(v_problem, 1000)),
+      jsonb_build_object('argument', p_name, 'problem', v_problem, 'schema', p_wait.schema),
+      'The schema is: ' || left(p_wait.schema::text, 2000)
+    );
+  end if;
+end;
+$$;
+
 create or replace function treadle.answer_wait(
   p_wait   uuid,
   p_value  jsonb,
@@ -79,6 +187,5 @@ $$;
 comment on function treadle.answer_wait(uuid, jsonb, text, text) is
 'Answer what a task asked; says whether that decided it.';
 
-revoke all on function treadle.answer_wait(uuid, jsonb, text, text) from public;
 grant execute on function treadle.answer_wait(uuid, jsonb, text, text) to
 treadle_producer, treadle_operator;

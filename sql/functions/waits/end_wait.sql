@@ -5,7 +5,44 @@
 --
 -- Concurrency: the caller holds the task and the wait, which is open.
 -- Lock order:  waits, steps; after tasks.
--- Raises:      nothing.
+
+-- wait_answer: the answer of a wait as the task gets it; null while it is open.
+create or replace function treadle.wait_answer(p_wait treadle.waits)
+returns jsonb
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'status', p_wait.status, 'value', p_wait.answer, 'by', p_wait.answered_by,
+    'note', p_wait.note, 'at', p_wait.ended_at
+  )
+  where p_wait.status in ('answered', 'expired')
+$$;
+
+-- record_wait: write down what happened to a wait.
+--
+-- Concurrency: none; the caller holds the wait.
+create or replace function treadle.record_wait(
+  p_wait   treadle.waits,
+  p_what   text,
+  p_actor  text,
+  p_data   jsonb
+)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  insert into treadle.events (at, kind, task_id, dag_id, queue, actor, data)
+  select
+    treadle.clock(), 'wait.' || p_what, tasks.id, tasks.dag_id, tasks.queue, p_actor,
+    jsonb_build_object('wait_id', p_wait.id, 'name', p_wait.name, 'kind', p_wait.kind) || p_data
+  from treadle.tasks
+  where tasks.id = p_wait.task_id
+$$;
 
 create or replace function treadle.end_wait(
   p_wait      treadle.waits,
@@ -49,7 +86,87 @@ begin
 end;
 $$;
 
-comment on function treadle.end_wait(treadle.waits, text, jsonb, text, text, bigint) is
-'Internal: ends a wait with its answer.';
+-- take_event: end a wait with the event that it was for.
+--
+-- Concurrency: the caller holds the task, the topic and the wait.
+-- Lock order:  waits, steps; after tasks and topics.
+create or replace function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
+returns treadle.waits
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_wait treadle.waits := treadle.end_wait(
+    p_wait, 'answered', p_event.data, p_event.actor, null, p_event.id
+  );
+begin
+  perform treadle.record_wait(
+    v_wait, 'answered', p_event.actor,
+    jsonb_build_object('value', p_event.data, 'note', null, 'event_id', p_event.id)
+  );
+  return v_wait;
+end;
+$$;
 
-revoke all on function treadle.end_wait(treadle.waits, text, jsonb, text, text, bigint) from public;
+-- close_waits: nobody waits any more for the answers of tasks that have ended.
+--
+-- Concurrency: the caller holds the tasks.
+-- Lock order:  waits, after tasks.
+create or replace function treadle.close_waits(p_tasks uuid[])
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+  update treadle.waits
+  set status = 'cancelled', ended_at = treadle.clock()
+  where waits.task_id = any (p_tasks) and waits.status = 'open'
+$$;
+
+-- resume_tasks: let blocked tasks go on that have all their answers.
+--
+-- To ready, or to pending where they wait for tasks or for a moment as well.
+--
+-- Concurrency: the caller holds the rows.
+-- Lock order:  tasks.
+create or replace function treadle.resume_tasks(p_ids uuid[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
+begin
+  with moved as (
+    update treadle.tasks
+    set
+      budget_id = null,
+      status = case
+        when tasks.blocked_count > 0 or tasks.run_at > v_now then 'pending'
+        else treadle.entry_status(tasks.concurrency_key, tasks.slot)
+      end,
+      slot = case
+        when tasks.blocked_count = 0 and coalesce(tasks.run_at <= v_now, true)
+          then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
+      end
+    where
+      tasks.id = any (p_ids)
+      and tasks.status = 'blocked'
+      and not exists (
+        select from treadle.waits
+        where waits.task_id = tasks.id and waits.status = 'open' and waits.awaited
+      )
+    returning tasks.ctid
+  )
+
+  select array_agg(moved.ctid) into v_rows from moved;
+  perform treadle.announce_rows(v_rows, 'resumed');
+end;
+$$;

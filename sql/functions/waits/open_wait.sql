@@ -11,6 +11,108 @@
 -- Lock order:  tasks, topics, waits, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR104 step conflict.
 
+-- known_wait: what a task already has under the name of a wait that it opens.
+--
+-- The wait itself, as often as it is asked for. A forked task may have only the answer, as a step.
+-- A task that came back to life asks anew what nobody answered while it lived.
+--
+-- Concurrency: the caller holds the task.
+-- Lock order:  waits, after tasks.
+-- Raises:      TR104 step conflict.
+create or replace function treadle.known_wait(
+  p_task  uuid,
+  p_name  text,
+  p_new   treadle.waits,
+  out known boolean,
+  out wait_id uuid,
+  out status text,
+  out answer jsonb
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_wait treadle.waits;
+  v_step treadle.steps;
+begin
+  delete from treadle.waits
+  where waits.task_id = p_task and waits.name = p_name and waits.status = 'cancelled'
+  returning waits.id into wait_id;
+  delete from treadle.answers where answers.wait_id = known_wait.wait_id;
+
+  select waits.* into v_wait from treadle.waits
+  where waits.task_id = p_task and waits.name = p_name;
+  select steps.* into v_step from treadle.steps
+  where steps.task_id = p_task and steps.name = p_name;
+
+  if v_step.kind <> 'wait'
+    or row(v_wait.kind = 'event', v_wait.event, v_wait.event_key)
+    is distinct from row(p_new.kind = 'event', p_new.event, p_new.event_key)
+    and v_wait.id is not null then
+    perform treadle.refuse(
+      format('task %s has %L already, and it is something else', p_task, p_name),
+      jsonb_build_object(
+        'task_id', p_task, 'name', p_name, 'kind', coalesce(v_wait.kind, v_step.kind),
+        'event', v_wait.event, 'key', v_wait.event_key
+      ),
+      'Give each step and each wait of a task a name of its own.',
+      'TR104'
+    );
+  end if;
+
+  known := v_wait.id is not null or v_step.name is not null;
+  wait_id := v_wait.id;
+  status := coalesce(v_wait.status, v_step.output ->> 'status');
+  answer := coalesce(treadle.wait_answer(v_wait), v_step.output);
+end;
+$$;
+
+-- untaken_event: the oldest event since a task was made that it has not taken yet.
+--
+-- A task takes the events of a topic in their order, so those after the last one are left. They
+-- are read from the newest back, and only as far as the task is old.
+--
+-- Concurrency: the caller holds the task and the topic: no event is added or taken meanwhile.
+create or replace function treadle.untaken_event(
+  p_task   treadle.tasks,
+  p_event  text,
+  p_key    text
+)
+returns treadle.events
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  v_taken bigint;
+  v_event treadle.events;
+  v_found treadle.events;
+begin
+  select max(waits.event_id)
+  into v_taken
+  from treadle.waits
+  where waits.task_id = p_task.id and waits.event = p_event and waits.event_key = p_key;
+
+  for v_event in
+    select events.*
+    from treadle.events
+    where events.kind = p_event and events.key = p_key and events.id > coalesce(v_taken, 0)
+    order by events.id desc
+  loop
+    exit when v_event.at < p_task.created_at;
+    v_found := v_event;
+  end loop;
+  return v_found;
+end;
+$$;
+
 create or replace function treadle.open_wait(
   p_id     uuid,
   p_token  uuid,
@@ -77,5 +179,4 @@ $$;
 comment on function treadle.open_wait(uuid, uuid, text, jsonb) is
 'Ask a question, ask for approval or wait for an event; the answer when it is there already.';
 
-revoke all on function treadle.open_wait(uuid, uuid, text, jsonb) from public;
 grant execute on function treadle.open_wait(uuid, uuid, text, jsonb) to treadle_worker;

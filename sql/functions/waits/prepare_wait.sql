@@ -4,9 +4,174 @@
 --  "expires_s": 3600, "on_expiry": "deny"} or {"event": "...", "key": "...", "expires_s": 3600}.
 -- With approvers it is an approval, which has the options approve, reject and revise by default.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR002 too large.
+
+-- expiry_of: when a wait expires: after expires_s seconds, or at expires_at; null for never.
+--
+-- A time that has passed is taken: who repeats a call may be late.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.expiry_of(p_given jsonb, p_now timestamptz)
+returns timestamptz
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_at timestamptz;
+begin
+  if p_given ? 'expires_s' and p_given ? 'expires_at' then
+    raise data_exception using message = 'give expires_s or expires_at, not both';
+  elsif p_given ? 'expires_s' then
+    if p_given -> 'expires_s' <= '0' or p_given -> 'expires_s' > '315360000' then
+      raise data_exception using message = 'expires_s must be above 0, up to ten years';
+    end if;
+    v_at := p_now + make_interval(secs => (p_given -> 'expires_s')::float8);
+  else
+    v_at := (p_given ->> 'expires_at')::timestamptz;
+    if not treadle.is_moment(v_at) or v_at > p_now + interval '10 years' then
+      raise data_exception using message = 'expires_at must be a moment within ten years';
+    end if;
+  end if;
+  return v_at;
+exception
+  when data_exception then
+    perform treadle.refuse(
+      sqlerrm,
+      jsonb_build_object(
+        'argument', case when p_given ? 'expires_s' then 'expires_s' else 'expires_at' end
+      ),
+      'For example {"expires_s": 3600} or {"expires_at": "2030-01-31T12:00:00Z"}.'
+    );
+end;
+$$;
+
+-- check_wait_types: refuse parts of a wait that have the wrong type.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.check_wait_types(p_given jsonb)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+  v_must text;
+begin
+  select rules.name, rules.must
+  into v_name, v_must
+  from (
+    values
+    ('question', 'string', 'text'),
+    ('event', 'string', 'text'),
+    ('key', 'string', 'text'),
+    ('options', 'array', 'a list'),
+    ('schema', 'object', 'a json schema'),
+    ('approvers', 'number', 'a number'),
+    ('expires_s', 'number', 'a number of seconds'),
+    ('expires_at', 'string', 'a time as text'),
+    ('on_expiry', 'string', 'text')
+  ) as rules (name, type, must)
+  where jsonb_typeof(p_given -> rules.name) <> rules.type
+  limit 1;
+
+  if found then
+    perform treadle.refuse(
+      format('%s must be %s, not %s', v_name, v_must, treadle.excerpt(p_given -> v_name)),
+      jsonb_build_object('argument', v_name),
+      format('Leave %s out for the default.', v_name)
+    );
+  end if;
+
+  if p_given ->> 'approvers' !~ '^([1-9][0-9]?|100)$' then
+    perform treadle.refuse(
+      format('approvers must be 1 to 100, not %s', treadle.excerpt(p_given -> 'approvers')),
+      jsonb_build_object('argument', 'approvers'),
+      'Say how many people must give the same answer.'
+    );
+  end if;
+end;
+$$;
+
+-- check_wait: refuse a wait that could not be answered, or not expire as it says.
+--
+-- Raises:      TR001 invalid argument, TR002 too large.
+create or replace function treadle.check_wait(p_wait treadle.waits)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+  v_must text;
+begin
+  if p_wait.kind = 'event' then
+    perform treadle.check_topic(p_wait.event, p_wait.event_key);
+  end if;
+  perform treadle.check_document('context', p_wait.context) where p_wait.context is not null;
+  perform treadle.check_schema(p_wait.schema) where p_wait.schema is not null;
+
+  select rules.name, rules.must
+  into v_name, v_must
+  from (
+    values
+    (
+      'question',
+      p_wait.kind = 'event'
+      or coalesce(octet_length(btrim(p_wait.question)), 0) between 1 and 10000,
+      'be a text of 1 to 10000 bytes'
+    ),
+    ('options', p_wait.options is null or p_wait.schema is null, 'not come together with a schema'),
+    (
+      'options',
+      jsonb_array_length(p_wait.options) between 1 and 100
+      and octet_length(p_wait.options::text) <= 10000
+      and not jsonb_path_exists(
+        p_wait.options, 'strict $[*] ? (@.type() == "object" || @.type() == "array" || @ == null)'
+      )
+      and (
+        select count(distinct options.value) = count(*)
+        from jsonb_array_elements(p_wait.options) as options
+      ),
+      'be 1 to 100 different texts, numbers or booleans'
+    ),
+    (
+      'on_expiry', p_wait.on_expiry in ('deny', 'fail', 'default', 'escalate'),
+      'be deny, fail, default or escalate'
+    ),
+    (
+      'on_expiry',
+      p_wait.on_expiry <> 'deny' or coalesce(p_wait.options ? 'reject', false)
+      and p_wait.kind = 'approval',
+      'be deny for approvals only that have the option reject'
+    ),
+    (
+      'default', p_wait.on_expiry <> 'default' or p_wait.default_answer is not null,
+      'be given when on_expiry is default'
+    ),
+    (
+      'default', p_wait.on_expiry = 'default' or coalesce(p_wait.default_answer, 'null') = 'null',
+      'not be given unless on_expiry is default'
+    )
+  ) as rules (name, good, must)
+  -- An empty value is no value: the rule does not apply.
+  where not rules.good
+  limit 1;
+
+  if found then
+    perform treadle.refuse(
+      format('%s must %s', v_name, v_must),
+      jsonb_build_object('argument', v_name),
+      'For example {"question": "Ship it?", "approvers": 1, "expires_s": 600, "on_expiry": "deny"}.'
+    );
+  end if;
+  if p_wait.on_expiry = 'default' then
+    perform treadle.check_answer(p_wait, p_wait.default_answer, 'default');
+  end if;
+end;
+$$;
 
 create or replace function treadle.prepare_wait(p_wait jsonb, p_now timestamptz)
 returns treadle.waits
@@ -72,8 +237,3 @@ begin
   return v_wait;
 end;
 $$;
-
-comment on function treadle.prepare_wait(jsonb, timestamptz) is
-'Internal: checks what a task wants to wait for and fills in the defaults.';
-
-revoke all on function treadle.prepare_wait(jsonb, timestamptz) from public;

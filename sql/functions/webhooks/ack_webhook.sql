@@ -2,7 +2,39 @@
 --
 -- Concurrency: only whoever has the lease; a repeated call counts once.
 -- Lock order:  webhooks, readers.
--- Raises:      nothing.
+
+-- note_delivery: keep a try, and only the last of a webhook.
+--
+-- Concurrency: the caller holds the webhook.
+-- Lock order:  append-only.
+create or replace function treadle.note_delivery(
+  p_name    text,
+  p_event   bigint,
+  p_status  integer,
+  p_error   text,
+  p_ms      integer
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into treadle.webhook_deliveries (webhook, event_id, at, status, error, ms)
+  values (p_name, p_event, treadle.clock(), p_status, left(p_error, 500), coalesce(p_ms, 0));
+  delete from treadle.webhook_deliveries
+  where
+    webhook_deliveries.webhook = p_name
+    and webhook_deliveries.id <= (
+      select kept.id
+      from treadle.webhook_deliveries as kept
+      where kept.webhook = p_name
+      order by kept.id desc
+      offset 100
+      limit 1
+    );
+end;
+$$;
 
 create or replace function treadle.ack_webhook(
   p_name    text,
@@ -58,6 +90,5 @@ $$;
 comment on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) is
 'Record that an event was delivered; false when the lease is lost or the webhook paused.';
 
-revoke all on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) from public;
 grant execute on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer)
 to treadle_operator;

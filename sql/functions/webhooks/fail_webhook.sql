@@ -2,7 +2,25 @@
 --
 -- Concurrency: only whoever has the lease; it ends here.
 -- Lock order:  webhooks.
--- Raises:      nothing.
+
+-- webhook_delay: how many seconds to wait after so many failures in a row.
+create or replace function treadle.webhook_delay(
+  p_failures  integer,
+  p_after_s   double precision default null
+)
+returns double precision
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+-- Doubles up to a quarter of an hour, a part of it by chance; what the receiver asks for counts
+-- up to an hour.
+select
+  greatest(
+    least(900, power(2, least(p_failures, 12) - 1)) * (0.75 + random() / 4),
+    least(coalesce(p_after_s, 0), 3600)
+  )
+$$;
 
 create or replace function treadle.fail_webhook(
   p_name     text,
@@ -66,9 +84,6 @@ comment on function treadle.fail_webhook(
 ) is
 'Record a failed try; returns the status of the webhook now, null when the lease is lost.';
 
-revoke all on function treadle.fail_webhook(
-  text, uuid, bigint, integer, text, double precision, integer
-) from public;
 grant execute on function treadle.fail_webhook(
   text, uuid, bigint, integer, text, double precision, integer
 ) to treadle_operator;

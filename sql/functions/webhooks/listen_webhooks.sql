@@ -2,7 +2,6 @@
 --
 -- Concurrency: one row for all notifiers, written every few minutes.
 -- Lock order:  event_listeners.
--- Raises:      nothing.
 
 create or replace function treadle.listen_webhooks()
 returns void
@@ -39,5 +38,4 @@ $$;
 comment on function treadle.listen_webhooks() is
 'Let notifiers be woken by the events that webhooks ask for; to be repeated.';
 
-revoke all on function treadle.listen_webhooks() from public;
 grant execute on function treadle.listen_webhooks() to treadle_operator;

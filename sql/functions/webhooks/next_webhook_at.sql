@@ -1,8 +1,4 @@
 -- next_webhook_at: when a notifier has something to do.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.next_webhook_at()
 returns timestamptz
@@ -29,5 +25,4 @@ $$;
 comment on function treadle.next_webhook_at() is
 'When the next webhook is due; null when all of them have seen everything.';
 
-revoke all on function treadle.next_webhook_at() from public;
 grant execute on function treadle.next_webhook_at() to treadle_operator;

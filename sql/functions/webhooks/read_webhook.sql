@@ -2,7 +2,50 @@
 --
 -- Concurrency: the lease keeps others away; the place moves past what nobody wants only.
 -- Lock order:  webhooks, readers.
--- Raises:      nothing.
+
+-- hold_webhook: lock a webhook for whoever has its lease, and renew it.
+--
+-- Concurrency: a lease that ran out and was taken by nobody is still good: the token tells.
+-- Lock order:  webhooks.
+create or replace function treadle.hold_webhook(
+  p_name     text,
+  p_token    uuid,
+  p_lease_s  double precision default 60
+)
+returns treadle.webhooks
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+update treadle.webhooks
+set
+  lease_until = greatest(
+    webhooks.lease_until, treadle.clock() + make_interval(secs => p_lease_s)
+  )
+where webhooks.name = p_name and webhooks.token = p_token
+returning webhooks.*
+$$;
+
+-- is_wanted: whether an event is one of those that a webhook asks for.
+create or replace function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
+returns boolean
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+select
+  exists (
+    select
+    from unnest(p_kinds) as kinds (pattern)
+    where
+      kinds.pattern = (p_event).kind
+      or (
+        right(kinds.pattern, 1) = '*'
+        and starts_with((p_event).kind, left(kinds.pattern, -1))
+      )
+  )
+  and (p_filter = '{}' or treadle.event_document(p_event) @> p_filter)
+$$;
 
 create or replace function treadle.read_webhook(
   p_name       text,
@@ -63,5 +106,4 @@ $$;
 comment on function treadle.read_webhook(text, uuid, integer, integer) is
 'What a notifier has to send to a webhook that it has leased; nothing when it lost the lease.';
 
-revoke all on function treadle.read_webhook(text, uuid, integer, integer) from public;
 grant execute on function treadle.read_webhook(text, uuid, integer, integer) to treadle_operator;

@@ -2,7 +2,6 @@
 --
 -- Concurrency: only whoever has it.
 -- Lock order:  webhooks.
--- Raises:      nothing.
 
 create or replace function treadle.release_webhook(p_name text, p_token uuid)
 returns void
@@ -23,5 +22,4 @@ $$;
 comment on function treadle.release_webhook(text, uuid) is
 'End the lease of a webhook.';
 
-revoke all on function treadle.release_webhook(text, uuid) from public;
 grant execute on function treadle.release_webhook(text, uuid) to treadle_operator;

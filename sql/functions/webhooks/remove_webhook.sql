@@ -23,5 +23,4 @@ $$;
 comment on function treadle.remove_webhook(text, text) is
 'Remove a webhook; what it has not got is not sent to it any more.';
 
-revoke all on function treadle.remove_webhook(text, text) from public;
 grant execute on function treadle.remove_webhook(text, text) to treadle_operator;

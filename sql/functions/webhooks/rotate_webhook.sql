@@ -47,5 +47,4 @@ $$;
 comment on function treadle.rotate_webhook(text, double precision, text) is
 'Change the secret of a webhook; messages carry both signatures for p_keep_s seconds.';
 
-revoke all on function treadle.rotate_webhook(text, double precision, text) from public;
 grant execute on function treadle.rotate_webhook(text, double precision, text) to treadle_operator;

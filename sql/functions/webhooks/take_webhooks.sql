@@ -4,6 +4,46 @@
 -- Lock order:  webhooks.
 -- Raises:      TR001 invalid argument.
 
+-- has_news: whether there are events that a webhook has not looked at.
+create or replace function treadle.has_news(p_name text)
+returns boolean
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+select exists (
+  select
+  from treadle.event_readers
+  cross join lateral treadle.next_events(event_readers.xid, event_readers.id, 1) as news
+  where event_readers.name = 'webhook:' || p_name
+)
+$$;
+
+-- target_of: what it takes to send to a webhook.
+create or replace function treadle.target_of(p_hook treadle.webhooks)
+returns treadle.webhook_target
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+select row(
+  (p_hook).name,
+  (p_hook).id,
+  (p_hook).url,
+  (p_hook).format,
+  (p_hook).stream,
+  (p_hook).max_length,
+  array_remove(
+    array[
+      (p_hook).secret,
+      case when (p_hook).previous_until > treadle.clock() then (p_hook).previous_secret end
+    ],
+    null
+  ),
+  (p_hook).allow_private
+)::treadle.webhook_target
+$$;
+
 create or replace function treadle.take_webhooks(
   p_token    uuid,
   p_limit    integer default 10,
@@ -50,6 +90,5 @@ $$;
 comment on function treadle.take_webhooks(uuid, integer, double precision) is
 'Lease webhooks to deliver to, the longest waiting first; one notifier at a time has one.';
 
-revoke all on function treadle.take_webhooks(uuid, integer, double precision) from public;
 grant execute on function treadle.take_webhooks(uuid, integer, double precision)
 to treadle_operator;

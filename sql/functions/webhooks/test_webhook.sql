@@ -1,7 +1,6 @@
 -- test_webhook: what it takes to send one message to a webhook by hand.
 --
 -- Concurrency: reads; the place of the webhook stays.
--- Lock order:  none.
 -- Raises:      TR213 unknown webhook.
 
 create or replace function treadle.test_webhook(p_name text)
@@ -26,5 +25,4 @@ $$;
 comment on function treadle.test_webhook(text) is
 'The target of a webhook and a webhook.test message, for treadle webhooks test.';
 
-revoke all on function treadle.test_webhook(text) from public;
 grant execute on function treadle.test_webhook(text) to treadle_operator;

@@ -2,10 +2,170 @@
 --
 -- Agents that are busy and limits by rate are daily life, and so are a gate that opens soon and
 -- work items that wait for people.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
+
+-- is_full: whether a gate was closed by its own limit, not by a person or a provider.
+create or replace function treadle.is_full(p_gate treadle.gates)
+returns boolean
+language sql
+immutable
+parallel safe
+return p_gate.unit is not null and p_gate.closed_by is null and p_gate.reason = 'rate limit';
+
+comment on function treadle.is_full(treadle.gates) is
+'Internal: a gate that a claim closed because its limit by rate was reached.';
+
+-- why_shut: a person stopped the queue or the type of a lane.
+create or replace function treadle.why_shut(p_lane treadle.lanes)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    format(
+      '%s %s is paused%s since %s%s', stopped.kind, stopped.name,
+      coalesce(' by ' || stopped.paused_by, ''), treadle.utc_words(stopped.paused_at),
+      coalesce(': ' || stopped.paused_reason, '')
+    ),
+    stopped.kind || '_paused',
+    null::timestamptz,
+    jsonb_strip_nulls(
+      jsonb_build_object(
+        stopped.kind, stopped.name, 'paused_by', stopped.paused_by,
+        'paused_at', treadle.stamp(stopped.paused_at), 'said', stopped.paused_reason
+      )
+    )
+  from (
+    select
+      'queue' as kind, queues.name, queues.paused_by, queues.paused_at, queues.paused_reason
+    from treadle.queues
+    where queues.name = p_lane.queue
+    union all
+    select
+      'type', task_types.name, task_types.paused_by, task_types.paused_at,
+      task_types.paused_reason
+    from treadle.task_types
+    where task_types.name = p_lane.type
+  ) as stopped
+  where stopped.paused_at is not null
+  order by stopped.kind
+$$;
+
+-- why_breaker: tasks of its type failed in a row, and none is claimed until a probe went well.
+create or replace function treadle.why_breaker(p_lane treadle.lanes, p_now timestamptz)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_breaker treadle.breakers;
+  v_agent   text;
+begin
+  select breakers.* into v_breaker
+  from treadle.breakers
+  where breakers.type = p_lane.type and breakers.state <> 'closed';
+  if not found then
+    return;
+  end if;
+
+  select tasks.agent_id
+  into v_agent
+  from treadle.tasks
+  where tasks.id = v_breaker.probe_task and tasks.claim_token = v_breaker.probe_token;
+  detail := jsonb_strip_nulls(
+    jsonb_build_object(
+      'type', p_lane.type, 'state', v_breaker.state, 'failures', v_breaker.failures,
+      'opened_at', treadle.stamp(v_breaker.opened_at), 'opened_by', v_breaker.opened_by,
+      'probe_at', treadle.stamp(v_breaker.probe_at), 'probe_task', v_breaker.probe_task,
+      'agent', v_agent,
+      'said', treadle.last_line(v_breaker.last_error)
+    )
+  );
+  if v_agent is not null then
+    reason := 'breaker_half_open';
+    sentence := format(
+      'breaker of type %s is half-open: the probe runs on agent %s', p_lane.type, v_agent
+    );
+  elsif v_breaker.probe_at <= p_now then
+    reason := 'breaker_probe';
+    sentence := format('breaker of type %s lets one task through, as a probe', p_lane.type);
+  else
+    reason := 'breaker_open';
+    until := v_breaker.probe_at;
+    sentence := format(
+      'breaker of type %s is open until %s%s', p_lane.type,
+      treadle.utc_words(v_breaker.probe_at),
+      case
+        when v_breaker.failures = 0 then ', opened by ' || v_breaker.opened_by
+        else format(' after %s failures', v_breaker.failures)
+      end || coalesce(': ' || treadle.last_line(v_breaker.last_error), '')
+    );
+  end if;
+  return next;
+end;
+$$;
+
+-- why_gates: gates before a lane that are closed.
+create or replace function treadle.why_gates(p_lane treadle.lanes, p_now timestamptz)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case
+      when treadle.is_full(gates) then format(
+        'gate %s lets through %s %s in %s; next room at %s', gates.key,
+        trim_scale(gates.amount), gates.unit,
+        treadle.span_words(make_interval(secs => gates.period_s)),
+        treadle.utc_words(gates.closed_until)
+      )
+      else format(
+        'gate %s is closed until %s%s', gates.key, treadle.utc_words(gates.closed_until),
+        coalesce(': ' || treadle.last_line(gates.reason), '')
+      )
+    end,
+    case when treadle.is_full(gates) then 'gate_rate' else 'gate_closed' end,
+    gates.closed_until,
+    jsonb_strip_nulls(
+      jsonb_build_object(
+        'gate', gates.key, 'closed_until', treadle.stamp(gates.closed_until),
+        'closed_at', treadle.stamp(gates.closed_at), 'closed_by', gates.closed_by,
+        'said', gates.reason, 'slowdowns', gates.slowdowns, 'unit', gates.unit,
+        'amount', gates.amount, 'period_s', gates.period_s
+      )
+    )
+  from treadle.gates
+  where
+    gates.key = any (p_lane.gates)
+    and gates.closed_until > p_now
+    -- Behind such a gate is what needs more than a limit lets through at all, see why_rates.
+    and gates.key not like 'over:%'
+  order by gates.closed_until desc, gates.key
+$$;
+
+-- why_lane: what shuts a lane to all agents, or leaves it without any.
+create or replace function treadle.why_lane(p_lane treadle.lanes, p_now timestamptz)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_lane.queue = 'work' then
+    sentence := 'work items are handed out by their dispatcher: no claim takes them';
+    reason := 'work';
+    detail := jsonb_build_object('queue', p_lane.queue);
+    return next;
+    return;
+  end if;
+  return query select * from treadle.why_shut(p_lane);
+  return query select * from treadle.why_breaker(p_lane, p_now);
+  return query select * from treadle.why_gates(p_lane, p_now);
+  return query select * from treadle.why_agents(p_lane, p_now);
+end;
+$$;
 
 create or replace function treadle.lane_trouble(p_lane_id integer)
 returns text
@@ -42,5 +202,5 @@ $$;
 comment on function treadle.lane_trouble(integer) is
 'The first thing that keeps a lane shut and will not pass by itself soon.';
 
-revoke all on function treadle.lane_trouble(integer) from public;
+grant execute on function treadle.is_full(treadle.gates) to treadle_observer, treadle_operator;
 grant execute on function treadle.lane_trouble(integer) to treadle_observer, treadle_operator;

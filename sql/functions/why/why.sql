@@ -8,8 +8,110 @@
 -- named takes the task.
 --
 -- Concurrency: reads, as of one moment.
--- Lock order:  none.
 -- Raises:      TR201 task not found.
+
+-- why_ended: how a task ended that will not run again by itself.
+create or replace function treadle.why_ended(p_task treadle.tasks, p_now timestamptz)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_said text := treadle.last_line(p_task.failure_reason);
+begin
+  reason := p_task.status;
+  sentence := case p_task.status
+    when 'completed'
+      then 'completed ' || treadle.span_words(p_now - p_task.completed_at) || ' ago'
+      || coalesce(' by agent ' || p_task.completed_by, '')
+    when 'cancelled' then 'cancelled: ' || coalesce(v_said, 'no reason was given')
+    else format(
+      'gave up after %s attempt%s: %s%s', p_task.attempt,
+      case when p_task.attempt = 1 then '' else 's' end, p_task.failure_class || ': ',
+      coalesce(v_said, 'no reason was given')
+    )
+  end;
+  detail := jsonb_strip_nulls(
+    jsonb_build_object(
+      'completed_at', treadle.stamp(p_task.completed_at), 'agent', p_task.completed_by,
+      'attempt', p_task.attempt, 'max_attempts', p_task.max_attempts,
+      'class', p_task.failure_class, 'said', v_said
+    )
+  );
+  return next;
+end;
+$$;
+
+-- why_claimed: who has a task, and whether the claim still holds.
+create or replace function treadle.why_claimed(p_task treadle.tasks, p_now timestamptz)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_stale text := treadle.stale_reason(p_task, p_now);
+begin
+  detail := jsonb_strip_nulls(
+    jsonb_build_object(
+      'agent', p_task.agent_id, 'status', p_task.status, 'attempt', p_task.attempt,
+      'max_attempts', p_task.max_attempts, 'claimed_at', treadle.stamp(p_task.claimed_at),
+      'started_at', treadle.stamp(p_task.started_at),
+      'heartbeat_at', treadle.stamp(p_task.heartbeat_at),
+      'lease_until', treadle.stamp(p_task.lease_until), 'stale', v_stale
+    )
+  );
+  if v_stale is not null then
+    sentence := format(
+      'the claim of %s ran out and no reaper took it back (%s)', p_task.agent_id, v_stale
+    );
+    reason := 'claim_ran_out';
+    return next;
+  end if;
+
+  sentence := format(
+    '%s agent %s since %s%s',
+    case p_task.status when 'claimed' then 'claimed by' else p_task.status || ' on' end,
+    p_task.agent_id, treadle.utc_words(coalesce(p_task.started_at, p_task.claimed_at)),
+    coalesce(
+      ', heartbeat ' || treadle.span_words(p_now - p_task.heartbeat_at) || ' ago',
+      ', not started yet'
+    )
+  );
+  reason := p_task.status;
+  return next;
+end;
+$$;
+
+-- why_work: what a work item waits for: its dispatcher, its agent, or what its notes say.
+create or replace function treadle.why_work(p_task treadle.tasks)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  reason := case p_task.status
+    when 'created' then 'not_dispatched' when 'blocked' then 'work_blocked' else 'dispatched'
+  end;
+  sentence := case reason
+    when 'not_dispatched' then 'queued: the dispatcher has not given it to an agent'
+    when 'work_blocked'
+      then 'blocked: ' || coalesce(treadle.last_line(p_task.notes), 'nobody said why')
+    else format(
+      'dispatched to %s, which has not picked it up',
+      coalesce('agent ' || p_task.assigned_agent, 'nobody')
+    )
+  end;
+  detail := jsonb_strip_nulls(
+    jsonb_build_object(
+      'agent', p_task.assigned_agent, 'status', treadle.work_status(p_task.status)
+    )
+  );
+  return next;
+end;
+$$;
 
 create or replace function treadle.why(p_id uuid)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
@@ -69,6 +171,5 @@ $$;
 comment on function treadle.why(uuid) is
 'Every reason why a task is not running now: a sentence, a code, until when, and the details.';
 
-revoke all on function treadle.why(uuid) from public;
 grant execute on function treadle.why(uuid) to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -1,8 +1,57 @@
 -- why_money: budgets that have less left than a task may spend.
---
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
+
+-- why_rates: limits by rate that have no room for a task now, or never will.
+create or replace function treadle.why_rates(
+  p_task  treadle.tasks,
+  p_lane  treadle.lanes,
+  p_now   timestamptz
+)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case
+      when wanted.need > gates.amount then format(
+        'needs %s %s, gate %s allows %s in %s', trim_scale(wanted.need), gates.unit, gates.key,
+        trim_scale(gates.amount), period.words
+      )
+      else format(
+        'gate %s lets through %s %s in %s; next room at %s', gates.key,
+        trim_scale(gates.amount), gates.unit, period.words, treadle.utc_words(period.next)
+      )
+    end,
+    case when wanted.need > gates.amount then 'gate_size' else 'gate_rate' end,
+    case when wanted.need <= gates.amount then period.next end,
+    jsonb_build_object(
+      'gate', gates.key, 'unit', gates.unit, 'amount', gates.amount, 'period_s', gates.period_s,
+      'left', wanted.room, 'needs', wanted.need
+    )
+  from treadle.gates
+  cross join lateral (
+    select
+      treadle.gate_need(p_task, gates.unit) as need,
+      coalesce((treadle.gate_room(array[gates.key], p_now))[1], 0) as room
+  ) as wanted
+  cross join lateral (
+    select
+      treadle.span_words(make_interval(secs => gates.period_s)) as words,
+      treadle.room_at(gates.key, wanted.need, 0, p_now) as next
+  ) as period
+  where
+    gates.key = any (p_lane.gates)
+    and gates.unit is not null
+    and (
+      wanted.need > gates.amount
+      -- One that is closed is told by why_gates.
+      or (
+        coalesce(gates.closed_until <= p_now, true)
+        and (wanted.room <= 0 or wanted.room < wanted.need)
+      )
+    )
+  order by gates.key
+$$;
 
 create or replace function treadle.why_money(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
@@ -50,7 +99,49 @@ begin
 end;
 $$;
 
-comment on function treadle.why_money(treadle.tasks, timestamptz) is
-'Internal: which budgets keep a task back, and when their next period begins.';
+-- why_purses: every agent that could take a task has spent too much of its own budget.
+create or replace function treadle.why_purses(
+  p_task  treadle.tasks,
+  p_lane  treadle.lanes,
+  p_now   timestamptz
+)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_poor record;
+begin
+  if not exists (select from treadle.budgets where budgets.scope = 'agent') then
+    return;
+  end if;
 
-revoke all on function treadle.why_money(treadle.tasks, timestamptz) from public;
+  select
+    bool_or(
+      coalesce(purse.usd >= coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), true)
+    ) as enough,
+    string_agg(
+      (takers.agent).id || ' can spend ' || treadle.dollars(greatest(purse.usd, 0)), ', '
+    ) as words,
+    jsonb_agg(
+      jsonb_build_object('id', (takers.agent).id, 'left_usd', greatest(purse.usd, 0))
+    ) as agents
+  into v_poor
+  from treadle.takers(p_lane, p_now) as takers
+  cross join lateral (
+    select treadle.agent_can_spend((takers.agent).id, p_now) as usd
+  ) as purse;
+  if coalesce(v_poor.enough, true) then
+    return;
+  end if;
+
+  sentence := format(
+    'no agent that could take it can afford it: it may cost %s, %s',
+    coalesce(treadle.dollars(p_task.max_cost_usd), 'something'), left(v_poor.words, 300)
+  );
+  reason := 'agent_budget';
+  detail := jsonb_build_object('agents', v_poor.agents, 'max_cost_usd', p_task.max_cost_usd);
+  return next;
+end;
+$$;

@@ -1,10 +1,154 @@
 -- why_turn: when the turn of a ready task comes: with the next claim, or after so many others.
 --
 -- Counted for the agent that gets to it first.
+
+-- count_ready: how many ready tasks some lanes have, all of them or those ahead of one.
 --
--- Concurrency: reads.
--- Lock order:  none.
--- Raises:      nothing.
+-- Counted up to 10001: a person needs no more.
+create or replace function treadle.count_ready(
+  p_lanes   integer[],
+  p_shifts  bigint[],
+  p_budget  numeric,
+  p_task    treadle.tasks default null
+)
+returns integer
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_shift bigint := p_shifts[array_position(p_lanes, p_task.lane_id)];
+begin
+  return (
+    select count(*)
+    from (
+      select
+      from unnest(p_lanes, p_shifts) as lane (id, shift)
+      cross join lateral (
+        select
+        from treadle.tasks
+        where
+          tasks.lane_id = lane.id
+          and tasks.status = 'ready'
+          and tasks.rank <= coalesce(p_task.rank - v_shift + lane.shift, 9223372036854775807)
+          and (
+            p_task.id is null
+            or tasks.rank < p_task.rank - v_shift + lane.shift
+            or tasks.id < p_task.id
+          )
+          and coalesce(tasks.max_cost_usd - tasks.cost_usd, 0) <= coalesce(p_budget, 'Infinity')
+        limit 10001
+      ) as counted
+      limit 10001
+    ) as ready
+  );
+end;
+$$;
+
+-- turns_of: how a ready task stands in the lanes of those who may take it.
+--
+-- Agents that may take from the same lanes are one row; 50 agents are asked at most. In a fair
+-- queue a task stands in line with those of its own project.
+create or replace function treadle.turns_of(
+  p_task  treadle.tasks,
+  p_lane  treadle.lanes,
+  p_now   timestamptz
+)
+returns table (
+  agent treadle.agents, has_room boolean, fair boolean, queues text[], ahead integer,
+  ready integer
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with mine as (
+    select takers.agent, takers.has_room
+    from treadle.takers(p_lane, p_now) as takers
+    order by takers.has_room desc, (takers.agent).id
+    limit 50
+  ),
+
+  opened as materialized (
+    select
+      mine.agent,
+      mine.has_room,
+      open.lanes,
+      open.shifts,
+      open.projects,
+      treadle.are_turns(open.lanes, open.projects, open.fair) as fair,
+      treadle.agent_can_spend((mine.agent).id, p_now) as can_spend
+    from mine
+    -- A queue that does not exist is an error there, and none here.
+    cross join lateral treadle.open_lanes(
+      mine.agent,
+      array(select queues.name from treadle.queues where queues.name = any ((mine.agent).queues)),
+      (mine.agent).task_types, p_now
+    ) as open
+    where p_task.lane_id = any (open.lanes)
+  ),
+
+  kinds as (
+    select distinct on (opened.lanes, opened.can_spend) opened.*
+    from opened
+    where
+      coalesce(p_task.max_cost_usd - p_task.cost_usd, 0)
+      <= coalesce(opened.can_spend, 'Infinity')
+    order by opened.lanes, opened.can_spend, opened.has_room desc, (opened.agent).id
+  )
+
+  select
+    kinds.agent,
+    kinds.has_room,
+    kinds.fair,
+    line.queues,
+    treadle.count_ready(line.lanes, line.shifts, kinds.can_spend, p_task),
+    treadle.count_ready(line.lanes, line.shifts, kinds.can_spend, null)
+  from kinds
+  cross join lateral (
+    select
+      array_agg(lane.id) as lanes,
+      array_agg(lane.shift) as shifts,
+      array_agg(distinct lanes.queue) as queues
+    from unnest(kinds.lanes, kinds.shifts, kinds.projects) as lane (id, shift, project)
+    inner join treadle.lanes on lane.id = lanes.id
+    where not kinds.fair or lane.project is not distinct from p_lane.project_id
+  ) as line
+$$;
+
+-- why_probe: a task goes first although its lane is shut: it is the probe of its breaker.
+create or replace function treadle.why_probe(
+  p_task  treadle.tasks,
+  p_lane  treadle.lanes,
+  p_now   timestamptz
+)
+returns table (sentence text, reason text, until timestamptz, detail jsonb)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    format(
+      'claimable now: the next claim of agent %s takes it, as the probe of its breaker',
+      (takers.agent).id
+    ),
+    'claimable',
+    null::timestamptz,
+    jsonb_build_object('agent', (takers.agent).id, 'position', 1, 'probe', true)
+  from treadle.takers(p_lane, p_now) as takers
+  where
+    takers.has_room
+    and exists (
+      select from treadle.breakers
+      where breakers.type = p_lane.type and breakers.probe_at <= p_now
+    )
+    and treadle.goes_first(p_task, takers.agent, p_now)
+  order by (takers.agent).id
+  limit 1
+$$;
 
 create or replace function treadle.why_turn(
   p_task  treadle.tasks,
@@ -54,8 +198,3 @@ begin
   return next;
 end;
 $$;
-
-comment on function treadle.why_turn(treadle.tasks, treadle.lanes, timestamptz) is
-'Internal: that a task is claimable now, or its position in the order of claims.';
-
-revoke all on function treadle.why_turn(treadle.tasks, treadle.lanes, timestamptz) from public;

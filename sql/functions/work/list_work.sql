@@ -7,8 +7,37 @@
 -- after it where p_status is a state that items end in. p_after: the last item of the page before.
 --
 -- Concurrency: reads.
--- Lock order:  none.
 -- Raises:      TR001 invalid argument, TR215 work item not found.
+
+-- work_states: the states of tasks that have this name in the work API.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.work_states(p_status text)
+returns text[]
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_states constant text[] := array[
+    'created', 'pending', 'ready', 'claimed', 'running', 'validating', 'blocked', 'retrying',
+    'completed', 'dead_lettered', 'cancelled'
+  ];
+  v_found text[] := array(
+    select states.name from unnest(c_states) as states (name)
+    where treadle.work_status(states.name) = p_status
+  );
+begin
+  if v_found = '{}' then
+    perform treadle.refuse(
+      format('there is no status %L', left(p_status, 60)),
+      jsonb_build_object('argument', 'status'),
+      'See the view treadle.work_transitions.'
+    );
+  end if;
+  return v_found;
+end;
+$$;
 
 create or replace function treadle.list_work(
   p_status   text default null,
@@ -76,8 +105,6 @@ $$;
 comment on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer) is
 'Work items by status, agent, project and age, page by page: their ids, in order.';
 
-revoke all on function treadle.list_work(text, text, uuid, timestamptz, uuid, integer)
-from public;
 grant execute on function
 treadle.list_work(text, text, uuid, timestamptz, uuid, integer) to
 treadle_worker, treadle_observer, treadle_operator;

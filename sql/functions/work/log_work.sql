@@ -2,7 +2,6 @@
 --
 -- Concurrency: the caller holds the task, so that the rows of an item are in order.
 -- Lock order:  none but new rows.
--- Raises:      nothing.
 
 create or replace function treadle.log_work(
   p_task         uuid,
@@ -43,12 +42,3 @@ as $$
     )
   from logged;
 $$;
-
-comment on function treadle.log_work(
-  uuid, text, text, text, text, text, boolean, text, timestamptz
-) is
-'Internal: appends to the log of work items, and to the events.';
-
-revoke all on function treadle.log_work(
-  uuid, text, text, text, text, text, boolean, text, timestamptz
-) from public;

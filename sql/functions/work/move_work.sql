@@ -4,6 +4,80 @@
 -- Lock order:  tasks, dags, then the history.
 -- Raises:      TR102 illegal transition, TR108 the agent has another item.
 
+-- take_work: an agent has a work item in progress, and no other.
+--
+-- It is a claim like any other, with a token that nobody is told: the state is the fence.
+--
+-- Concurrency: the caller holds the item. Two items for one agent: the second waits for the first
+--              to commit, in the index that allows one, and is refused.
+-- Lock order:  tasks.
+-- Raises:      TR102 illegal transition, TR108 the agent has another item.
+create or replace function treadle.take_work(
+  p_task     treadle.tasks,
+  p_agent    text,
+  p_stale_s  double precision,
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other uuid;
+begin
+  if p_task.status = 'pending' then
+    perform treadle.refuse_work(
+      p_task.id, 'dispatched', 'in_progress',
+      format('work item %s waits for other tasks, or for its time', p_task.id)
+    );
+  end if;
+
+  update treadle.tasks
+  set
+    status = 'running',
+    attempt = tasks.attempt + 1,
+    agent_id = p_agent,
+    claim_token = gen_random_uuid(),
+    last_token = null,
+    claimed_at = p_now,
+    started_at = p_now,
+    heartbeat_at = p_now,
+    lease_until = p_now + make_interval(secs => p_stale_s),
+    -- How long it may take is for people to say; how long it may be silent is the lease.
+    timeout_s = null,
+    retry_at = null,
+    progress = null
+  where tasks.id = p_task.id;
+exception
+  when unique_violation then
+    select tasks.id
+    into v_other
+    from treadle.tasks
+    where
+      tasks.queue = 'work' and tasks.agent_id = p_agent
+      and tasks.status in ('claimed', 'running', 'validating');
+    perform treadle.refuse(
+      format('agent %s has a work item in progress already', p_agent),
+      jsonb_build_object(
+        'agent', p_agent, 'work_item_id', p_task.id, 'in_progress', v_other,
+        'from', treadle.work_status(p_task.status), 'to', 'in_progress',
+        -- For this item, as long as its agent has the other one.
+        'allowed', array(
+          select work_transitions.to_status
+          from treadle.work_transitions
+          where
+            work_transitions.from_status = treadle.work_status(p_task.status)
+            and work_transitions.to_status <> 'in_progress'
+          order by 1
+        )
+      ),
+      'End that one first, or block it.',
+      'TR108'
+    );
+end;
+$$;
+
 create or replace function treadle.move_work(
   p_task     treadle.tasks,
   p_to       text,
@@ -56,11 +130,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function treadle.move_work(
-  treadle.tasks, text, text, text, text, double precision, timestamptz
-) is 'Internal: carries out a change of state that was judged before.';
-
-revoke all on function treadle.move_work(
-  treadle.tasks, text, text, text, text, double precision, timestamptz
-) from public;

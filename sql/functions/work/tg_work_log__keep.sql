@@ -1,7 +1,5 @@
 -- tg_work_log__keep: the log of work items stays as it was written.
 --
--- Concurrency: none.
--- Lock order:  none.
 -- Raises:      TR102 illegal transition.
 
 create or replace function treadle.tg_work_log__keep()
@@ -23,5 +21,3 @@ $$;
 
 comment on function treadle.tg_work_log__keep() is
 'Trigger: refuses to change or remove what happened to work items.';
-
-revoke all on function treadle.tg_work_log__keep() from public;

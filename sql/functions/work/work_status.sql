@@ -1,8 +1,4 @@
 -- work_status: the state of a task in the words of the work API.
---
--- Concurrency: none.
--- Lock order:  none.
--- Raises:      nothing.
 
 create or replace function treadle.work_status(p_status text)
 returns text
@@ -20,5 +16,34 @@ end;
 comment on function treadle.work_status(text) is
 'Internal: queued, dispatched, in_progress, blocked, completed, failed or cancelled.';
 
-revoke all on function treadle.work_status(text) from public;
+-- work_outcome: how a work item ended that is in this state; null while it goes on.
+create or replace function treadle.work_outcome(p_status text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+  when p_status = 'completed' then 'success'
+  when p_status in ('failed', 'cancelled') then p_status
+end;
+
+comment on function treadle.work_outcome(text) is
+'Internal: success, failed or cancelled for the end states of the work API.';
+
+-- work_priority: the priority of a task on the scale of the work API, 1 (highest) to 5.
+create or replace function treadle.work_priority(p_priority smallint)
+returns integer
+language sql
+immutable
+parallel safe
+return pg_catalog.array_position(
+  array['critical', 'high', 'normal', 'low', 'background'],
+  treadle.tier_of_priority(p_priority)
+);
+
+comment on function treadle.work_priority(smallint) is
+'Internal: the number of the tier that a priority is in.';
+
 grant execute on function treadle.work_status(text) to treadle_observer, treadle_operator;
+grant execute on function treadle.work_outcome(text) to treadle_observer, treadle_operator;
+grant execute on function treadle.work_priority(smallint) to treadle_observer, treadle_operator;

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from treadle.db.sqlfiles import code_files
+from treadle.db.sqlfiles import code_files, functions_in
 from treadle.errors import ConfigurationError
 
 BEGIN = "<!-- begin: drawn from treadle.transitions by `make sql` -->"
@@ -73,15 +73,15 @@ def sql_reference(conn: psycopg.Connection[Any]) -> str:
         functions = {row["name"]: row for row in cursor.execute(_FUNCTIONS)}
         views = cursor.execute(_VIEWS).fetchall()
     folders: dict[str, list[dict[str, Any]]] = {}
-    for path in (PurePath(path) for path, _ in code_files() if path.startswith("functions/")):
-        row = functions.get(path.stem)
+    for path, text in code_files():
         # What no role may call is not part of the interface.
-        if row is not None and row["roles"]:
-            folders.setdefault(path.parts[1], []).append(row)
+        found = [functions[name] for name in functions_in(text) if functions[name]["roles"]]
+        if found and path.startswith("functions/"):
+            folders.setdefault(PurePath(path).parts[1], []).extend(found)
     parts = [_HEAD]
-    for folder, rows in folders.items():
-        parts.append(f"\n## {folder.capitalize()}\n")
-        parts += [_function(row) for row in rows]
+    for folder, rows in sorted(folders.items()):
+        parts.append(f"\n## {folder.replace('_', ' ').capitalize()}\n")
+        parts += [_function(row) for row in sorted(rows, key=lambda row: str(row["name"]))]
     parts.append("\n## Views\n")
     parts += [_view(row) for row in views]
     return "".join(parts)

@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,8 +18,15 @@ from treadle.db import sqlfiles
 from treadle.db.direct import explain
 from treadle.db.history import History, read_history
 from treadle.db.install import SESSION
-from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
-from treadle.errors import Unavailable
+from treadle.db.sqlfiles import (
+    ROLES,
+    Migration,
+    code_checksum,
+    code_files,
+    functions,
+    migrations,
+)
+from treadle.errors import SchemaError, Unavailable
 
 TRIES = 5
 # Waiting for another runner disturbs nobody, so it may take longer than a lock on a table.
@@ -63,6 +69,27 @@ where
   and pg_locks.mode not in ('AccessShareLock', 'RowShareLock')
 order by 1
 """
+# What the owner cannot replace or take rights back from; `pg_describe_object` names the schema.
+_FOREIGN = """
+select
+  pg_catalog.pg_describe_object(object.classid, object.oid, 0),
+  pg_catalog.pg_get_userbyid(object.owner)
+from pg_catalog.pg_namespace
+inner join lateral (
+  select 'pg_catalog.pg_proc'::regclass as classid, pg_proc.oid, pg_proc.proowner as owner
+  from pg_catalog.pg_proc
+  where pg_proc.pronamespace = pg_namespace.oid
+  union all
+  select 'pg_catalog.pg_class'::regclass, pg_class.oid, pg_class.relowner
+  from pg_catalog.pg_class
+  where
+    pg_class.relnamespace = pg_namespace.oid
+    and pg_class.relkind in ('r', 'p', 'f', 'v', 'm', 'S')
+) as object on pg_catalog.pg_get_userbyid(object.owner) <> 'treadle_owner'
+where pg_namespace.nspname = 'treadle'
+order by 1
+"""
+_SHOWN = 5
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -170,7 +197,7 @@ class Runner:
             # All at once and without cascade: a view that others built on ours stops us by name.
             names = sql.SQL(", ").join(sql.Identifier("treadle", row[0]) for row in views)
             conn.execute(sql.SQL("drop view {}").format(names))
-        self._revoke([PurePath(path).stem for path, _ in files if path.startswith("functions/")])
+        self._reset_functions()
         for path, text in files:
             self._execute(path, text)
         conn.execute(
@@ -182,21 +209,36 @@ class Runner:
             (code_checksum(),),
         )
 
-    def _revoke(self, functions: list[str]) -> None:
-        """Take back what older files granted: `create or replace` would keep it."""
-        found = self._conn.execute(
+    def _reset_functions(self) -> None:
+        """Remove the rights and comments of older files: `create or replace` would keep them."""
+        roles = ", ".join(("public", *ROLES))
+        self._conn.execute(f"revoke all on all routines in schema treadle from {roles}".encode())
+        commented = self._conn.execute(
             """
             select pg_proc.oid::regprocedure::text
             from pg_catalog.pg_proc
             inner join pg_catalog.pg_namespace on pg_namespace.oid = pg_proc.pronamespace
-            where pg_namespace.nspname = 'treadle' and pg_proc.proname = any (%s)
+            where
+              pg_namespace.nspname = 'treadle' and pg_proc.proname = any (%s)
+              and pg_catalog.obj_description(pg_proc.oid, 'pg_proc') is not null
             """,
-            (functions,),
+            (list(functions()),),
         ).fetchall()
+        for (name,) in commented:
+            self._conn.execute(f"comment on routine {name} is null".encode())
+
+    def _refuse_foreign(self) -> None:
+        """Raise when somebody else owns a routine, table or view of the schema."""
+        found = [f"{name} ({owner})" for name, owner in self._conn.execute(_FOREIGN.encode())]
         if found:
-            names = ", ".join(row[0] for row in found)
-            self._conn.execute(
-                f"revoke all on routine {names} from public, {', '.join(ROLES)}".encode()
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            raise SchemaError(
+                "schema treadle contains objects that treadle_owner does not own: "
+                + ", ".join(found[:_SHOWN])
+                + more,
+                hint="Drop them or move them to another schema. If they belong to treadle, change"
+                " their owner: alter function ... owner to treadle_owner",
+                objects=found,
             )
 
     def _execute(self, path: str, text: str) -> None:
@@ -222,6 +264,7 @@ class Runner:
             if self._is_lockable():
                 self._conn.execute("set local role treadle_owner")
                 self._lock()
+                self._refuse_foreign()
             yield
 
     def _is_lockable(self) -> bool:

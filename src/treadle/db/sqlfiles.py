@@ -16,9 +16,16 @@ ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_oper
 
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _NAMED = re.compile(r"\btreadle\.([a-z_][a-z0-9_]*)")
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
-# A body of the SQL standard is parsed when the function is created: what it calls must exist.
-_PARSED_BODY = re.compile(r"^(return|begin atomic)\b", re.MULTILINE)
+# Comments, strings and bodies in dollar quotes: nothing in them has to exist before the rest.
+_UNPARSED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+_FUNCTION = re.compile(
+    r"^create (?:or replace )?(?:function|procedure) treadle\.(\w+)", re.MULTILINE
+)
+# A statement ends at its semicolon, not at one in a comment, a string or a body.
+_STATEMENT = re.compile(
+    r"""(?> [^;'$/-]+ | --[^\n]* | /\*.*?\*/ | '(?:[^']|'')*' | \$(\w*)\$.*?\$\1\$ | [^;] )*+ ;""",
+    re.DOTALL | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,39 @@ def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
     """Every code file as (path, text), in an order in which they can be applied."""
     root = folder or sql_dir()
     functions = _texts(sorted((root / "functions").rglob("*.sql")))
-    parsed = {p: text for p, text in functions.items() if _PARSED_BODY.search(_bare(text))}
-    unparsed = {p: text for p, text in functions.items() if p not in parsed}
     views = _texts(sorted((root / "views").glob("*.sql")))
     triggers = _texts(sorted((root / "triggers").glob("*.sql")))
-    ordered = [*unparsed.items(), *_by_need(parsed), *_by_need(views), *triggers.items()]
+    # A function or view is parsed when it is created, unless its body is in dollar quotes: then
+    # what it names must exist.
+    ordered = [
+        *_by_need(
+            functions,
+            {name: path for path, text in functions.items() for name in _FUNCTION.findall(text)},
+        ),
+        *_by_need(views, {path.stem: path for path in views}),
+        *triggers.items(),
+    ]
     return [(path.relative_to(root).as_posix(), text) for path, text in ordered]
+
+
+def functions(folder: Path | None = None) -> dict[str, str]:
+    """Each function by name: the statement that creates it, from whatever file it stands in."""
+    return {
+        name: statement
+        for path, text in code_files(folder)
+        if path.startswith("functions/")
+        for name, statement in functions_in(text).items()
+    }
+
+
+def functions_in(text: str) -> dict[str, str]:
+    """The functions that a text creates, in its order: name and statement."""
+    found = {}
+    for statement in _STATEMENT.finditer(text):
+        create = _FUNCTION.search(statement[0])
+        if create is not None:
+            found[create[1]] = statement[0][create.start() :]
+    return found
 
 
 def code_checksum(folder: Path | None = None) -> str:
@@ -84,30 +118,23 @@ def code_checksum(folder: Path | None = None) -> str:
     return _sha256("".join(f"{path}\n{_sha256(text)}\n" for path, text in code_files(folder)))
 
 
-def _by_need(texts: dict[Path, str]) -> list[tuple[Path, str]]:
-    """Files after those that create what they name; by name where that leaves a choice."""
-    paths = {path.stem: path for path in texts}
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for name, path in paths.items():
-        named = set(_NAMED.findall(_bare(texts[path])))
-        sorter.add(name, *(named & paths.keys() - {name}))
-    order: list[str] = []
+def _by_need(texts: dict[Path, str], made: dict[str, Path]) -> list[tuple[Path, str]]:
+    """Files after those that create what they name; by path where that leaves a choice."""
+    sorter: TopologicalSorter[Path] = TopologicalSorter()
+    for path, text in texts.items():
+        named = set(_NAMED.findall(_UNPARSED.sub("", text)))
+        sorter.add(path, *({made[name] for name in named & made.keys()} - {path}))
+    order: list[Path] = []
     try:
         sorter.prepare()
     except CycleError as error:
-        raise ConfigurationError(
-            f"SQL files need each other: {' -> '.join(error.args[1])}"
-        ) from None
+        circle = " -> ".join(path.stem for path in error.args[1])
+        raise ConfigurationError(f"SQL files need each other: {circle}") from None
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         order.extend(ready)
         sorter.done(*ready)
-    return [(paths[name], texts[paths[name]]) for name in order]
-
-
-def _bare(text: str) -> str:
-    """The text of a file without its comments."""
-    return _COMMENT.sub("", text)
+    return [(path, texts[path]) for path in order]
 
 
 def _texts(paths: list[Path]) -> dict[Path, str]:

@@ -1,0 +1,244 @@
+-- budget_waits: ask people for money, and apply their answers.
+
+-- ask_for_money: open the question of a task that a budget, or its own limit, has no more for.
+--
+-- One that the task has open about the same is asked again instead.
+--
+-- Concurrency: the caller holds the task.
+-- Lock order:  waits, after tasks.
+create or replace function treadle.ask_for_money(
+  p_task     treadle.tasks,
+  p_budget   bigint,
+  p_needed   numeric,
+  p_reason   text,
+  p_awaited  boolean,
+  p_tokens   boolean default false
+)
+returns uuid
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  -- The one answer is money, the other is no.
+  c_schema constant jsonb := '{"anyOf": [{"type": "number", "minimum": 0}, {"enum": [false]}]}';
+  v_wait   treadle.waits;
+begin
+  select waits.* into v_wait
+  from treadle.waits
+  where
+    waits.task_id = p_task.id and waits.kind = 'budget' and waits.status = 'open'
+    and waits.budget_id is not distinct from p_budget;
+  if found then
+    return v_wait.id;
+  end if;
+
+  insert into treadle.waits (
+    task_id, name, kind, awaited, question, context, schema, opened_at, budget_id
+  )
+  select
+    p_task.id,
+    'budget:' || 1 + (select count(*) from treadle.waits where waits.task_id = p_task.id),
+    'budget', p_awaited,
+    p_reason || case
+      when p_tokens then '. How many may it use? Or false, to give it up.'
+      when p_budget is null then '. What may the task cost, in dollars? Or false, to give it up.'
+      else '. What is the new limit, in dollars? Or false, to give the task up.'
+    end,
+    jsonb_build_object(
+      'needed_usd', p_needed, 'cost_usd', p_task.cost_usd,
+      'limit', case
+        when p_tokens then 'max_tokens' when p_budget is null then 'max_cost_usd' else 'budget'
+      end
+    ) || coalesce(
+      (select treadle.budget_facts(budgets) from treadle.budgets where budgets.id = p_budget), '{}'
+    ),
+    c_schema, treadle.clock(), p_budget
+  returning waits.* into v_wait;
+  update treadle.tasks set durable = true where tasks.id = p_task.id and not tasks.durable;
+  perform treadle.record_wait(
+    v_wait, 'opened', p_task.agent_id, jsonb_build_object('question', v_wait.question)
+  );
+  return v_wait.id;
+end;
+$$;
+
+-- close_questions: answer what was asked about a budget, where it has what was needed now.
+--
+-- Concurrency: waits of tasks that others hold are left to review_budgets.
+-- Lock order:  tasks (never waited for), waits, steps.
+create or replace function treadle.close_questions(p_budget bigint, p_actor text)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  v_now   timestamptz := treadle.clock();
+  v_limit numeric;
+  v_left  numeric;
+  v_held  numeric;
+  v_asked record;
+  v_tasks uuid[] := '{}';
+begin
+  select budgets.limit_usd, treadle.budget_left(budgets, v_now), budgets.reserved_usd
+  into v_limit, v_left, v_held
+  from treadle.budgets
+  where budgets.id = p_budget;
+
+  for v_asked in
+    select waits as wait, waits.task_id, waits.context, tasks.budget_id is not null as parked
+    from treadle.waits
+    inner join treadle.tasks on waits.task_id = tasks.id
+    where waits.budget_id = p_budget and waits.status = 'open'
+    order by waits.opened_at
+    for no key update of tasks skip locked
+  loop
+    -- A task that has not started goes on waiting for what is reserved, without a question. One
+    -- that ran would come and ask again.
+    continue when not treadle.has_room(
+      coalesce(v_left + case when v_asked.parked then v_held else 0 end, 'Infinity'),
+      (v_asked.context ->> 'needed_usd')::numeric
+    );
+    perform treadle.end_wait(
+      v_asked.wait, 'answered', to_jsonb(v_limit), p_actor,
+      case
+        when v_limit is null then 'the budget was removed'
+        when p_actor is null then 'it has room again'
+        else 'the limit was changed'
+      end
+    );
+    v_tasks := v_tasks || v_asked.task_id;
+  end loop;
+  perform treadle.resume_tasks(v_tasks) where v_tasks <> '{}';
+  return cardinality(v_tasks);
+end;
+$$;
+
+-- bury_tasks: give up tasks that nobody has claimed, for want of money.
+--
+-- Concurrency: the caller holds the tasks, and what falls with them as far as it saw it.
+-- Lock order:  tasks, dags, then the history.
+create or replace function treadle.bury_tasks(
+  p_ids      uuid[],
+  p_reasons  text[],
+  p_actor    text,
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  with buried as (
+    update treadle.tasks
+    set
+      status = 'dead_lettered',
+      outcome = 'dead_lettered',
+      completed_at = p_now,
+      failure_class = 'budget_exceeded',
+      failure_reason = left(given.reason, 2000),
+      slot = null,
+      budget_id = null
+    from unnest(p_ids, p_reasons) as given (id, reason)
+    where tasks.id = given.id
+    returning tasks.*
+  ),
+
+  letters as (
+    insert into treadle.dead_letters (
+      task_id, dead_lettered_at, attempts, class, reason, total_cost_usd, about, fingerprint
+    )
+    select
+      buried.id, p_now, buried.attempt, buried.failure_class, buried.failure_reason,
+      buried.cost_usd, said.about, treadle.error_fingerprint(buried.failure_class, said.about)
+    from buried
+    cross join lateral (
+      select
+        coalesce(treadle.error_about(buried.failure_reason), buried.failure_class) as about
+      offset 0
+    ) as said
+    returning dead_letters.task_id, dead_letters as letter
+  )
+
+  insert into treadle.events (at, kind, task_id, queue, actor, data)
+  select
+    p_now, 'task.dead_lettered', buried.id, buried.queue, p_actor,
+    jsonb_build_object('attempt', buried.attempt) || treadle.letter_facts(letters.letter)
+  from buried
+  inner join letters on buried.id = letters.task_id;
+  perform treadle.settle_ends(p_ids, p_now);
+end;
+$$;
+
+-- answer_budget: do what the answer to a question about money says.
+--
+-- A number is the new limit of the budget, or of the task where its own limit was passed, in
+-- dollars or tokens; false gives the task up.
+--
+-- Concurrency: the caller holds the task, and for false what falls with it.
+-- Lock order:  tasks, dags, waits, budgets; after tasks.
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.answer_budget(
+  p_wait   treadle.waits,
+  p_value  jsonb,
+  p_actor  text
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+  v_usd    numeric := case when p_value <> 'false' then (p_value #>> '{}')::numeric end;
+  v_task   treadle.tasks;
+  v_budget treadle.budgets;
+  v_reason text := format('%s said no to more money', p_actor);
+begin
+  if p_wait.context ->> 'limit' <> 'max_tokens' then
+    perform treadle.check_limit(coalesce(v_usd, 0), null, null);
+  end if;
+  select tasks.* into v_task from treadle.tasks where tasks.id = p_wait.task_id;
+  if v_usd is null and v_task.claim_token is not null then
+    perform ended.id
+    from treadle.fail_tasks(
+      array[v_task.id], array[v_task.claim_token], array['budget_exceeded'], array[v_reason],
+      array['fail']
+    ) as ended;
+  elsif v_usd is null and v_task.completed_at is null then
+    perform treadle.bury_tasks(array[v_task.id], array[v_reason], p_actor, treadle.clock());
+  elsif v_usd is not null and p_wait.budget_id is not null then
+    perform treadle.lock_budgets(array[p_wait.budget_id], true);
+    perform treadle.roll_budgets(array[p_wait.budget_id], treadle.clock());
+    select budgets.* into v_budget from treadle.budgets where budgets.id = p_wait.budget_id;
+    perform treadle.check_spent(v_budget, v_usd);
+    perform treadle.change_budget(v_budget, v_usd, null, p_actor) where v_budget.id is not null;
+  elsif p_wait.context ->> 'limit' = 'max_tokens' then
+    update treadle.tasks set max_tokens = least(v_usd, 1e18) where tasks.id = v_task.id;
+  elsif v_usd < v_task.cost_usd then
+    perform treadle.refuse(
+      format(
+        'the task has cost %s already, more than %s', treadle.dollars(v_task.cost_usd),
+        treadle.dollars(v_usd)
+      ),
+      jsonb_build_object('argument', 'answer', 'cost_usd', v_task.cost_usd),
+      'Answer with at least what it has cost, or false.'
+    );
+  else
+    update treadle.tasks set max_cost_usd = v_usd where tasks.id = v_task.id;
+  end if;
+end;
+$$;

@@ -1,0 +1,63 @@
+-- validate_tasks: say that tasks have an output, and that it is being checked now.
+--
+-- The claim goes on: heartbeats keep it, and complete_tasks or fail_tasks end it.
+--
+-- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Lock order:  tasks.
+-- Raises:      TR001 invalid argument.
+
+create or replace function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
+returns table (id uuid, verdict text)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := treadle.clock();
+  v_rows tid[];
+begin
+  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.keep_durable();
+
+  with held as materialized (
+    select tasks.id
+    from unnest(p_ids, p_tokens) as claim (id, token)
+    inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
+    where tasks.status in ('claimed', 'running')
+    order by tasks.id
+    for no key update of tasks
+  ),
+
+  validating as (
+    update treadle.tasks
+    set
+      status = 'validating',
+      started_at = coalesce(tasks.started_at, tasks.claimed_at),
+      heartbeat_at = v_now,
+      lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true))
+    from treadle.agents
+    where
+      -- Not by ctid: a row that changed while it was waited for would not be found there.
+      tasks.id = any (array(select held.id from held))
+      and tasks.agent_id = agents.id
+    returning tasks.ctid
+  )
+
+  select array_agg(validating.ctid) into v_rows from validating;
+
+  perform treadle.audit_tasks(v_rows, 'validating', null);
+  return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
+end;
+$$;
+
+comment on function treadle.validate_tasks(uuid[], uuid[]) is
+'Turn running tasks into validating ones; says of each whether the claim still holds.';
+
+grant execute on function treadle.validate_tasks(uuid[], uuid[]) to treadle_worker;

@@ -1,0 +1,106 @@
+-- raise_error: raise errors without repeating credentials in them.
+
+-- mask_text: a text for an error or a log, without what looks like a credential.
+--
+-- PostgreSQL's own messages end in the value that was wrong; of that the first characters are left.
+-- src/treadle/errors/masking.py does the same for errors that Python makes.
+create or replace function treadle.mask_text(p_text text)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select regexp_replace(
+    regexp_replace(p_text, '^([^"]*: ")([^"]{4})[^"].*"$', '\1\2..."'),
+    '\m(gh[opsur]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}'
+    || '|A[KS]IA[0-9A-Z]{12,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{16,}|trd_[0-9a-f]{12}_[\w-]*'
+    || '|eyJ[\w-]{8,}(\.[\w-]*)*)'
+    || '|-----BEGIN [A-Z ]*PRIVATE KEY.*|://[^\s/:@]+:[^\s/@]+@'
+    || '|\m([Bb]earer|[Bb]asic) [A-Za-z0-9+/=._~-]{16,}'
+    || '|[?&](access_token|api_?key|token|password|(client_)?secret)=[\w.~-]{8,}'
+    || '|\m[A-Z0-9_]*(PASSWORD|TOKEN|SECRET|API_?KEY|ACCESS_KEY)=["'']?[\w+/.~-]{8,}',
+    '***', 'g'
+  )
+$$;
+
+-- mask_json: the detail of an error, without what looks like a credential.
+create or replace function treadle.mask_json(p_value jsonb)
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case jsonb_typeof(p_value)
+    when 'string' then to_jsonb(treadle.mask_text(p_value #>> '{}'))
+    when 'object' then coalesce(
+      (
+        select jsonb_object_agg(treadle.mask_text(parts.key), treadle.mask_json(parts.value))
+        from jsonb_each(p_value) as parts
+      ),
+      '{}'
+    )
+    when 'array' then coalesce(
+      (
+        select jsonb_agg(treadle.mask_json(parts.value) order by parts.at)
+        from jsonb_array_elements(p_value) with ordinality as parts (value, at)
+      ),
+      '[]'
+    )
+    else p_value
+  end;
+end;
+$$;
+
+-- refuse: raise one of treadle's errors with its message, detail and hint.
+--
+-- These reach clients and the log of the server, so what looks like a credential is masked in them.
+--
+-- Raises:      the code given, TR001 invalid argument by default.
+create or replace function treadle.refuse(
+  p_message  text,
+  p_detail   jsonb default '{}',
+  p_hint     text default '',
+  p_code     text default 'TR001'
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = p_code,
+    message = treadle.mask_text(p_message),
+    detail = treadle.mask_json(p_detail)::text,
+    hint = coalesce(treadle.mask_text(p_hint), '');
+end;
+$$;
+
+-- broken_rule: what was wrong with a row that a constraint refused, by the names of its columns.
+--
+-- Asked where a refusal is put into words: PostgreSQL names the constraint, which says nothing to
+-- whoever gave the values.
+--
+-- Concurrency: reads the catalogue.
+-- Raises:      nothing; where no constraint is named, the answer is the error as it was.
+create or replace function treadle.broken_rule(p_error text, p_constraint text, p_column text)
+returns text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    nullif(p_column, '') || ' is missing',
+    (
+      select string_agg(attribute.attname, ' or ' order by attribute.attnum) || ' is not valid'
+      from pg_catalog.pg_constraint as rule
+      inner join pg_catalog.pg_attribute as attribute
+        on rule.conrelid = attribute.attrelid and attribute.attnum = any (rule.conkey)
+      where rule.connamespace = 'treadle'::pg_catalog.regnamespace and rule.conname = p_constraint
+    ),
+    p_error
+  )
+$$;

@@ -1,0 +1,27 @@
+-- leave_dispatches: a dispatcher ends; others may go on with what it followed at once.
+--
+-- Concurrency: only its own.
+-- Lock order:  dispatches.
+
+create or replace function treadle.leave_dispatches(p_holder uuid)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left integer;
+begin
+  update treadle.dispatches
+  set lease_until = least(dispatches.lease_until, treadle.clock())
+  where dispatches.holder = p_holder and dispatches.ended_at is null;
+  get diagnostics v_left = row_count;
+  return v_left;
+end;
+$$;
+
+comment on function treadle.leave_dispatches(uuid) is
+'End the leases of a dispatcher; returns how many submissions it leaves to others.';
+
+grant execute on function treadle.leave_dispatches(uuid) to treadle_worker;
