@@ -24,6 +24,19 @@ class Mutant:
     killer: Callable[[Driver], None]
     # Something else where PostgreSQL itself is what stops the mutant.
     noticed: type[BaseException] | tuple[type[BaseException], ...] = FAILED
+    # How often a killer is run that races sessions; it must be able to run on what it left.
+    tries: int = 1
+
+    def check(self, driver: Driver) -> None:
+        """Break the guard in a database, and have the killer notice it."""
+        driver.conn.execute(self.text().encode())
+        for _ in range(self.tries - 1):
+            try:
+                self.killer(driver)
+            except self.noticed:
+                return
+        with pytest.raises(self.noticed):
+            self.killer(driver)
 
     def text(self) -> str:
         """The statement that creates the broken function, in whatever file it stands."""
