@@ -17,12 +17,12 @@ import anyio
 import structlog
 
 from treadle.dags import DagMaker
-from treadle.db import migrate
 from treadle.db.calls import LONG
+from treadle.db.errors import translated
 from treadle.db.gateway import Gateway
+from treadle.db.install import migrate
 from treadle.db.pool import Pool, make_pool
 from treadle.db.reader import Reader
-from treadle.db.translate import translated
 from treadle.decisions import Decisions
 from treadle.errors import ConfigurationError
 from treadle.options import TypeSettings

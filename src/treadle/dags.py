@@ -23,7 +23,7 @@ from treadle.nodes import After, Input, Names, Node, Source, id_of, task_json, t
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.producer import AnyConnection
+    from treadle.db.tasks import AnyConnection
     from treadle.options import EnqueueOptions
     from treadle.tasks import Task
     from treadle.worker.call import Call

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from treadle.db.reviews import Decided, Decision, LetterCount
+from treadle.db.dead_letters import Decided, Decision, LetterCount
 from treadle.errors import InvalidArgument
 from treadle.handles import Handle
 from treadle.jsontext import encode

@@ -7,13 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from treadle.db.pool import is_sync
-from treadle.db.producer import (
-    AnyConnection,
-    AsyncConn,
-    SyncConnection,
-    enqueue_here,
-    enqueue_there,
-)
+from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_here, enqueue_there
 from treadle.handles import Handle
 from treadle.jsontext import encode
 from treadle.models import Enqueued

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from uuid import UUID
 
-from treadle.db.ear import Ear
+from treadle.db.listener import Ear
 from treadle.errors import InvalidArgument
 from treadle.models import Event
 

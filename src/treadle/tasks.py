@@ -10,7 +10,7 @@ from treadle.worker.call import Call
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.producer import AnyConnection, AsyncConn, SyncConnection
+    from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
     from treadle.handles import Handle
     from treadle.worker.registry import Definition
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.driver import Driver
-from treadle.db import sqlfiles
+from treadle.db.install import files
 
 # How a test fails on its own account.
 FAILED = (AssertionError, pytest.fail.Exception)
@@ -25,7 +25,7 @@ class Mutant:
 
     def text(self) -> str:
         """The text of the broken function."""
-        text = Path(sqlfiles.sql_dir(), "functions", f"{self.file}.sql").read_text()
+        text = Path(files.sql_dir(), "functions", f"{self.file}.sql").read_text()
         for old, new in self.changes.items():
             assert old in text, f"{self.file} does not say {old!r} any more: change the mutant"
             text = text.replace(old, new)

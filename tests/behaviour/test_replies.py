@@ -10,8 +10,8 @@ from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from treadle import Treadle
-from treadle.db import sqlfiles
 from treadle.db.gateway import Gateway
+from treadle.db.install import files
 from treadle.db.replies import Asked, Reply
 from treadle.errors import InvalidArgument, KeyReused, RequestInFlight, UnknownType
 
@@ -96,7 +96,7 @@ def test_an_answer_that_is_stored_while_its_repeat_looks_for_it_is_found(fresh: 
         $$
         """
     )
-    text = Path(sqlfiles.sql_dir(), "functions/replies/hold_reply.sql").read_text()
+    text = Path(files.sql_dir(), "functions/replies/hold_reply.sql").read_text()
     held = "begin\n  perform replies.key"
     assert held in text
     planted = text.replace(held, f"begin\n  perform public.answer_meanwhile();{held[5:]}")

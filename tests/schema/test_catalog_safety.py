@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from treadle.db.sqlfiles import code_files
+from treadle.db.install.files import code_files
 
 pytestmark = pytest.mark.requirement("B16")
 

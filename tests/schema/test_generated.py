@@ -5,7 +5,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from treadle.db import generate, reference, sqlfiles
+from treadle.db import generate, reference
+from treadle.db.install import files
 from treadle.errors import ConfigurationError
 
 
@@ -21,7 +22,7 @@ def test_a_generated_file_that_differs_is_out_of_date(
     empty_database_url: str, tmp_path: Path
 ) -> None:
     texts = generate.generated(empty_database_url)
-    names = {path.relative_to(sqlfiles.sql_dir().parent).as_posix() for path in texts}
+    names = {path.relative_to(files.sql_dir().parent).as_posix() for path in texts}
     same, other, missing = (tmp_path / name for name in ("same", "other", "missing"))
     same.write_text("text")
     other.write_text("old text")

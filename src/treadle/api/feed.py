@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from treadle.api.wire import record
 from treadle.app import Treadle
-from treadle.db.ear import Ear
+from treadle.db.listener import Ear
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Event
 

@@ -28,7 +28,7 @@ from treadle.api.harness_models import (
 )
 from treadle.api.problems import answers
 from treadle.api.v1.reach import check_places
-from treadle.db.pages import Place
+from treadle.db.calls import Place
 from treadle.db.reader import Reader
 from treadle.jsontext import clean_text
 

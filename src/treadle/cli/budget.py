@@ -178,7 +178,7 @@ def spend(
     Example:
       treadle budget spend --days 30 --by model --json
     """
-    from treadle.db.ledger import KINDS
+    from treadle.db.budgets import KINDS
 
     if by not in KINDS:
         raise InvalidArgument(f"cannot sum up by {by!r}", hint=f"Use one of: {', '.join(KINDS)}")

@@ -147,14 +147,14 @@ def probe(url: str, *, within_s: float = 0.0) -> None:
     """
     import time
 
-    from treadle.db.direct import connect
-    from treadle.db.trust import refuse_replaced_code
+    from treadle.db.install.trust import refuse_replaced_code
+    from treadle.db.pool import connect_sync
     from treadle.settings import load_settings
 
     until = time.monotonic() + within_s
     while True:
         try:
-            with connect(url) as conn:
+            with connect_sync(url) as conn:
                 if load_settings().verify_code:
                     refuse_replaced_code(conn)
             return
@@ -287,7 +287,7 @@ def did_you_mean(word: str, known: list[str]) -> str | None:
 @contextmanager
 def _embedded(settings: Settings) -> Iterator[str]:
     from treadle.db.embedded import EmbeddedServer, default_data_dir
-    from treadle.db.migrate import migrate, status
+    from treadle.db.install.migrate import migrate, status
 
     with EmbeddedServer(settings.data_dir or default_data_dir()) as server:
         # A process that stays has it in its log.

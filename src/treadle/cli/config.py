@@ -27,7 +27,7 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
     Example:
       treadle config show --json
     """
-    from treadle.db.direct import masked
+    from treadle.db.pool import mask_password
     from treadle.settings import Settings, load_settings, origin
 
     given = database_url or common.given.database_url
@@ -38,7 +38,7 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         rows.append(
             {
                 "name": name,
-                "value": masked(value) if isinstance(value, str) else value,
+                "value": mask_password(value) if isinstance(value, str) else value,
                 "origin": "command line" if name == "database_url" and given else origin(name),
                 "description": field.description,
             }

@@ -34,7 +34,7 @@ def migrate(
 
     Safe to repeat, to interrupt, and to run twice at once.
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
@@ -61,7 +61,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     Example:
       treadle db status --json
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
@@ -123,7 +123,7 @@ def verify(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     Example:
       treadle db verify
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
@@ -147,13 +147,13 @@ def sql() -> None:
     Example:
       treadle db sql | psql -v ON_ERROR_STOP=1 app
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     typer.echo(schema.install_script(), nl=False)
 
 
 def _state(version: int, label: str, found: object) -> str:
-    from treadle.db.migrate import SchemaStatus
+    from treadle.db.install.migrate import SchemaStatus
 
     assert isinstance(found, SchemaStatus)
     if version in found.unknown:

@@ -56,7 +56,7 @@ def retry(
 
     Exit code 3: no such letter. 4: someone was first, or it cannot run again.
     """
-    from treadle.db.reviews import Decision
+    from treadle.db.dead_letters import Decision
 
     filters = letter_filters(
         group=group,
@@ -97,7 +97,7 @@ def cancel(
 
     Exit code 3: no such letter. 4: someone was first.
     """
-    from treadle.db.reviews import Decision
+    from treadle.db.dead_letters import Decision
 
     filters = letter_filters(
         group=group,
@@ -137,7 +137,7 @@ def escalate(
       treadle dead escalate 9f3a21c4 --to ops --note "needs a new key"
       treadle dead escalate --class auth_failure --not-escalated --to ops
     """
-    from treadle.db.reviews import Decision
+    from treadle.db.dead_letters import Decision
 
     filters = letter_filters(
         group=group,
@@ -197,7 +197,7 @@ def modify(
       treadle dead modify 9f3a21c4 --spec '{"url": "https://example.org/new"}'
       treadle dead modify --group 9f3a21c4d0e5 --set options.retries=0 --timeout 600 --dry-run
     """
-    from treadle.db.reviews import Decision
+    from treadle.db.dead_letters import Decision
 
     changes = {
         "spec": common.json_argument(spec, "spec") if spec is not None else None,

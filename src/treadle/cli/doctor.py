@@ -10,7 +10,7 @@ from treadle.cli.out import Column
 from treadle.errors import TreadleError, Unavailable
 
 if TYPE_CHECKING:
-    from treadle.db.checks import Check
+    from treadle.db.install.checks import Check
     from treadle.settings import Settings
 
 COLUMNS = [
@@ -76,7 +76,7 @@ def _print(checks: "list[Check]") -> None:
 
 
 def _health(path: Path, max_age: float) -> "Check":
-    from treadle.db.checks import Check
+    from treadle.db.install.checks import Check
     from treadle.worker.health import read_health_file
 
     try:
@@ -89,7 +89,7 @@ def _health(path: Path, max_age: float) -> "Check":
 
 def _store(settings: "Settings") -> "list[Check]":
     """Whether files can be kept where the settings say; a folder nobody named is not made."""
-    from treadle.db.checks import Check
+    from treadle.db.install.checks import Check
     from treadle.store import make_store
 
     try:
@@ -103,7 +103,7 @@ def _store(settings: "Settings") -> "list[Check]":
 
 
 def _database(database_url: str | None) -> "tuple[list[Check], int]":
-    from treadle.db.checks import Check, examine
+    from treadle.db.install.checks import Check, examine
     from treadle.settings import load_settings
 
     checks: list[Check] = []

@@ -22,7 +22,7 @@ from treadle.errors import IllegalTransition, InvalidArgument, NotFound, Treadle
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.reviews import Decided, Decision, LetterCount
+    from treadle.db.dead_letters import Decided, Decision, LetterCount
 
 RESULTS = [
     Column("id", "id"),

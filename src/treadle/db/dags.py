@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
 from treadle.db.calls import Caller, RawJson
-from treadle.db.translate import translated
+from treadle.db.errors import translated
 from treadle.errors import Unavailable
 from treadle.jsontext import encode
 from treadle.models import DagState, Enqueued

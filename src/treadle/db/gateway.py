@@ -12,29 +12,27 @@ from uuid import UUID
 from psycopg import OperationalError, Rollback
 
 from treadle.db.artifacts import ArtifactCalls
+from treadle.db.budgets import MoneyCalls
 from treadle.db.calls import RawJson, json_array
-from treadle.db.claiming import ClaimingCalls
+from treadle.db.claims import ClaimingCalls, ValidationCalls
 from treadle.db.connection import Connection
 from treadle.db.dags import DagCalls
-from treadle.db.dispatching import DispatchCalls
-from treadle.db.durable import DurableCalls
-from treadle.db.gating import GatingCalls
+from treadle.db.dead_letters import ReviewCalls
+from treadle.db.errors import translate, translated
+from treadle.db.gates import GatingCalls
 from treadle.db.harness import HarnessCalls
-from treadle.db.limits import LimitCalls
-from treadle.db.money import MoneyCalls
-from treadle.db.native import NativeCalls
-from treadle.db.ordering import OrderCalls
+from treadle.db.keys import LimitCalls
 from treadle.db.pool import Pool
-from treadle.db.push import PushCalls
+from treadle.db.projects import OrderCalls
+from treadle.db.push import DispatchCalls, PushCalls
+from treadle.db.queues import TendingCalls
 from treadle.db.replies import ReplyCalls
 from treadle.db.retention import RetentionCalls
-from treadle.db.reviews import ReviewCalls
-from treadle.db.scheduling import ScheduleCalls
-from treadle.db.tending import TendingCalls
+from treadle.db.schedules import ScheduleCalls
+from treadle.db.steps import DurableCalls
+from treadle.db.tasks import NativeCalls, enqueue_call
 from treadle.db.tokens import TokenCalls
-from treadle.db.translate import translate, translated
 from treadle.db.triggers import TriggerCalls
-from treadle.db.validating import ValidationCalls
 from treadle.db.webhooks import WebhookCalls
 from treadle.db.work import WorkCalls
 from treadle.jsontext import encode, encode_safely
@@ -255,25 +253,6 @@ class Gateway(
             token,
         )
         return [TakenResult(*row) for row in rows]
-
-
-def enqueue_call(
-    queue: str,
-    type: str,
-    *,
-    specs: Sequence[bytes],
-    options: bytes,
-    keys: Sequence[str | None] | None,
-) -> tuple[Any, ...]:
-    """Query and parameters of an enqueue, for our connections and for a caller's."""
-    return (
-        "select id, created from treadle.enqueue_batch(%b, %b, %b::jsonb[], %b, %b::text[])",
-        queue,
-        type,
-        json_array(specs),
-        RawJson(options),
-        None if keys is None else list(keys),
-    )
 
 
 def _columns(claims: Sequence[Pair]) -> tuple[list[UUID], list[UUID]]:

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from treadle.db import reference, schema
-from treadle.db.direct import connect
+from treadle.db import reference
 from treadle.db.embedded import EmbeddedServer
-from treadle.db.install import install_file
-from treadle.db.migrate import migrate
-from treadle.db.sqlfiles import sql_dir
+from treadle.db.install import schema
+from treadle.db.install.files import install_file, sql_dir
+from treadle.db.install.migrate import migrate
+from treadle.db.pool import connect_sync
 from treadle.errors import ConfigurationError, TreadleError
 
 
@@ -29,7 +29,7 @@ def generated(url: str) -> dict[Path, str]:
         raise ConfigurationError("files are generated in a checkout, not in an installed package")
     migrate(url)
     texts = {root / "sql" / "install.sql": install_file()}
-    with connect(url) as conn:
+    with connect_sync(url) as conn:
         texts[root / "sql" / "schema.snapshot.sql"] = schema.describe(conn)
         texts[root / "docs" / "reference" / "sql.md"] = reference.sql_reference(conn)
         machine = root / "docs" / "reference" / "state-machine.md"

@@ -10,18 +10,16 @@ from uuid import UUID
 from psycopg import sql
 
 from treadle.db.artifacts import ArtifactViews
-from treadle.db.dispatching import DispatchViews
-from treadle.db.explain import Explanations
+from treadle.db.budgets import Ledger
+from treadle.db.calls import Pages
+from treadle.db.dead_letters import ReviewViews
+from treadle.db.gates import GatingViews
 from treadle.db.gateway import Gateway
-from treadle.db.gating import GatingViews
 from treadle.db.harness import HarnessViews
-from treadle.db.ledger import Ledger
-from treadle.db.native import NativeViews
-from treadle.db.pages import Pages
-from treadle.db.push import PushViews
+from treadle.db.push import DispatchViews, PushViews
 from treadle.db.retention import RetentionViews
-from treadle.db.reviews import ReviewViews
-from treadle.db.scheduling import ScheduleViews
+from treadle.db.schedules import ScheduleViews
+from treadle.db.tasks import Explanations, NativeViews
 from treadle.db.tokens import TokenViews
 from treadle.db.triggers import TriggerViews
 from treadle.db.webhooks import WebhookViews

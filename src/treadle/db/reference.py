@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from treadle.db.sqlfiles import code_files
+from treadle.db.install.files import code_files
 from treadle.errors import ConfigurationError
 
 BEGIN = "<!-- begin: drawn from treadle.transitions by `make sql` -->"

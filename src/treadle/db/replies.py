@@ -9,8 +9,8 @@ import anyio
 
 from treadle.db.calls import Caller, RawJson, pause_before_repeat
 from treadle.db.connection import Connection
+from treadle.db.errors import translated
 from treadle.db.pool import Pool
-from treadle.db.translate import translated
 from treadle.errors import TreadleError
 from treadle.jsontext import encode
 

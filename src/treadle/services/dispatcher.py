@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from treadle.db.dispatching import Dispatch, PushAgent
+from treadle.db.push import Dispatch, PushAgent
 from treadle.errors import TreadleError
 from treadle.services.dispatcher_agents import AgentLine, Health
 from treadle.services.dispatcher_follow import Follower, Times

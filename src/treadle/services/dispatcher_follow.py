@@ -15,8 +15,8 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.dispatching import Dispatch
 from treadle.db.gateway import Gateway
+from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.jsontext import encode_safely
 from treadle.services.dispatcher_agents import AgentLine, Reply

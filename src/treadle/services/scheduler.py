@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice, takewhile
 
 from treadle.cron import Cron
-from treadle.db.scheduling import DueSchedule, ScheduleRun
+from treadle.db.schedules import DueSchedule, ScheduleRun
 from treadle.errors import InvalidArgument, TreadleError, Unavailable
 from treadle.services.service import BATCH, Service, log
 

@@ -37,8 +37,8 @@ def treadle_server_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def _treadle_template(treadle_server_url: str) -> Iterator[str]:
     """The name of a migrated database; to copy it is much faster than to migrate."""
-    from treadle.db.migrate import migrate
-    from treadle.db.testkit import temporary_database, with_database
+    from treadle.db.install.migrate import migrate
+    from treadle.db.testing import temporary_database, with_database
 
     with temporary_database(treadle_server_url) as name:
         migrate(with_database(treadle_server_url, name))
@@ -48,7 +48,7 @@ def _treadle_template(treadle_server_url: str) -> Iterator[str]:
 @pytest.fixture
 def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str]:
     """A fresh database with the schema; it is gone after the test."""
-    from treadle.db.testkit import temporary_database, with_database
+    from treadle.db.testing import temporary_database, with_database
 
     with temporary_database(treadle_server_url, template=_treadle_template) as name:
         yield with_database(treadle_server_url, name)

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import anyio
 
 from treadle.app import Treadle
-from treadle.db import testkit
+from treadle.db import testing
 from treadle.errors import IllegalTransition, TaskNotFound
 from treadle.handles import Handle
 from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
@@ -37,7 +37,7 @@ class Clock:
     async def advance(self, by: timedelta) -> None:
         """Let so much time pass; nothing moves until you reap, promote or drain."""
         self.ahead += by
-        await testkit.set_clock(await self._harness.app.gateway(), self.ahead)
+        await testing.set_clock(await self._harness.app.gateway(), self.ahead)
 
     async def reset(self) -> None:
         """Back to the real time."""
@@ -101,7 +101,7 @@ class Harness:
             )
         agent = details["assigned_agent"] or AGENT
         await self._register(agent, [details["queue"]], details["capabilities"])
-        async with testkit.only_task(gateway, handle.id):
+        async with testing.only_task(gateway, handle.id):
             claims = await self._claim(agent, [details["queue"]])
         if not claims:
             raise IllegalTransition(
@@ -180,7 +180,7 @@ class Harness:
 
     async def age_claim(self, task: UUID | Handle, by: timedelta) -> None:
         """Make the claim of a task older, as if its worker had been silent that long."""
-        await testkit.age_claim(await self.app.gateway(), _id(task), by)
+        await testing.age_claim(await self.app.gateway(), _id(task), by)
 
     async def reap(self) -> list[Reaped]:
         """Do what the reaper does, once."""

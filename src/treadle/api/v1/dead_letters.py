@@ -19,9 +19,9 @@ from treadle.api.v1.fields import Moment, Name
 from treadle.api.v1.plans import check_move
 from treadle.api.v1.reach import check_places, check_whole_queues, is_bound, queues_of, within
 from treadle.api.wire import answer, record, records
+from treadle.db.dead_letters import Decided
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
-from treadle.db.reviews import Decided
 from treadle.errors import IllegalTransition, NotFound
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])

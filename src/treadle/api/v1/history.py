@@ -15,7 +15,7 @@ from treadle.api.problems import answers
 from treadle.api.v1.fields import Body, Name
 from treadle.api.v1.reach import check_everywhere, check_places, check_whole_queues, queues_of
 from treadle.api.wire import answer, record, records
-from treadle.db.pages import Place
+from treadle.db.calls import Place
 
 router = APIRouter(prefix="/v1", tags=["history"])
 Kind = Literal["events", "agents", "runs"]

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, model_validator
 
 from treadle.api.v1.fields import Body, Id, Name, Object, Seconds, Text, Usd
-from treadle.db.reviews import Decision
+from treadle.db.dead_letters import Decision
 
 Resolution = Literal["retry", "cancel", "modify", "escalate"]
 MOST_IDS = 1000

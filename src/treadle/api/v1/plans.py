@@ -9,7 +9,7 @@ from uuid import UUID
 
 from treadle.api.access import Principal
 from treadle.api.v1.reach import check_places, is_bound, reaches
-from treadle.db.pages import Place
+from treadle.db.calls import Place
 from treadle.db.reader import Reader
 from treadle.errors import Conflict, Forbidden, InvalidArgument
 from treadle.models import Enqueued

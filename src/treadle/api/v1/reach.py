@@ -7,7 +7,7 @@ request would make.
 from collections.abc import Iterable
 
 from treadle.api.access import Principal
-from treadle.db.pages import Place
+from treadle.db.calls import Place
 from treadle.errors import Forbidden
 
 # The task is there, and nobody else has it: of one that is gone nobody can say whose it was.

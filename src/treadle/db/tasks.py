@@ -1,14 +1,20 @@
-"""The calls that only the native API makes, and its list of tasks."""
+"""Tasks: enqueue, list and explain them.
+
+A caller may enqueue on its own psycopg connection, plain or async, in whatever transaction it is:
+the tasks exist exactly if the caller commits.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg import sql
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import tuple_row
 
-from treadle.db.calls import Caller, RawJson
-from treadle.db.pages import Place
+from treadle.db.calls import Caller, Place, RawJson, json_array
+from treadle.db.errors import translated
 from treadle.errors import TaskNotFound
 from treadle.models import Enqueued
 
@@ -24,6 +30,9 @@ _LISTED = sql.SQL("""
 """)
 # It has the task, or could have.
 _OF_AGENT = sql.SQL("coalesce(agent_id, assigned_agent, %(mine)s) = %(mine)s")
+SyncConnection = psycopg.Connection[Any]
+AsyncConn = AsyncConnection[Any]
+AnyConnection = SyncConnection | AsyncConn
 
 
 class NativeCalls(Caller):
@@ -138,3 +147,81 @@ class NativeViews(ABC):
             "after": after,
         }
         return await self.rows(query, {**given, **also, "limit": limit})
+
+
+def enqueue_call(
+    queue: str,
+    type: str,
+    *,
+    specs: Sequence[bytes],
+    options: bytes,
+    keys: Sequence[str | None] | None,
+) -> tuple[Any, ...]:
+    """Query and parameters of an enqueue, for our connections and for a caller's."""
+    return (
+        "select id, created from treadle.enqueue_batch(%b, %b, %b::jsonb[], %b, %b::text[])",
+        queue,
+        type,
+        json_array(specs),
+        RawJson(options),
+        None if keys is None else list(keys),
+    )
+
+
+def enqueue_here(
+    conn: SyncConnection,
+    queue: str,
+    type: str,
+    *,
+    specs: Sequence[bytes],
+    options: bytes,
+    keys: Sequence[str | None] | None,
+) -> list[Enqueued]:
+    """Enqueue on a plain connection."""
+    query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
+    with translated(), conn.cursor(row_factory=tuple_row) as cursor:
+        cursor.execute(query, parameters)
+        return [Enqueued(*row) for row in cursor.fetchall()]
+
+
+async def enqueue_there(
+    conn: AsyncConnection[Any],
+    queue: str,
+    type: str,
+    *,
+    specs: Sequence[bytes],
+    options: bytes,
+    keys: Sequence[str | None] | None,
+) -> list[Enqueued]:
+    """Enqueue on an async connection."""
+    query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
+    with translated():
+        async with conn.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(query, parameters)
+            return [Enqueued(*row) for row in await cursor.fetchall()]
+
+
+class Explanations(ABC):
+    """Reads what the server says about a task or a queue; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def why(self, task_id: UUID) -> list[Record]:
+        """Every reason why a task is not running now, the weightiest first."""
+        return await self.rows(
+            "select sentence, reason, until, detail from treadle.why(%(id)s)", {"id": task_id}
+        )
+
+    async def queue(self, name: str) -> Record:
+        """A queue with its settings."""
+        found = await self.rows("select * from treadle.read_queue(%(name)s)", {"name": name})
+        return found[0]
+
+    async def claim_order(self, queue: str, limit: int) -> list[Record]:
+        """The ready tasks of a queue in the order in which they would be claimed."""
+        return await self.rows(
+            "select * from treadle.claim_order(%(queue)s, %(limit)s)",
+            {"queue": queue, "limit": limit},
+        )

@@ -1,4 +1,8 @@
-"""The steps of a migration run, each one transaction under the migration lock.
+"""Bring the schema of a database to the state of this code, and report how far it is.
+
+Each migration is one transaction under one lock, so a kill at any moment leaves a database from
+which the next run continues, and two runners apply each migration once. Functions, views and
+triggers are applied as a whole, in one transaction, when their text or the tables changed.
 
 The lock is that of the table treadle.migrations, which nobody but the owner may lock; an advisory
 lock could be held by any login. Whatever a step reads before it changes something, it reads under
@@ -9,18 +13,27 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
 
-from treadle.db import sqlfiles
-from treadle.db.direct import explain
-from treadle.db.history import History, read_history
-from treadle.db.install import SESSION
-from treadle.db.sqlfiles import ROLES, Migration, code_checksum, code_files, migrations
-from treadle.errors import Unavailable
+from treadle.db.install import files, schema
+from treadle.db.install.files import (
+    ROLES,
+    SESSION,
+    Migration,
+    code_checksum,
+    code_files,
+    install_script,
+    migrations,
+)
+from treadle.db.install.history import Applied, History, read_history, schema_problem
+from treadle.db.install.trust import refuse_unknown_code
+from treadle.db.pool import connect_sync, describe_error
+from treadle.errors import InvalidArgument, Unavailable
 
 TRIES = 5
 # Waiting for another runner disturbs nobody, so it may take longer than a lock on a table.
@@ -66,6 +79,10 @@ order by 1
 
 Say = Callable[[str], None]
 T = TypeVar("T")
+__all__ = [
+    "Applied", "MigrateResult", "Migration", "SchemaStatus", "code_checksum", "code_files",
+    "install_script", "migrate", "migrations", "schema_problem", "status", "verify",
+]  # fmt: skip
 
 
 class Runner:
@@ -89,7 +106,7 @@ class Runner:
             with self._conn.transaction():
                 history = read_history(self._conn)
         except psycopg.Error as error:
-            raise explain(error, "reading the history of the schema") from error
+            raise describe_error(error, "reading the history of the schema") from error
         if refuse:
             history.refuse()
         return history
@@ -101,7 +118,7 @@ class Runner:
             # Without the lock: the file may be run by several sessions at once, and it is what lets
             # this login become the owner.
             with self._transaction():
-                self._execute("roles.sql", sqlfiles.roles_sql())
+                self._execute("roles.sql", files.roles_sql())
 
         self._patiently("making the roles", step, retried=_SHARED)
 
@@ -264,7 +281,110 @@ class Runner:
                 return step()
             except psycopg.Error as error:
                 if not isinstance(error, retried) or tries == TRIES:
-                    raise explain(error, self._failed) from error
+                    raise describe_error(error, self._failed) from error
             self._say(f"{doing}: a lock is taken, trying again")
             # As long a pause as the wait was: those who queued behind it get through.
             time.sleep(self._lock_timeout_s * random.uniform(0.5, 1.5))
+
+
+@dataclass(frozen=True)
+class MigrateResult:
+    """What a run did."""
+
+    version: int
+    applied: list[str]
+    code_applied: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether the database was changed."""
+        return bool(self.applied) or self.code_applied
+
+
+@dataclass(frozen=True)
+class SchemaStatus:
+    """How the schema of a database relates to this code."""
+
+    server: str
+    version: int | None
+    latest: int
+    applied: list[Applied]
+    pending: list[Migration]
+    unknown: list[int]
+    changed: list[str]
+    code_current: bool
+
+    @property
+    def current(self) -> bool:
+        """Whether there is nothing to do and nothing wrong."""
+        return self.code_current and not (self.pending or self.unknown or self.changed)
+
+
+def migrate(
+    url: str, *, to: int | None = None, lock_timeout_s: float = 5.0, on_step: Say | None = None
+) -> MigrateResult:
+    """Apply what is missing; `to` stops after that migration and leaves the code for later."""
+    files = migrations()
+    if to is not None and not 1 <= to <= files[-1].version:
+        raise InvalidArgument(f"there is no migration {to}; they are 1 to {files[-1].version}")
+    with connect_sync(url) as conn:
+        refuse_unknown_code(conn)
+        runner = Runner(conn, lock_timeout_s=lock_timeout_s, say=on_step or (lambda _: None))
+        runner.read()
+        runner.roles()
+        applied = []
+        while (migration := runner.next_migration(to or files[-1].version)) is not None:
+            applied.append(migration.label)
+        # The code fits the newest tables only.
+        code = (to is None or to == files[-1].version) and runner.code()
+        return MigrateResult(runner.read().version or 0, applied, code)
+
+
+def status(url: str) -> SchemaStatus:
+    """Compare the history in the database with the files; changes nothing."""
+    files = migrations()
+    with connect_sync(url) as conn:
+        refuse_unknown_code(conn)
+        history = Runner(conn).read(refuse=False)
+        done = {row.version for row in history.applied}
+        return SchemaStatus(
+            server=conn.info.parameter_status("server_version") or "",
+            version=history.version,
+            latest=files[-1].version,
+            applied=list(history.applied),
+            pending=[migration for migration in files if migration.version not in done],
+            unknown=history.unknown,
+            changed=history.changed,
+            code_current=history.code == code_checksum(),
+        )
+
+
+def verify(url: str) -> list[str]:
+    """Everything that is not as this code made it, one sentence each; empty is good."""
+    found = status(url)
+    problems = [f"migration {migration.label} is not applied" for migration in found.pending]
+    problems += [f"migration {version} is unknown to this code" for version in found.unknown]
+    problems += [f"migration {label} was edited after it was applied" for label in found.changed]
+    if not found.code_current and not found.pending:
+        problems.append("the functions and views are not those of this code")
+    if problems:
+        return problems
+    with connect_sync(url) as conn:
+        found_there = schema.differences(schema.snapshot(), schema.describe(conn))
+        return [problem for problem in found_there if not _own_grant(problem)] + (
+            schema.replaced_views(conn) if _may_create_temporary(conn) else []
+        )
+
+
+def _may_create_temporary(conn: psycopg.Connection[Any]) -> bool:
+    row = conn.execute(
+        "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')"
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _own_grant(problem: str) -> bool:
+    """Whether this is a right that the site gave to a role of its own."""
+    _, found, line = problem.partition(" also has: grant ")
+    role = line.removesuffix(";").removesuffix(" with grant option").rpartition(" to ")[2]
+    return bool(found) and role not in ("public", *ROLES)

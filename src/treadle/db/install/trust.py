@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from treadle.db import schema, sqlfiles
+from treadle.db.install import files, schema
 from treadle.errors import Forbidden, SchemaOutdated
 
 Conn = psycopg.Connection[Any]
@@ -86,7 +86,7 @@ def _unknown_code(conn: Conn) -> list[str]:
     """Triggers, rules, policies and expressions on the tables that treadle did not put there."""
     triggers = [
         path.removeprefix("triggers/").removesuffix(".sql")
-        for path, _ in sqlfiles.code_files()
+        for path, _ in files.code_files()
         if path.startswith("triggers/")
     ]
     return [str(row[0]) for row in conn.execute(_UNKNOWN.encode(), (triggers,))]

@@ -1,4 +1,4 @@
-"""The calls about queues, types and agents, and those of the reaper and the promoter."""
+"""Queues, types and agents, and the calls of the reaper and the promoter."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The calls by which agents get tasks."""
+"""Claims: how agents get tasks, and the validation of their output."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -67,3 +67,19 @@ class ClaimingCalls(Caller):
             if token is not None:
                 claims.append(Claim(token, *claim))
         return found
+
+
+class ValidationCalls(Caller):
+    """Tasks whose output is being checked, and notes."""
+
+    async def validate_tasks(self, claims: Sequence[tuple[UUID, UUID]]) -> dict[UUID, str]:
+        """Say that outputs are being checked; whether each claim still holds."""
+        rows = await self._call(
+            "select id, verdict from treadle.validate_tasks(%b, %b)",
+            [claim[0] for claim in claims],
+            [claim[1] for claim in claims],
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def add_note(self, task_id: UUID, token: UUID, note: str) -> None:
+        await self._call("select treadle.add_note(%b, %b, %b)", task_id, token, note)

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from treadle.db.sqlfiles import code_checksum, migrations
+from treadle.db.install.files import code_checksum, migrations
 from treadle.errors import (
     MigrationChanged,
     SchemaError,

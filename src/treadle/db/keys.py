@@ -1,4 +1,4 @@
-"""The calls about concurrency keys, and about many tasks at once."""
+"""Concurrency keys, and the calls that change many tasks at once."""
 
 from collections.abc import Mapping
 from typing import Any

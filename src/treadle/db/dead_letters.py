@@ -1,4 +1,4 @@
-"""The calls about dead letters: what people decide about them, and what they read before."""
+"""Dead letters: what to read before a decision, and the decisions."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import psycopg
 
-from treadle.db.direct import connect
-from treadle.db.history import schema_problem
-from treadle.db.sqlfiles import ROLES
-from treadle.db.translate import translate
-from treadle.db.trust import refuse_replaced_code
+from treadle.db.errors import translate
+from treadle.db.install.files import ROLES
+from treadle.db.install.history import schema_problem
+from treadle.db.install.trust import refuse_replaced_code
+from treadle.db.pool import connect_sync
 from treadle.errors import Forbidden, SchemaOutdated, TreadleError, Unavailable
 
 Status = Literal["ok", "warn", "fail"]
@@ -42,7 +42,7 @@ class Check:
 def examine(url: str, *, listen_url: str | None) -> Iterator[Check]:
     """Every check in turn; raises Unavailable when the server does not answer."""
     began = time.monotonic()
-    with connect(url) as conn:
+    with connect_sync(url) as conn:
         took = (time.monotonic() - began) * 1000
         yield Check("connection", "ok", f"answers in {took:.0f} ms, {_who(conn)}")
         version = conn.info.parameter_status("server_version") or "?"
@@ -219,7 +219,7 @@ def _connections(conn: Conn) -> Check:
 def _listen(url: str | None) -> Check:
     if url is None:
         return Check("listen", "ok", "off: workers poll")
-    with connect(url) as conn:
+    with connect_sync(url) as conn:
         channel = f"treadle_doctor_{conn.info.backend_pid}"
         conn.execute(f"listen {channel}".encode())
         conn.execute("select pg_notify(%s, '')", (channel,))

@@ -1,4 +1,4 @@
-"""The calls about schedules, and the views of them."""
+"""Schedules: the calls about them and their views."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

@@ -14,9 +14,9 @@ from uuid import UUID
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
-from treadle.db.direct import connect
+from treadle.db.errors import translated
 from treadle.db.gateway import Gateway
-from treadle.db.translate import translated
+from treadle.db.pool import connect_sync
 from treadle.errors import IllegalTransition
 
 BUSY_S = 10.0
@@ -33,7 +33,7 @@ def with_database(url: str, name: str) -> str:
 
 def drop_database(server_url: str, name: str) -> None:
     """Drop a database, also from under those who use it."""
-    with connect(server_url) as conn:
+    with connect_sync(server_url) as conn:
         query = sql.SQL("drop database if exists {} with (force)")
         conn.execute(query.format(sql.Identifier(name)))
 
@@ -46,7 +46,7 @@ def temporary_database(server_url: str, *, template: str | None = None) -> Itera
         sql.Identifier(name), sql.Identifier(template or "template1")
     )
     deadline = time.monotonic() + BUSY_S
-    with connect(server_url) as conn:
+    with connect_sync(server_url) as conn:
         while True:
             try:
                 conn.execute(query)

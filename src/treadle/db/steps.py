@@ -1,4 +1,4 @@
-"""The calls of a running task: steps, waits, subtasks, spend; and the answers it waits for."""
+"""The calls of a running task: steps, waits, subtasks and spend, and the answers it waits for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

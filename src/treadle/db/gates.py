@@ -1,4 +1,4 @@
-"""The calls about gates, breakers and types, and the views of them."""
+"""Gates, breakers and task types: the calls about them and their views."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The calls about order: ranks that change as deadlines near, and projects with their shares."""
+"""Projects with their shares, and the ranks that change as deadlines come closer."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
