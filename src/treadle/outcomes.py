@@ -9,7 +9,7 @@
 `Suspended` is no outcome: it ends a handler whose task has given up its claim to wait.
 """
 
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 from treadle.models import Failure
 
 

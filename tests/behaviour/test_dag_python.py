@@ -20,7 +20,7 @@ from treadle.errors import (
     Unavailable,
     UnknownType,
 )
-from treadle.tasks import Task
+from treadle.producer.task import Task
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from treadle.app import Treadle
 from treadle.cli import demo_app, demo_batch
 from treadle.cli.demo_batch import Batch
 from treadle.db.embedded import EmbeddedServer
-from treadle.handles import Handle
+from treadle.producer.handle import Handle
 
 LONGEST_S = 45.0
 

@@ -14,7 +14,7 @@ from tests.worker.support import (
     status,
 )
 from treadle import Context, InvalidOutput, RateLimited, Treadle
-from treadle.options import RetryPolicy
+from treadle.fields import RetryPolicy
 from treadle.worker import schemas
 
 pytestmark = pytest.mark.requirement("F20")

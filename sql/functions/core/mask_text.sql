@@ -1,7 +1,7 @@
 -- mask_text: a text for an error or a log, without what looks like a credential.
 --
 -- PostgreSQL's own messages end in the value that was wrong; of that the first characters are left.
--- src/treadle/errors/masking.py does the same for errors that Python makes.
+-- src/treadle/masking.py does the same for errors that Python makes.
 --
 -- Concurrency: none.
 -- Lock order:  none.

@@ -64,7 +64,7 @@ def explained() -> dict[str, Explained]:
 
 def _classes(cls: type[TreadleError] = TreadleError) -> Iterator[type[TreadleError]]:
     # Classes of applications and of tests are no part of the protocol.
-    if cls.__module__.startswith("treadle.errors."):
+    if cls.__module__ == "treadle.errors":
         yield cls
     for below in cls.__subclasses__():
         yield from _classes(below)

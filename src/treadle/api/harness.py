@@ -30,7 +30,7 @@ from treadle.api.problems import answers
 from treadle.api.v1.reach import check_places
 from treadle.db.calls import Place
 from treadle.db.reader import Reader
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/harness", tags=["harness"])

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from treadle.api.dispatch import methods
 from treadle.errors import InvalidArgument, QueueFull, TreadleError, Unavailable
-from treadle.errors.masking import excerpt_name, mask_text
+from treadle.masking import excerpt_name, mask_text
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from treadle.api.wall import MAX_HEAD
 from treadle.app import Treadle
 from treadle.errors import ConfigurationError
 from treadle.settings import Settings
-from treadle.worker.shutdown import exit_within
+from treadle.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 DRAIN_S = 10

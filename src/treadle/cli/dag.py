@@ -71,8 +71,8 @@ def create(
         plan["key"] = key
 
     async def work(app: Treadle) -> CreatedDag:
-        from treadle.dags import dag_json
-        from treadle.jsontext import encode
+        from treadle.json import encode
+        from treadle.producer.dag import dag_json
 
         whole = dag_json(plan.pop("name"), {**plan, "hold": hold})
         return await (await app.gateway()).create_dag(encode(whole, name="dag"))

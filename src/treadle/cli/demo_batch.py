@@ -11,9 +11,9 @@ from treadle.db.connection import Connection
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader, Record
 from treadle.errors import Unavailable
-from treadle.handles import Handle
 from treadle.models import TERMINAL
-from treadle.tasks import Task
+from treadle.producer.handle import Handle
+from treadle.producer.task import Task
 
 QUEUE = "demo"
 SOURCE = "treadle demo"

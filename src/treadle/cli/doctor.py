@@ -77,7 +77,7 @@ def _print(checks: "list[Check]") -> None:
 
 def _health(path: Path, max_age: float) -> "Check":
     from treadle.db.install.checks import Check
-    from treadle.worker.health import read_health_file
+    from treadle.health import read_health_file
 
     try:
         facts = read_health_file(path, max_age)

@@ -11,7 +11,7 @@ import typer
 
 from treadle.cli import ages, common, out
 from treadle.errors import InvalidArgument, TaskFailed, TreadleError
-from treadle.options import EnqueueOptions
+from treadle.fields import EnqueueOptions
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -162,7 +162,7 @@ async def _awaited(app: Treadle, task_id: UUID, timeout: float | None) -> Any:
     """What a task returned; while it does not run, why not is said once."""
     import anyio
 
-    from treadle.handles import Handle
+    from treadle.producer.handle import Handle
 
     async def explain() -> None:
         await anyio.sleep(SILENT_S)

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import sql
 
 from treadle.db.calls import Caller, RawJson
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.models import Money, Reviewed
 
 Record = dict[str, Any]

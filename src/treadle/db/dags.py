@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from treadle.db.calls import Caller, RawJson
 from treadle.db.errors import translated
 from treadle.errors import Unavailable
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.models import DagState, Enqueued
 
 CREATE = "select dag_id, created, ids from treadle.create_dag(%b)"

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import InvalidArgument, TaskNotFound
-from treadle.jsontext import encode
+from treadle.json import encode
 
 BATCH = 1000
 

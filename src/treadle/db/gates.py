@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from treadle.db.calls import Caller, RawJson
-from treadle.jsontext import encode
+from treadle.json import encode
 
 
 class GatingCalls(Caller):

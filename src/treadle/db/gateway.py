@@ -35,7 +35,7 @@ from treadle.db.tokens import TokenCalls
 from treadle.db.triggers import TriggerCalls
 from treadle.db.webhooks import WebhookCalls
 from treadle.db.work import WorkCalls
-from treadle.jsontext import encode, encode_safely
+from treadle.json import encode, encode_safely
 from treadle.models import (
     Enqueued,
     Failed,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import TaskNotFound
-from treadle.jsontext import encode
+from treadle.json import encode
 
 _ACTION = "id, agent_url, payload, decision, tries, retry_count, created_at, completed_at"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from treadle.db.calls import Caller, RawJson
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.models import BulkCount
 
 

@@ -20,7 +20,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from treadle.db.connection import CALL_TIMEOUT_S, Connection
 from treadle.db.errors import translate, translated
 from treadle.errors import ConfigurationError, Forbidden, SchemaError, TreadleError, Unavailable
-from treadle.jsontext import decode
+from treadle.json import decode
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.models import Promoted
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import TaskNotFound
-from treadle.jsontext import encode
+from treadle.json import encode
 
 _PREFIX = "queue-"
 _TARGET = """

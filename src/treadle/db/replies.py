@@ -12,7 +12,7 @@ from treadle.db.connection import Connection
 from treadle.db.errors import translated
 from treadle.db.pool import Pool
 from treadle.errors import TreadleError
-from treadle.jsontext import encode
+from treadle.json import encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import UnknownSchedule
-from treadle.jsontext import encode
+from treadle.json import encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import UnknownTrigger
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.models import Event, Fired
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import UnknownWebhook
-from treadle.jsontext import encode
+from treadle.json import encode
 
 _TARGET = "name, id, url, format, stream, max_length, secrets, allow_private"
 

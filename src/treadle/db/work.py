@@ -8,7 +8,7 @@ from uuid import UUID
 
 from treadle.db.calls import Caller, RawJson
 from treadle.errors import UnknownProject, WorkItemNotFound
-from treadle.jsontext import encode
+from treadle.json import encode
 
 Record = dict[str, Any]
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import anyio
 
 from treadle.db.push import Dispatch
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 from treadle.services.notifier_addresses import AddressRefused, Rules
 from treadle.services.outbound import MOST_READ, beginning, request
 

@@ -18,7 +18,7 @@ import structlog
 from treadle.db.gateway import Gateway
 from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
-from treadle.jsontext import encode_safely
+from treadle.json import encode_safely
 from treadle.services.dispatcher_agents import AgentLine, Reply
 
 T = TypeVar("T")

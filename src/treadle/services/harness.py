@@ -19,8 +19,8 @@ from anyio.abc import TaskGroup
 
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
-from treadle.errors.masking import excerpt
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
+from treadle.masking import excerpt
 from treadle.services.harness_nudges import Nudger, open_nudger, rules_of
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings

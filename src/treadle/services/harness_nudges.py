@@ -15,7 +15,7 @@ import structlog
 from treadle.db.gateway import Gateway
 from treadle.db.harness import Nudge
 from treadle.errors import TreadleError
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 from treadle.services.notifier_addresses import AddressRefused, Rules
 from treadle.services.outbound import request, transport
 from treadle.settings import Settings

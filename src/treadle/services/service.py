@@ -19,9 +19,9 @@ from anyio.abc import TaskStatus
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
+from treadle.health import keep_health_file
 from treadle.settings import Settings
-from treadle.worker.health import keep_health_file
-from treadle.worker.shutdown import exit_within
+from treadle.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 BATCH = 500

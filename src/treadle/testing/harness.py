@@ -14,10 +14,10 @@ import anyio
 from treadle.app import Treadle
 from treadle.db import testing
 from treadle.errors import IllegalTransition, TaskNotFound
-from treadle.handles import Handle
 from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
 from treadle.outcomes import FailForGood, InvalidOutput, Outcome
-from treadle.tasks import Task
+from treadle.producer.handle import Handle
+from treadle.producer.task import Task
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
 from treadle.worker.executor import Executor, Running

@@ -16,7 +16,7 @@ import structlog
 
 from treadle.db.gateway import Gateway
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
-from treadle.errors.masking import excerpt
+from treadle.masking import excerpt
 from treadle.models import Artifact, ListedArtifact
 from treadle.store import Store
 from treadle.worker.journal import Journal

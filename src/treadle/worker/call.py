@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from treadle.errors import InvalidArgument
-from treadle.options import EnqueueOptions, make_options
+from treadle.fields import EnqueueOptions, make_options
 from treadle.worker.registry import Definition
 
 

@@ -12,7 +12,7 @@ import structlog
 from treadle.db.connection import Connection
 from treadle.db.gateway import Gateway
 from treadle.errors import IllegalTransition
-from treadle.jsontext import encode_safely
+from treadle.json import encode_safely
 from treadle.models import Answer, Claim, Money, Step
 from treadle.outcomes import CancelTask
 from treadle.store import Store

@@ -15,7 +15,7 @@ from anyio import CancelScope, CapacityLimiter
 
 from treadle.db.gateway import Gateway
 from treadle.errors import ClaimLost, InvalidArgument
-from treadle.jsontext import encode_safely
+from treadle.json import encode_safely
 from treadle.models import Claim, Failure
 from treadle.outcomes import Outcome, Suspended
 from treadle.store import Store

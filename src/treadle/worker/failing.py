@@ -12,7 +12,7 @@ from treadle.errors import (
     Unavailable,
     WaitExpired,
 )
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 from treadle.models import Failure
 from treadle.outcomes import Outcome
 from treadle.worker.ratelimits import find_rate_limit

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from treadle.jsontext import MAX_DEPTH, clean_text
+from treadle.json import MAX_DEPTH, clean_text
 
 SHOWN = 500
 _WRITABLE = (UUID, date, time, timedelta, Decimal, PurePath)

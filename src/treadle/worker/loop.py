@@ -20,15 +20,15 @@ from anyio.abc import TaskStatus
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
+from treadle.health import keep_health_file
 from treadle.models import AgentProfile
+from treadle.shutdown import exit_within
 from treadle.store import Store
 from treadle.worker.buffer import Buffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
-from treadle.worker.health import keep_health_file
 from treadle.worker.lease import LeaseKeeper
 from treadle.worker.registry import Registry
-from treadle.worker.shutdown import exit_within
 from treadle.worker.slowdowns import CHANNEL as SLOWDOWN
 from treadle.worker.slowdowns import Slowdowns
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Container
 
 from treadle.errors import InvalidArgument
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 
 MAX_BYTES = 200
 KINDS = ("ask", "event", "spawn", "sleep")

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from treadle.errors import ConfigurationError, InvalidArgument
-from treadle.errors.masking import excerpt_name
+from treadle.masking import excerpt_name
 from treadle.worker.context import Context
 from treadle.worker.validators import Validators
 

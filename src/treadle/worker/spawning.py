@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument, TaskFailed
-from treadle.errors.masking import excerpt
-from treadle.jsontext import encode
+from treadle.json import encode
+from treadle.masking import excerpt
 from treadle.models import Ended
 from treadle.worker.journal import Journal, Reason
 

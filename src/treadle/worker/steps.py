@@ -14,7 +14,7 @@ import anyio
 import structlog
 
 from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
-from treadle.jsontext import encode_safely
+from treadle.json import encode_safely
 from treadle.models import Step
 from treadle.worker.inputs import Input, of_call, of_key
 from treadle.worker.journal import Inside, Journal, Reason, inside

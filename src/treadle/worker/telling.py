@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from treadle.errors import InvalidArgument
-from treadle.jsontext import clean_text, encode_safely
+from treadle.json import clean_text, encode_safely
 from treadle.outcomes import FailForGood, InvalidOutput
 from treadle.reports import DecisionReport, problems_of
 from treadle.worker.history import tried

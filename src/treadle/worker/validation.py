@@ -15,7 +15,7 @@ from anyio import CapacityLimiter
 
 from treadle.db.gateway import Gateway
 from treadle.errors import ClaimLost, Unavailable
-from treadle.jsontext import clean_text
+from treadle.json import clean_text
 from treadle.models import Claim, Failure
 from treadle.outcomes import InvalidOutput, Outcome
 from treadle.worker.failing import Refused, failure_of, leaves, report_missing

@@ -15,7 +15,7 @@ from anyio import CapacityLimiter
 from pydantic_core import from_json
 
 from treadle.errors import ConfigurationError, MissingExtra
-from treadle.jsontext import encode_safely
+from treadle.json import encode_safely
 from treadle.settings import bare_environment
 from treadle.worker.children import run_child
 from treadle.worker.context import Context

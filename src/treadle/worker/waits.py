@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from treadle.errors import InvalidArgument, WaitExpired
-from treadle.errors.masking import excerpt_name
-from treadle.jsontext import encode
+from treadle.json import encode
+from treadle.masking import excerpt_name
 from treadle.models import Answer
 from treadle.worker.journal import Journal, Reason
 

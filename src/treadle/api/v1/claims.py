@@ -20,7 +20,7 @@ from treadle.api.v1.waiting import bell_of
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Pair
 from treadle.errors import ClaimLost, InvalidArgument
-from treadle.jsontext import clean_text, encode
+from treadle.json import clean_text, encode
 from treadle.models import Claim, Failure
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], route_class=Quick)

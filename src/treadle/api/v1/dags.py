@@ -24,11 +24,11 @@ from treadle.api.v1.plans import (
 from treadle.api.v1.reach import check_places, is_bound, whole_dags
 from treadle.api.v1.rows import hide_names
 from treadle.api.wire import answer, record
-from treadle.dags import dag_json
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
 from treadle.errors import Forbidden, InvalidArgument
-from treadle.jsontext import encode
+from treadle.json import encode
+from treadle.producer.dag import dag_json
 
 router = APIRouter(prefix="/v1/dags", tags=["dags"])
 

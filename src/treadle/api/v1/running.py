@@ -14,7 +14,7 @@ from treadle.api.v1.hand import Hand
 from treadle.api.v1.plans import check_options, check_references, own_name, own_project
 from treadle.api.wire import answer, record
 from treadle.db.reader import Reader
-from treadle.jsontext import encode
+from treadle.json import encode
 
 router = APIRouter(
     prefix="/v1/claims/{task_id}",

@@ -27,7 +27,7 @@ from treadle.api.v1.rows import check_seen, reasons_seen
 from treadle.api.wire import answer, records
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
-from treadle.jsontext import encode
+from treadle.json import encode
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 busy = APIRouter(prefix="/v1/tasks", tags=["tasks"], route_class=Quick)

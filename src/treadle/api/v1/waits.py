@@ -17,7 +17,7 @@ from treadle.api.v1.reach import check_everywhere, within
 from treadle.api.v1.rows import check_seen, check_touched
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
-from treadle.jsontext import encode
+from treadle.json import encode
 
 router = APIRouter(prefix="/v1", tags=["waits"])
 

@@ -17,7 +17,7 @@ from treadle.api.v1.reach import check_everywhere
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
 from treadle.errors import InvalidArgument, MissingExtra
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for
 from treadle.services.notifier_addresses import Rules
 

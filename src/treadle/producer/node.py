@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument
-from treadle.errors.masking import excerpt, excerpt_name
-from treadle.handles import Handle
-from treadle.options import EnqueueOptions, make_options
-from treadle.tasks import Task
+from treadle.fields import EnqueueOptions, make_options
+from treadle.masking import excerpt, excerpt_name
+from treadle.producer.handle import Handle
+from treadle.producer.task import Task
 from treadle.worker.call import Call
 
 if TYPE_CHECKING:
-    from treadle.dags import Dag
+    from treadle.producer.dag import Dag
     from treadle.worker.registry import Definition, Registry
 
 

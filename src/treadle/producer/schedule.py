@@ -18,9 +18,9 @@ import structlog
 
 from treadle.cron import Cron
 from treadle.errors import InvalidArgument, MissingExtra, NotFound, TooLarge
-from treadle.errors.masking import excerpt
-from treadle.options import EnqueueOptions, make_options
-from treadle.tasks import Task
+from treadle.fields import EnqueueOptions, make_options
+from treadle.masking import excerpt
+from treadle.producer.task import Task
 from treadle.worker.call import Call
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from treadle.db.pool import is_sync
 from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_here, enqueue_there
-from treadle.handles import Handle
-from treadle.jsontext import encode
+from treadle.fields import EnqueueOptions, make_options
+from treadle.json import encode
 from treadle.models import Enqueued
-from treadle.options import EnqueueOptions, make_options
+from treadle.producer.handle import Handle
 
 if TYPE_CHECKING:
     from treadle.app import Treadle

@@ -1,4 +1,4 @@
-"""The last resort of a process that was told to end: it ends, whatever it still waits for."""
+"""The last resort of a process that was told to stop: it exits, whatever it still waits for."""
 
 import os
 import threading

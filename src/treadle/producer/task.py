@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from treadle.options import EnqueueOptions
+from treadle.fields import EnqueueOptions
 from treadle.worker.call import Call
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
     from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
-    from treadle.handles import Handle
+    from treadle.producer.handle import Handle
     from treadle.worker.registry import Definition
 
 

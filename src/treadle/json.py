@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from treadle.errors import InvalidArgument, TooLarge
-from treadle.errors.masking import excerpt_name
+from treadle.masking import excerpt_name
 
 MAX_DEPTH = 64
 
