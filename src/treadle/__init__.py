@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     )
     from treadle.fields import RetryPolicy
     from treadle.models import Answer, Artifact, DagState, Step
-    from treadle.outcomes import (
+    from treadle.producer.dag import Dag, DagHandle, OpenDag
+    from treadle.producer.handle import Handle
+    from treadle.producer.node import Node, optional
+    from treadle.producer.task import Task
+    from treadle.reports import Brief, Decision, DecisionReport
+    from treadle.worker.context import Context
+    from treadle.worker.outcomes import (
         CancelTask,
         FailForGood,
         InvalidOutput,
@@ -26,12 +32,6 @@ if TYPE_CHECKING:
         RetryAfter,
         Suspended,
     )
-    from treadle.producer.dag import Dag, DagHandle, OpenDag
-    from treadle.producer.handle import Handle
-    from treadle.producer.node import Node, optional
-    from treadle.producer.task import Task
-    from treadle.reports import Brief, Decision, DecisionReport
-    from treadle.worker.context import Context
 
 __all__ = [
     "Answer",
@@ -78,15 +78,15 @@ _HOMES = {
     ),
     "treadle.fields": ("RetryPolicy",),
     "treadle.models": ("Answer", "Artifact", "DagState", "Step"),
-    "treadle.outcomes": (
-        "CancelTask", "FailForGood", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
-    ),
     "treadle.producer.dag": ("Dag", "DagHandle", "OpenDag"),
     "treadle.producer.handle": ("Handle",),
     "treadle.producer.node": ("Node", "optional"),
     "treadle.producer.task": ("Task",),
     "treadle.reports": ("Brief", "Decision", "DecisionReport"),
     "treadle.worker.context": ("Context",),
+    "treadle.worker.outcomes": (
+        "CancelTask", "FailForGood", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
+    ),
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from uuid import UUID
 import anyio
 import structlog
 
+from treadle.artifacts.store import Store, make_store
 from treadle.db.calls import LONG
 from treadle.db.dead_letters import Decided, Decision, LetterCount
 from treadle.db.errors import translated
@@ -37,12 +38,11 @@ from treadle.producer.schedule import Schedules
 from treadle.producer.task import Task
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
-from treadle.store import Store, make_store
-from treadle.worker import current
+from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
-from treadle.worker.validators import OUTPUT_LIMIT, Command, Function
+from treadle.worker.validation import OUTPUT_LIMIT, Command, Function
 
 log = structlog.get_logger(__name__)
 # How long a pool may take to close; what is left then is cut off.
@@ -72,7 +72,12 @@ class Decisions:
         gateway = await _gateway(self)
         text = encode({} if payload is ... else payload, name="payload")
         return await gateway.emit_event(
-            event, text, key=key, dedup_key=dedup_key, actor=by, task_id=current.task_id.get()
+            event,
+            text,
+            key=key,
+            dedup_key=dedup_key,
+            actor=by,
+            task_id=context.current_task_id.get(),
         )
 
     async def fork(

@@ -16,8 +16,8 @@ import pytest
 from tests.behaviour.receiver import Receiver
 from treadle.db.webhooks import WebhookTarget
 from treadle.services import outbound
-from treadle.services.notifier_addresses import AddressRefused, Rules, is_public, judge
-from treadle.services.notifier_http import Answer, http_sender
+from treadle.services.notifier.http import Answer, http_sender
+from treadle.services.outbound import AddressRefused, Rules, is_public, judge
 
 PUBLIC = [
     *("93.184.216.34", "8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.128.0.1"),

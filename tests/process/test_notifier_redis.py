@@ -17,8 +17,8 @@ import pytest
 from tests.process.support import Conn, Spawn, rows
 from tests.process.test_notifier import SETTINGS, due, emit, until
 from treadle.db.webhooks import WebhookTarget
-from treadle.services.notifier_addresses import Rules
-from treadle.services.notifier_redis import redis_sender
+from treadle.services.notifier.redis import redis_sender
+from treadle.services.outbound import Rules
 
 SERVER = shutil.which("redis-server")
 # With TREADLE_TEST_REDIS=required it fails without a server, as in CI.

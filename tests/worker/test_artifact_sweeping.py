@@ -10,10 +10,10 @@ import pytest
 from tests.worker.files import Place
 from tests.worker.support import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
+from treadle.artifacts.store import Store, Written
+from treadle.artifacts.sweeper import Sweeper, Swept, sweep
 from treadle.errors import StoreError
 from treadle.services.pruner import Pruner
-from treadle.services.sweeper import Sweeper, Swept, sweep
-from treadle.store import Store, Written
 
 pytestmark = pytest.mark.requirement("F21")
 MIB = 1024 * 1024

@@ -10,7 +10,7 @@ import structlog
 from tests.worker.support import Conn, row, rows, run_all, until, working
 from treadle import Context, RateLimited, Treadle
 from treadle.services.promoter import Promoter
-from treadle.worker.slowdowns import Slowdowns
+from treadle.worker.rate_limits import Slowdowns
 
 pytestmark = pytest.mark.requirement("R6")
 

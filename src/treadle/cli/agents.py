@@ -128,7 +128,7 @@ def add(
     It gets one task at a time, from queue push. Addresses of a network of your own are connected
     to with --allow-private only; those of cloud metadata never.
     """
-    from treadle.services.notifier_addresses import must_be_public
+    from treadle.services.outbound import must_be_public
 
     if not allow_private:
         must_be_public(url)

@@ -89,8 +89,8 @@ def _health(path: Path, max_age: float) -> "Check":
 
 def _store(settings: "Settings") -> "list[Check]":
     """Whether files can be kept where the settings say; a folder nobody named is not made."""
+    from treadle.artifacts.store import make_store
     from treadle.db.install.checks import Check
-    from treadle.store import make_store
 
     try:
         store = make_store(settings)

@@ -241,7 +241,7 @@ def allow(
 
     Tasks are stored and fetched without it too: a nudge saves the time until the agent looks.
     """
-    from treadle.services.notifier_addresses import must_be_public
+    from treadle.services.outbound import must_be_public
 
     if not allow_private:
         must_be_public(url)

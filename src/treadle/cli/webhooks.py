@@ -13,7 +13,7 @@ from treadle.cli.webhookview import COLUMNS, TRIES, print_answer, secret_in, sho
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.services.notifier_http import Answer
+    from treadle.services.notifier.http import Answer
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The webhook.")]
 
@@ -162,7 +162,7 @@ def send_test(
         from uuid import uuid4
 
         from treadle.services.notifier import message_id, sender_for
-        from treadle.services.notifier_addresses import Rules
+        from treadle.services.outbound import Rules
 
         target, document = await (await app.gateway()).test_webhook(name)
         async with sender_for(target, Rules.of(app.settings)) as sender:

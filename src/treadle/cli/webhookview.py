@@ -10,7 +10,7 @@ from treadle.cli.out import Column
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from treadle.services.notifier_http import Answer
+    from treadle.services.notifier.http import Answer
 
 COLUMNS = [
     Column("webhook", "name"),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from treadle.db.tasks import AnyConnection
     from treadle.fields import EnqueueOptions
     from treadle.producer.task import Task
-    from treadle.worker.call import Call
+    from treadle.worker.registry import Call
 
 ENDED = frozenset({"completed", "cancelled"})
 FIRST_S, LONGEST_S = 0.01, 0.5

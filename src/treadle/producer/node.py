@@ -11,7 +11,7 @@ from treadle.fields import EnqueueOptions, make_options
 from treadle.masking import excerpt, excerpt_name
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
-from treadle.worker.call import Call
+from treadle.worker.registry import Call
 
 if TYPE_CHECKING:
     from treadle.producer.dag import Dag

@@ -21,7 +21,7 @@ from treadle.errors import InvalidArgument, MissingExtra, NotFound, TooLarge
 from treadle.fields import EnqueueOptions, make_options
 from treadle.masking import excerpt
 from treadle.producer.task import Task
-from treadle.worker.call import Call
+from treadle.worker.registry import Call
 
 if TYPE_CHECKING:
     from treadle.db.gateway import Gateway

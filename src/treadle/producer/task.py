@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from treadle.fields import EnqueueOptions
-from treadle.worker.call import Call
+from treadle.worker.registry import Call
 
 if TYPE_CHECKING:
     from treadle.app import Treadle

@@ -10,11 +10,11 @@ from functools import partial
 
 import anyio
 
+from treadle.artifacts.store import make_store
+from treadle.artifacts.sweeper import Sweeper
 from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
-from treadle.services.sweeper import Sweeper
 from treadle.settings import Settings
-from treadle.store import make_store
 
 Tell = Callable[["Round"], None]
 MOST_ROUNDS = 100

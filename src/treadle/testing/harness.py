@@ -15,12 +15,12 @@ from treadle.app import Treadle
 from treadle.db import testing
 from treadle.errors import IllegalTransition, TaskNotFound
 from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
-from treadle.outcomes import FailForGood, InvalidOutput, Outcome
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
 from treadle.worker.executor import Executor, Running
+from treadle.worker.outcomes import FailForGood, InvalidOutput, Outcome
 from treadle.worker.registry import Definition
 
 AGENT = "harness"

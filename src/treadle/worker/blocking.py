@@ -15,11 +15,10 @@ from anyio import from_thread
 from treadle.models import Answer, Artifact, ListedArtifact, Money
 
 if TYPE_CHECKING:
-    from treadle.worker.artifacts import Artifacts, Reference
-    from treadle.worker.call import Enqueueable
+    from treadle.worker.artifacts import Artifacts, Data, Reference
     from treadle.worker.context import Context
-    from treadle.worker.sources import Data
-    from treadle.worker.spawning import Child
+    from treadle.worker.registry import Enqueueable
+    from treadle.worker.spawn import Child
     from treadle.worker.waits import AskOptions, EventOptions, Question
 
 

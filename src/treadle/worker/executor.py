@@ -13,17 +13,17 @@ import anyio
 import structlog
 from anyio import CancelScope, CapacityLimiter
 
+from treadle.artifacts.store import Store
 from treadle.db.gateway import Gateway
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import encode_safely
 from treadle.models import Claim, Failure
-from treadle.outcomes import Outcome, Suspended
-from treadle.store import Store
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.failing import Refused, failure_of, leaves
+from treadle.worker.failures import Refused, failure_of, leaves
+from treadle.worker.outcomes import Outcome, Suspended
+from treadle.worker.rate_limits import Slowdowns
 from treadle.worker.registry import Definition, Registry
-from treadle.worker.slowdowns import Slowdowns
 from treadle.worker.validation import Validation
 
 log = structlog.get_logger(__name__)

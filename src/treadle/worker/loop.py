@@ -17,20 +17,20 @@ import anyio.lowlevel
 import structlog
 from anyio.abc import TaskStatus
 
+from treadle.artifacts.store import Store
 from treadle.db.gateway import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
 from treadle.health import keep_health_file
 from treadle.models import AgentProfile
 from treadle.shutdown import exit_within
-from treadle.store import Store
 from treadle.worker.buffer import Buffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
 from treadle.worker.lease import LeaseKeeper
+from treadle.worker.rate_limits import CHANNEL as SLOWDOWN
+from treadle.worker.rate_limits import Slowdowns
 from treadle.worker.registry import Registry
-from treadle.worker.slowdowns import CHANNEL as SLOWDOWN
-from treadle.worker.slowdowns import Slowdowns
 
 log = structlog.get_logger(__name__)
 # After an empty look: a few quick ones, for a producer that committed in between, then the poll.

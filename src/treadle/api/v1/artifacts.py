@@ -18,9 +18,9 @@ from treadle.api.problems import answers
 from treadle.api.v1 import models_artifacts as models
 from treadle.api.v1.rows import check_seen
 from treadle.api.wire import answer, record
+from treadle.artifacts.store import Store
 from treadle.db.reader import Reader
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
-from treadle.store import Store
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/v1/artifacts", tags=["tasks"])

@@ -19,7 +19,7 @@ from treadle.api.v1.rows import check_touched
 from treadle.api.wire import answer, record
 from treadle.db.gateway import Gateway
 from treadle.errors import NotFound
-from treadle.services.notifier_addresses import must_be_public
+from treadle.services.outbound import must_be_public
 
 router = APIRouter(prefix="/v1/harness", tags=["harness"])
 OPERATE = need("operate")

@@ -19,7 +19,7 @@ from treadle.db.gateway import Gateway
 from treadle.errors import InvalidArgument, MissingExtra
 from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for
-from treadle.services.notifier_addresses import Rules
+from treadle.services.outbound import Rules
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 Name = Annotated[str, Path(min_length=1, max_length=100)]

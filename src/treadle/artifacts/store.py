@@ -1,22 +1,25 @@
 """Where the files of tasks are kept: a folder, or an S3-compatible store, through obstore.
 
-A file is written as a stream and read as one; neither is ever whole in memory.
+A file is written as a stream and read as one; neither is ever whole in memory. In a folder obstore
+writes a file under a name with # and renames it when it is whole; a process that was killed leaves
+that behind, and lists it nowhere.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import anyio
 
-from treadle import folders
 from treadle.errors import (
     ArtifactNotFound,
     ConfigurationError,
@@ -108,7 +111,7 @@ class Store:
                     await writer.__aexit__(type(error), error, error.__traceback__)
                 raise
             if self.folder is not None:
-                await anyio.to_thread.run_sync(folders.sync, self.folder, key)
+                await anyio.to_thread.run_sync(sync_file, self.folder, key)
         return Written(size, digest.hexdigest())
 
     async def read(self, key: str, size: int, sha256: str) -> AsyncIterator[bytes]:
@@ -132,7 +135,7 @@ class Store:
         """Delete a file; one that is not there is deleted too."""
         if self.folder is not None:
             with _telling(f"delete from {self.url}"):
-                await anyio.to_thread.run_sync(folders.delete, self.folder, key)
+                await anyio.to_thread.run_sync(delete_file, self.folder, key)
             return
         try:
             with _telling(f"delete from {self.url}", missing=True):
@@ -144,7 +147,7 @@ class Store:
         """All files below a folder of the store, in pages; also those half written, if any."""
         with _telling(f"list {self.url}"):
             if self.folder is not None:
-                pages = folders.walk(self.folder, folder, PAGE)
+                pages = walk_folder(self.folder, folder, PAGE)
                 while page := await anyio.to_thread.run_sync(next, pages, None):
                     yield [Found(key, datetime.fromtimestamp(at, UTC)) for key, at in page]
                 return
@@ -251,3 +254,46 @@ def make_store(settings: Settings) -> Store:
     """The store that the settings name; a folder of the user where they name none."""
     url = settings.artifacts_url or (data_home() / "treadle" / "artifacts").absolute().as_uri()
     return Store(url, endpoint=settings.artifacts_endpoint, max_bytes=settings.artifact_max_bytes)
+
+
+def sync_file(folder: Path, key: str) -> None:
+    """Have a file on the disk before anybody is told of it: its content, then its names."""
+    path = folder / key
+    for each in (path, *path.parents):
+        handle = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if each == folder:
+            return
+
+
+def delete_file(folder: Path, key: str) -> None:
+    """Delete a file, if it is there, and the folders that are empty then."""
+    path = folder / key
+    path.unlink(missing_ok=True)
+    for above in path.parents:
+        if above == folder:
+            return
+        with suppress(OSError):
+            above.rmdir()
+
+
+def walk_folder(folder: Path, below: str, size: int) -> Iterator[list[tuple[str, float]]]:
+    """Every file below a folder, as pages of keys and times."""
+    found = _files(folder / below, below)
+    while page := list(islice(found, size)):
+        yield page
+
+
+def _files(at: Path, key: str) -> Iterator[tuple[str, float]]:
+    """One after the other: a folder of a million is never whole in memory."""
+    # Another sweep, or a task, may take away what was just seen.
+    with suppress(FileNotFoundError), os.scandir(at) as entries:
+        for each in entries:
+            if each.is_dir():
+                yield from _files(at / each.name, f"{key}/{each.name}")
+                continue
+            with suppress(FileNotFoundError):
+                yield f"{key}/{each.name}", each.stat().st_mtime

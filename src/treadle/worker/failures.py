@@ -1,4 +1,4 @@
-"""What an error makes of an attempt: its class, its words, and whether a retry can help."""
+"""What an error makes of an attempt: its class, its message, and whether a retry can help."""
 
 import re
 import traceback
@@ -14,8 +14,8 @@ from treadle.errors import (
 )
 from treadle.json import clean_text
 from treadle.models import Failure
-from treadle.outcomes import Outcome
-from treadle.worker.ratelimits import find_rate_limit
+from treadle.worker.outcomes import Outcome
+from treadle.worker.rate_limits import find_rate_limit
 
 # Modules whose frames tell the author of a handler nothing.
 _PLUMBING = re.compile(r"(treadle\.worker|anyio|asyncio|concurrent)\b")

@@ -13,7 +13,7 @@ from treadle.models import Ended
 from treadle.worker.journal import Journal, Reason
 
 if TYPE_CHECKING:
-    from treadle.worker.call import Call, Enqueueable
+    from treadle.worker.registry import Call, Enqueueable
 
 
 class Child:

@@ -11,8 +11,8 @@ import anyio
 
 from treadle.db.webhooks import WebhookTarget
 from treadle.errors import extra
-from treadle.services.notifier_addresses import PORTS, AddressRefused, Rules, checked_addresses
-from treadle.services.notifier_http import Answer
+from treadle.services.notifier.http import Answer
+from treadle.services.outbound import PORTS, AddressRefused, Rules, checked_addresses
 
 
 class RedisSender:

@@ -6,9 +6,8 @@ from uuid import uuid4
 
 from treadle.errors import BudgetExceeded, InvalidArgument
 from treadle.models import Money
-from treadle.outcomes import FailForGood
-from treadle.worker.journal import Journal, Reason
-from treadle.worker.names import MAX_BYTES
+from treadle.worker.journal import MAX_BYTES, Journal, Reason
+from treadle.worker.outcomes import FailForGood
 
 # What SQL takes: a step must not be refused for what it says of its cost.
 MAX_USD, MAX_TOKENS = 1_000_000, 999_999_999_999

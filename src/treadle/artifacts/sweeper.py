@@ -13,10 +13,10 @@ from uuid import UUID
 
 import structlog
 
+from treadle.artifacts.store import Found, Store
 from treadle.db.gateway import Gateway
 from treadle.errors import ConfigurationError, StoreError
 from treadle.models import DoomedArtifact
-from treadle.store import Found, Store
 
 log = structlog.get_logger(__name__)
 BATCH = 500

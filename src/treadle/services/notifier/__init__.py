@@ -16,9 +16,9 @@ from anyio.abc import TaskGroup
 
 from treadle.db.webhooks import WebhookEvent, WebhookTarget
 from treadle.errors import MissingExtra, TreadleError
-from treadle.services.notifier_addresses import Rules
-from treadle.services.notifier_http import Answer, http_sender
-from treadle.services.notifier_redis import redis_sender
+from treadle.services.notifier.http import Answer, http_sender
+from treadle.services.notifier.redis import redis_sender
+from treadle.services.outbound import Rules
 from treadle.services.service import Service, log
 from treadle.settings import Settings
 

@@ -15,8 +15,7 @@ import anyio
 
 from treadle.db.push import Dispatch
 from treadle.json import clean_text
-from treadle.services.notifier_addresses import AddressRefused, Rules
-from treadle.services.outbound import MOST_READ, beginning, request
+from treadle.services.outbound import MOST_READ, AddressRefused, Rules, beginning, request
 
 # What a request has; the rest of a spec is not the agent's business.
 FIELDS = ("prompt", "model", "timeout_seconds", "session_id", "project", "env", "thinking")

@@ -15,10 +15,9 @@ from anyio.abc import TaskGroup
 
 from treadle.db.push import Dispatch, PushAgent
 from treadle.errors import TreadleError
-from treadle.services.dispatcher_agents import AgentLine, Health
-from treadle.services.dispatcher_follow import Follower, Times
-from treadle.services.notifier_addresses import Rules
-from treadle.services.outbound import transport
+from treadle.services.dispatcher.agent import AgentLine, Health
+from treadle.services.dispatcher.follower import Follower, Times
+from treadle.services.outbound import Rules, transport
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 

@@ -1,18 +1,23 @@
-"""Find out whether an error is a provider's way of saying: slow down.
+"""Rate limits of providers: recognise them in errors, and know which gates are closed.
 
 Looked for in the error and in what caused it: class names, status codes, headers. What an error
-says in words is judged in SQL, where it is judged for every other agent as well.
+says in words is judged in SQL, where it is judged for every other agent as well. Closed gates are
+a hint for handlers: what may start is decided in the database, with every claim.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from treadle.outcomes import RateLimited
+import structlog
+from pydantic_core import from_json
+
+from treadle.worker.outcomes import RateLimited
 
 _NAMES = re.compile(
     r"RateLimit|TooManyRequests|Throttl(ed|ing)|QuotaExceeded|ResourceExhausted|Overloaded"
@@ -22,6 +27,8 @@ _SLOW = frozenset({429, 529})
 _UNAVAILABLE = 503
 # Errors caused by errors, however deep libraries wrap them.
 _DEEPEST = 20
+log = structlog.get_logger(__name__)
+CHANNEL = "slowdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +159,30 @@ def _number(value: Any) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
         return int(value)
     return None
+
+
+class Slowdowns:
+    """Gates and until when they are closed."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, tuple[datetime, float]] = {}
+
+    def hear(self, payload: str) -> None:
+        """Remember a notification `{"key": …, "until": …, "in_s": …}`."""
+        try:
+            told = from_json(payload)
+            key, until = str(told["key"]), datetime.fromisoformat(told["until"])
+            left_s = float(told["in_s"])
+        except (ValueError, TypeError, KeyError) as error:
+            log.warning("slowdown.not_understood", payload=payload[:200], error=str(error))
+            return
+        now = time.monotonic()
+        self._until = {name: each for name, each in self._until.items() if each[1] > now}
+        self._until[key] = until, now + left_s
+        log.warning("slowdown", key=key, until=until.isoformat(), seconds=round(left_s, 1))
+
+    def until(self, keys: Iterable[str]) -> datetime | None:
+        """Until when the last of these gates is closed; None when all are open."""
+        now = time.monotonic()
+        found = [self._until[key] for key in keys if key in self._until]
+        return max((until for until, ends in found if ends > now), default=None)

@@ -19,7 +19,7 @@ from treadle.db.gateway import Gateway
 from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.json import encode_safely
-from treadle.services.dispatcher_agents import AgentLine, Reply
+from treadle.services.dispatcher.agent import AgentLine, Reply
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
