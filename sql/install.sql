@@ -864,6 +864,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('76902750b7aa2e7ea55b4332be2ca5af2fd9d0954a4be346d1860229473223ae');
+values ('496d1f49db524f75cc38d4d945fba0691d18b4f5cba82fd2062bd4f9beba5e35');
 
 commit;
