@@ -22,7 +22,7 @@ from tests.process.support import until
 from treadle.api import protocol
 from treadle.api.paging import MOST_BYTES, Paging
 from treadle.api.protocol import Crowd, connections
-from treadle.api.serve import bind
+from treadle.api.server import bind
 
 LARGE = 32 * 2**20
 

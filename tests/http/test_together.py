@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from treadle.api.together import MOST, Together
+from treadle.api.batch import MOST, Together
 from treadle.errors import InvalidArgument, Unavailable
 
 

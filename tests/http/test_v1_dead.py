@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.native import NOBODY, act, code_of, enqueue, register, status_of, take_one
 from tests.http.shapes import listed, shaped, walked
-from treadle.api.v1 import models_dead as models
+from treadle.api.v1 import dead_letters as models
 
 
 @pytest.fixture

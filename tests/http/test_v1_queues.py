@@ -7,7 +7,8 @@ import pytest
 
 from tests.http.native import code_of, enqueue, register, take
 from tests.http.shapes import listed, shaped, walked
-from treadle.api.v1 import models_queues as models
+from treadle.api.v1 import queues as models
+from treadle.api.v1 import types
 
 QUEUE: dict[str, Any] = {
     "priority": 80, "max_attempts": 5, "timeout_s": 60, "ageing_rate": 0.5,
@@ -103,14 +104,14 @@ def test_a_queue_that_cannot_be_is_refused(
 
 
 def test_a_type_is_defined_with_all_its_settings(http: httpx2.Client) -> None:
-    assert set(TYPE) == set(models.TypeSettings.model_fields)
-    made = shaped(models.Type, http.put("/v1/types/web/build", json=TYPE))
+    assert set(TYPE) == set(types.TypeSettings.model_fields)
+    made = shaped(types.Type, http.put("/v1/types/web/build", json=TYPE))
     assert {name: made[name] for name in TYPE} == TYPE
-    assert shaped(models.Type, http.get("/v1/types/web/build")) == made
+    assert shaped(types.Type, http.get("/v1/types/web/build")) == made
 
 
 def test_types_are_listed_by_name(http: httpx2.Client) -> None:
-    names = [row["type"] for row in listed(models.Type, http.get("/v1/types"))]
+    names = [row["type"] for row in listed(types.Type, http.get("/v1/types"))]
     assert names == sorted(names)
     assert [row["type"] for row in walked(http, "/v1/types")] == names
 
@@ -118,10 +119,10 @@ def test_types_are_listed_by_name(http: httpx2.Client) -> None:
 def test_no_task_of_a_paused_type_is_claimed(http: httpx2.Client) -> None:
     register(http, queues=["default"])
     enqueue(http)
-    paused = shaped(models.Type, http.post("/v1/types/code/pause", json={"reason": "moving"}))
+    paused = shaped(types.Type, http.post("/v1/types/code/pause", json={"reason": "moving"}))
     assert (paused["state"], paused["paused_reason"]) == ("paused", "moving")
     assert take(http) == []
-    assert shaped(models.Type, http.post("/v1/types/code/resume"))["state"] == "open"
+    assert shaped(types.Type, http.post("/v1/types/code/resume"))["state"] == "open"
     assert len(take(http)) == 1
 
 

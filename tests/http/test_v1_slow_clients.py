@@ -13,10 +13,9 @@ from tests.http.support import Conn
 from tests.http.test_v1_stream import emit
 from tests.process.support import until
 from treadle import Treadle
-from treadle.api import feed as feeds
+from treadle.api import stream as feeds
 from treadle.api import stream as streams
-from treadle.api.feed import Feed
-from treadle.api.stream import EventStream
+from treadle.api.stream import EventStream, Feed
 from treadle.errors import Unavailable
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.repo import tree
 
 # path: why a split would be worse
-REVIEWED: dict[str, str] = {}
+REVIEWED = {"src/treadle/api/v1/tasks.py": "half of it spells out the fields of a task"}
 
 
 def too_long(paths: list[Path], limit: int) -> dict[str, int]:

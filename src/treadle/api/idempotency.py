@@ -18,9 +18,8 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
 
-from treadle.api.access import Principal, principal
-from treadle.api.deps import gateway
-from treadle.api.wire import MEDIA_TYPE
+from treadle.api.access import Principal, gateway, principal
+from treadle.api.responses import MEDIA_TYPE
 from treadle.db.gateway import Gateway
 from treadle.db.replies import Asked, Reply
 from treadle.errors import InvalidArgument

@@ -1,49 +1,82 @@
 """Projects of the work API: whose work it is."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from treadle.api import work_models as models
-from treadle.api.access import Who, need
-from treadle.api.deps import Views
+from treadle.api.access import Views, Who, check_everywhere, need
+from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
+from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.v1.reach import check_everywhere
-from treadle.api.wire import answer, record
-from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
+from treadle.api.responses import answer, record
+from treadle.api.work import Visible
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
 
 router = APIRouter(prefix="/projects", tags=["work"])
 
 
+class NewProject(BaseModel):
+    """A project to be."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Shopping List API", "external_ref": "todoist:123"}]
+        }
+    )
+
+    name: Visible = Field(max_length=200)
+    external_ref: Text | None = Field(
+        None, max_length=1000, description="A Todoist project, a repository, and so on."
+    )
+
+
+class ProjectChange(BaseModel):
+    """What is to be changed; what is not named stays as it is."""
+
+    name: Visible | None = Field(None, max_length=200)
+    external_ref: Text | None = Field(None, max_length=1000)
+
+
+class Project(BaseModel):
+    """A project."""
+
+    id: UUID
+    name: str
+    external_ref: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
 @router.get(
     "",
-    response_model=list[models.Project],
+    response_model=list[Project],
     responses=PAGED,
     dependencies=[need("read")],
 )
 async def list_projects(
-    request: Request, who: Who, views: Views, limit: Limit = PAGE, cursor: Cursor = None
+    request: Request, who: Who, views: Views, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
     """All projects, the oldest first. The body is an array, in pages."""
     rows = await views.project_list(only=who.project_id, after=cursor, limit=limit + 1)
     shown = [_shown(row) for row in rows[:limit]]
-    return page(request, shown, limit, more=len(rows) > limit)
+    return work_page(request, shown, limit, more=len(rows) > limit)
 
 
 @router.post(
     "",
     status_code=201,
-    response_model=models.Project,
+    response_model=Project,
     responses=answers(409),
     dependencies=[need("enqueue")],
 )
-async def add_project(project: models.NewProject, who: Who, once: Once) -> Response:
+async def add_project(project: NewProject, who: Who, once: Once) -> Response:
     """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
     check_everywhere(who)
 
@@ -57,7 +90,7 @@ async def add_project(project: models.NewProject, who: Who, once: Once) -> Respo
 
 @router.get(
     "/{project_id}",
-    response_model=models.Project,
+    response_model=Project,
     responses=answers(404),
     dependencies=[need("read")],
 )
@@ -70,13 +103,11 @@ async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
 
 @router.patch(
     "/{project_id}",
-    response_model=models.Project,
+    response_model=Project,
     responses=answers(404, 409),
     dependencies=[need("enqueue")],
 )
-async def change_project(
-    project_id: UUID, change: models.ProjectChange, who: Who, once: Once
-) -> Response:
+async def change_project(project_id: UUID, change: ProjectChange, who: Who, once: Once) -> Response:
     """Change the name or the external_ref of a project; an external_ref of null takes it away."""
     check_everywhere(who)
     changes = change.model_dump(exclude_unset=True)
@@ -92,6 +123,4 @@ async def change_project(
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """As the work API has it: what it is called, not the name that is its alone."""
-    return record(
-        {name: row["label" if name == "name" else name] for name in models.Project.model_fields}
-    )
+    return record({name: row["label" if name == "name" else name] for name in Project.model_fields})

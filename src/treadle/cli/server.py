@@ -31,7 +31,7 @@ def server(
     """
     settings = common.process_logs(log_format, log_level)
     with extra("http", "the server"):
-        from treadle.api.serve import serve
+        from treadle.api.server import serve
     with common.database(database_url) as url:
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(

@@ -9,12 +9,10 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Views
+from treadle.api.access import OF_AGENT, Views, Who, check_whole_queues, need, whole_dags, within
+from treadle.api.bodies import Name
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
-from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import OF_AGENT, check_whole_queues, whole_dags, within
 from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])

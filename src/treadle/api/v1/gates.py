@@ -8,13 +8,11 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import Calls, Views, Who, check_everywhere, need
+from treadle.api.bodies import Body, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.fields import Body, Text
-from treadle.api.v1.reach import check_everywhere
-from treadle.api.wire import answer, record
+from treadle.api.responses import answer, record
 from treadle.db.reader import Reader
 from treadle.errors import NotFound, UnknownGate, UnknownType
 

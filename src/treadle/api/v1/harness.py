@@ -8,15 +8,20 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import (
+    Calls,
+    Views,
+    Who,
+    check_everywhere,
+    check_touched,
+    check_whole_queues,
+    need,
+)
+from treadle.api.bodies import Body, Note, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.fields import Body, Note, Text
-from treadle.api.v1.reach import check_everywhere, check_whole_queues
-from treadle.api.v1.rows import check_touched
-from treadle.api.wire import answer, record
+from treadle.api.responses import answer, record
 from treadle.db.gateway import Gateway
 from treadle.errors import NotFound
 from treadle.services.outbound import must_be_public

@@ -9,15 +9,21 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import (
+    Calls,
+    Principal,
+    Views,
+    Who,
+    check_everywhere,
+    check_options,
+    need,
+    tasks_of,
+)
+from treadle.api.bodies import Body, EventId, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.fields import Body, EventId, Object, Reason, Text
-from treadle.api.v1.plans import check_options, tasks_of
-from treadle.api.v1.reach import check_everywhere
-from treadle.api.wire import answer, record
+from treadle.api.responses import answer, record
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader
 

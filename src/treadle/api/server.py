@@ -11,8 +11,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from treadle.api.app import make_app
+from treadle.api.auth import MAX_HEAD
 from treadle.api.protocol import Crowd, connections
-from treadle.api.wall import MAX_HEAD
 from treadle.app import Treadle
 from treadle.errors import ConfigurationError
 from treadle.settings import Settings

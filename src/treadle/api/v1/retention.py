@@ -8,13 +8,21 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import (
+    Calls,
+    Principal,
+    Views,
+    Who,
+    check_everywhere,
+    check_places,
+    check_whole_queues,
+    need,
+    queues_of,
+)
+from treadle.api.bodies import Body, Name
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.fields import Body, Name
-from treadle.api.v1.reach import check_everywhere, check_places, check_whole_queues, queues_of
-from treadle.api.wire import answer, record, records
+from treadle.api.responses import answer, record, records
 from treadle.db.calls import Place
 
 router = APIRouter(prefix="/v1", tags=["history"])

@@ -1,21 +1,19 @@
 """`/v1/tasks/{id}/…`: what people decide about tasks, one by one or many at once."""
 
 from dataclasses import asdict
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Views
+from treadle.api.access import Views, Who, check_move, check_touched, check_whole_queues, need
+from treadle.api.bodies import Body, Id, Name, Object, Text
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.v1 import models_actions as models
-from treadle.api.v1.models_tasks import Made
-from treadle.api.v1.plans import check_move
-from treadle.api.v1.reach import check_whole_queues
-from treadle.api.v1.rows import check_touched
-from treadle.api.wire import answer
+from treadle.api.responses import answer
+from treadle.api.v1.tasks import Made, Status
 from treadle.db.gateway import Gateway
 from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
 
@@ -23,8 +21,93 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 OPERATE = need("operate")
 
 
-@router.post("/bulk", response_model=models.Counted, responses=answers(404), dependencies=[OPERATE])
-async def bulk(asked: models.Bulk, who: Who, once: Once) -> Response:
+class CancelTask(Body):
+    """Why it is not wanted any more."""
+
+    reason: Text | None = Field(None, max_length=2000)
+
+
+class Cancelled(BaseModel):
+    """cancelled, or already; and what fell with it: dependents and subtasks."""
+
+    id: UUID
+    verdict: Literal["cancelled", "already"]
+    cascaded: list[UUID]
+
+
+class RetryTask(Body):
+    """Another round for a task that gave up or was cancelled, or a retry now."""
+
+    changes: Object | None = Field(
+        None, description="spec, set, unset, queue, type, priority, max_attempts and more."
+    )
+    note: Text | None = Field(None, max_length=2000)
+
+
+class Moved(BaseModel):
+    """The state that the task is in now."""
+
+    id: UUID
+    status: Status
+
+
+class ForkTask(Body):
+    """A new task that has the steps before `from_step`, at no cost."""
+
+    from_step: Name
+    changes: Object | None = Field(
+        None, description="spec, queue, type, priority, max_attempts, timeout_s and more."
+    )
+
+
+class Filter(Body):
+    """Which tasks: all that is named must fit, and something must be."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    status: Status | Annotated[list[Status], Field(min_length=1, max_length=20)] | None = None
+    tag: Name | None = None
+    dag_id: Id | None = None
+    project_id: Id | None = None
+    agent: Name | None = None
+    failure_class: Name | None = None
+    reason: Name | None = None
+    created_before: Name | None = Field(None, description="A moment, or an age like 2h.")
+    created_after: Name | None = None
+    created_by: Name | None = None
+    source: Name | None = None
+
+
+class Bulk(Body):
+    """Cancel or retry what a filter finds; a dry run only counts it."""
+
+    action: Literal["cancel", "retry"]
+    filter: Filter
+    dry_run: bool = False
+    limit: int = Field(10_000, ge=1, le=100_000)
+    reason: Text | None = Field(None, max_length=2000)
+
+
+class BulkCount(BaseModel):
+    """So many tasks of one kind, and what became of them."""
+
+    queue: str
+    type: str
+    status: str
+    verdict: str
+    why: str | None
+    tasks: int
+
+
+class Counted(BaseModel):
+    """What was done, or with `dry_run` what would be."""
+
+    dry_run: bool
+    items: list[BulkCount]
+
+
+@router.post("/bulk", response_model=Counted, responses=answers(404), dependencies=[OPERATE])
+async def bulk(asked: Bulk, who: Who, once: Once) -> Response:
     """Cancel or retry all tasks that a filter finds, or with `dry_run` count them."""
     if who.queues is not None and asked.filter.queue is None:
         raise Forbidden(f"{who.name} needs a queue in the filter")
@@ -46,12 +129,12 @@ async def bulk(asked: models.Bulk, who: Who, once: Once) -> Response:
 
 @router.post(
     "/{task_id}/cancel",
-    response_model=models.Cancelled,
+    response_model=Cancelled,
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
 async def cancel(
-    task_id: UUID, who: Who, views: Views, once: Once, asked: models.CancelTask | None = None
+    task_id: UUID, who: Who, views: Views, once: Once, asked: CancelTask | None = None
 ) -> Response:
     """End a task that is not wanted any more, and what depends on it."""
     await check_touched(who, views, task_id)
@@ -70,12 +153,12 @@ async def cancel(
 
 @router.post(
     "/{task_id}/retry",
-    response_model=models.Moved,
+    response_model=Moved,
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
 async def retry(
-    task_id: UUID, who: Who, views: Views, once: Once, asked: models.RetryTask | None = None
+    task_id: UUID, who: Who, views: Views, once: Once, asked: RetryTask | None = None
 ) -> Response:
     """Give a task that gave up or was cancelled another round, with changes if need be."""
     await check_touched(who, views, task_id)
@@ -98,7 +181,7 @@ async def retry(
 
 @router.post(
     "/{task_id}/release",
-    response_model=models.Moved,
+    response_model=Moved,
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
@@ -128,9 +211,7 @@ async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response
     responses=answers(404),
     dependencies=[need("enqueue")],
 )
-async def fork(
-    task_id: UUID, asked: models.ForkTask, who: Who, views: Views, once: Once
-) -> Response:
+async def fork(task_id: UUID, asked: ForkTask, who: Who, views: Views, once: Once) -> Response:
     """Start over from a step: a new task that has the steps before it, at no cost."""
     await check_touched(who, views, task_id)
     changes = asked.changes or {}

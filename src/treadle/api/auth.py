@@ -1,4 +1,4 @@
-"""The wall in front of all routes: nobody gets past it without being known.
+"""Authentication: a middleware in front of all routes, with a rate limit for each caller.
 
 It is the outermost part of the application, so that a route whose author forgot about access is
 behind it too. What is open without a token is listed here, by its exact path.
@@ -6,6 +6,7 @@ behind it too. What is open without a token is listed here, by its exact path.
 
 import asyncio
 import re
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -14,12 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from treadle.api import explained, reference
+from treadle.api import docs, problems
 from treadle.api.access import HOW, KEY, LOCAL, STAY, Principal
 from treadle.api.dispatch import route_path
 from treadle.api.limits import Limits
 from treadle.api.problems import of_error, problem
-from treadle.api.rates import Rates
 from treadle.api.refusals import Refusals
 from treadle.api.tokens import Stay, Tokens
 from treadle.app import Treadle
@@ -31,14 +31,17 @@ from treadle.errors import (
     Unavailable,
 )
 
+MOST_CALLERS = 10_000
+# A caller that was quiet may ask for so many seconds' worth at once.
+BURST_S = 2.0
 # Answered without a token, to GET and HEAD: health, and pages that only say what the source says.
 # Open, and with more for those who may read.
 STATUS = "/status"
 OPEN_PATHS = frozenset(
     {
         *("/health", "/healthz", "/readyz", STATUS),
-        *("/docs", *(f"/docs/{name}" for name in reference.FILES)),
-        *("/problems", *(f"/problems/{code}" for code in explained.explained())),
+        *("/docs", *(f"/docs/{name}" for name in docs.FILES)),
+        *("/problems", *(f"/problems/{code}" for code in problems.explained())),
     }
 )
 # Answered however many requests there are: who hears nothing from it may kill the process.
@@ -59,6 +62,43 @@ _BROWSER = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode"})
 _NOTICED = _FORWARDED | _ENDS | _BROWSER | {b"authorization", b"host"}
 
 Noticed = dict[bytes, list[bytes]]
+
+
+class Rates:
+    """Requests a second for each caller; 0 is no limit.
+
+    Kept is the time at which a caller's bucket is full again, nothing else.
+    """
+
+    def __init__(self, per_s: float) -> None:
+        self._cost_s = 1 / per_s if per_s > 0 else 0.0
+        self._depth_s = max(BURST_S, self._cost_s)
+        self._full_at: dict[str, float] = {}
+
+    def take(self, caller: str) -> float:
+        """Count a request; 0 when it may go on, else the seconds until it may."""
+        if not self._cost_s:
+            return 0.0
+        now = time.monotonic()
+        full_at = max(self._full_at.get(caller, 0.0), now) + self._cost_s
+        wait_s = full_at - now - self._depth_s
+        if wait_s > 1e-9:
+            return wait_s
+        if caller not in self._full_at and len(self._full_at) >= MOST_CALLERS:
+            self._forget(now)
+        self._full_at[caller] = full_at
+        return 0.0
+
+    def give_back(self, caller: str) -> None:
+        """Take back what was counted last: it was somebody else."""
+        if caller in self._full_at:
+            self._full_at[caller] -= self._cost_s
+
+    def _forget(self, now: float) -> None:
+        """Those whose buckets are full come again as if they were new."""
+        kept = {caller: at for caller, at in self._full_at.items() if at > now}
+        # More than that at once are not one caller's doing; each starts over.
+        self._full_at = kept if len(kept) < MOST_CALLERS else {}
 
 
 def guard(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
