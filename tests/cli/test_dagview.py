@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from treadle.cli.dagview import View, money
-from treadle.cli.out import STATES
+from treadle.cli.dags.view import View, money
+from treadle.cli.output import STATES
 
 
 def task(name: str, *after: str, status: str = "completed", **more: Any) -> dict[str, Any]:

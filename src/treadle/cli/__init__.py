@@ -67,14 +67,23 @@ SECTIONS = {
         "doctor": "Check everything that a healthy treadle needs.",
     },
 }
+# Where the module is not called like the command.
 MODULES = {
+    "demo": "demo.command",
     "reaper": "services",
     "promoter": "services",
     "scheduler": "services",
-    "answer": "waits",
-    "emit": "waits",
+    "pruner": "services",
     "notifier": "services",
     "dispatcher": "services",
+    "server": "services",
+    "dag": "dags",
+    "answer": "waits",
+    "emit": "waits",
+    "dead": "dead_letters",
+    "history": "retention",
+    "budget": "budgets",
+    "token": "tokens",
 }
 
 

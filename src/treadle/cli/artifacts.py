@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import ages, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, times
+from treadle.cli import output as out
+from treadle.cli.output import Column
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def sweep(
     Exit code 6: the store does not answer, or kept a file.
     """
 
-    grace_s = ages.parse(older_than, "older-than")
+    grace_s = times.parse(older_than, "older-than")
     if grace_s is None:
         raise InvalidArgument("nothing is older than forever", hint="Say 90m, 12h or 7d.")
 

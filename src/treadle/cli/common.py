@@ -19,6 +19,7 @@ from treadle.errors import ConfigurationError, InvalidArgument, TreadleError, Un
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.db.gateway import Gateway
     from treadle.settings import Settings
 
 T = TypeVar("T")
@@ -300,3 +301,12 @@ def _embedded(settings: Settings) -> Iterator[str]:
         if not status(url).current:
             migrate(url)
         yield url
+
+
+def change(work: Callable[[Gateway], Awaitable[T]], url: str | None) -> T:
+    """Call one function of the database."""
+
+    async def inside(app: Treadle) -> T:
+        return await work(await app.gateway())
+
+    return call(inside, url)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 db = common.group(
     """Install and check the schema.
@@ -40,7 +40,7 @@ def migrate(
     with common.database(database_url) as url:
         done = schema.migrate(url, to=to, lock_timeout_s=lock_timeout, on_step=common.note)
     if as_json:
-        out.document(
+        output.document(
             {
                 "version": done.version,
                 "applied": done.applied,
@@ -82,7 +82,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
         for m in found.pending
     ]  # fmt: skip
     if as_json:
-        out.document(
+        output.document(
             {
                 "server": found.server,
                 "version": found.version,
@@ -93,13 +93,13 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
             }
         )
         return
-    out.show(
+    output.show(
         rows,
         [
             Column("version", "version", right=True),
             Column("name", "name"),
-            Column("state", "state", out.state),
-            Column("applied", "applied_at", out.ago),
+            Column("state", "state", output.state),
+            Column("applied", "applied_at", output.ago),
             Column("by", "applied_by"),
         ],
         as_json=False,
@@ -129,7 +129,7 @@ def verify(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     with common.database(database_url) as url:
         problems = schema.verify(url)
     if as_json:
-        out.document({"ok": not problems, "problems": problems})
+        output.document({"ok": not problems, "problems": problems})
     else:
         for problem in problems:
             typer.echo(common.printable(problem))

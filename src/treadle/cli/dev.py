@@ -14,15 +14,15 @@ import typer
 from anyio import to_thread
 
 from treadle.app import Treadle
-from treadle.cli import common, out
-from treadle.cli.demo import program_name
-from treadle.cli.loading import load_app
+from treadle.cli import common, output
+from treadle.cli.demo.command import program_name
+from treadle.cli.loader import load_app
 from treadle.cli.processes import Child, embedded_server, start_child, until_signal
 from treadle.db.embedded import EmbeddedServer
 from treadle.errors import ConfigurationError, TreadleError
 from treadle.settings import Settings, load_settings, origin
 
-DEMO_APP = "treadle.cli.demo_app:app"
+DEMO_APP = "treadle.cli.demo.app:app"
 DEMO_TASK = ("summarise", {"document": "Emma", "seconds": 2})
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 # A process that ran this long was well; its next end is not the same trouble again.
@@ -72,8 +72,8 @@ class Terminal:
         """One line of a process; warnings and errors stand out."""
         loud = {"[warning": "yellow", "[error": "red"}
         body = next((colour for mark, colour in loud.items() if mark in text), "")
-        shown = out.plain(f"{name:<10}│ ", style) + out.plain(text, body)
-        out.console().print(shown, soft_wrap=True)
+        shown = output.plain(f"{name:<10}│ ", style) + output.plain(text, body)
+        output.console().print(shown, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """One line of ours."""

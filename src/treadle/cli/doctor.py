@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 from treadle.errors import TreadleError, Unavailable
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = [
     Column("check", "check"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("found", "found"),
 ]
 
@@ -51,11 +51,11 @@ def doctor(
     ]
     good = all(check.status != "fail" for check in checks)
     if as_json:
-        out.document({"ok": good, "items": rows})
-    elif out.console().is_terminal:
+        output.document({"ok": good, "items": rows})
+    elif output.console().is_terminal:
         _print(checks)
     else:
-        out.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
+        output.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
     if not good:
         raise typer.Exit(code or 1)
 
@@ -68,11 +68,11 @@ def _print(checks: "list[Check]") -> None:
     for title in ("STATUS", "CHECK", "FOUND"):
         table.add_column(title, no_wrap=title != "FOUND")
     for check in checks:
-        found = out.plain(check.found)
+        found = output.plain(check.found)
         if check.todo and check.status != "ok":
             found.append(f"\n→ {common.printable(check.todo)}", style="bold")
-        table.add_row(out.state(check.status), out.plain(check.check), found)
-    out.console().print(table)
+        table.add_row(output.state(check.status), output.plain(check.check), found)
+    output.console().print(table)
 
 
 def _health(path: Path, max_age: float) -> "Check":

@@ -1,6 +1,7 @@
 """How results are printed: a table on a terminal, tab-separated text in a pipe, or JSON.
 
-Results go to stdout. On a terminal times are relative and ids short; elsewhere both are whole.
+Results go to stdout. On a terminal times are relative and ids short; elsewhere both are whole. A
+progress bar is shown where a person watches.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -247,3 +250,36 @@ def console() -> Console:
     made = Console(highlight=False, soft_wrap=False)
     # NO_COLOR: no escape codes at all, bold and dim included.
     return Console(highlight=False, color_system=None) if made.no_color else made
+
+
+def done(text: str, as_json: bool, /, **facts: object) -> None:
+    """Say what was done: a sentence on stderr, or the facts as JSON on stdout."""
+    if as_json:
+        document(facts)
+    else:
+        note(text)
+
+
+@contextmanager
+def bar(word: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Tell it how much is done so far. It stays off stdout and is gone when the work is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        TextColumn(word),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+    )
+    began = time.monotonic()
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with shown:
+        line = shown.add_task("", total=total, speed="")
+
+        def tell(done: int) -> None:
+            speed = f"{done / max(time.monotonic() - began, 0.001):,.0f}/s"
+            shown.update(line, completed=done, total=max(total, done), speed=speed)
+
+        yield tell

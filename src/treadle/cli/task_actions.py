@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.decide import resolve
-from treadle.cli.out import Column
-from treadle.errors import InvalidArgument
+from treadle.cli import common, output, retention
+from treadle.cli.output import Column
+from treadle.errors import InvalidArgument, TreadleError
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -23,7 +22,7 @@ VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]
 COUNTS = [
     Column("tasks", "tasks", right=True),
     Column("verdict", "verdict"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("queue", "queue"),
     Column("type", "type"),
     Column("why", "why"),
@@ -60,6 +59,7 @@ Limit = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what the filters find.")]
 Bulk = Callable[["Gateway", bool], Awaitable["list[BulkCount]"]]
+RESULTS = [Column("id", "id"), Column("now", "now"), Column("problem", "problem")]
 
 
 def cancel(
@@ -213,7 +213,7 @@ def _run(
         if found > FEW:
             common.confirm(f"{verb} {found} tasks", yes=yes, dry_run=True)
         counts = common.call(lambda app: call(app, False), database_url)
-    out.show([asdict(each) for each in counts], COUNTS, as_json=as_json, empty="no task matches")
+    output.show([asdict(each) for each in counts], COUNTS, as_json=as_json, empty="no task matches")
     total = {
         word: sum(each.tasks for each in counts if each.verdict == word)
         for word in ("left", "refused")
@@ -238,9 +238,9 @@ def _cancel_ids(
     rows = [
         {"id": each, "verdict": verdict}
         for each, verdict in verdicts.items()
-        if verdict != "cascaded" or as_json or not out.console().is_terminal
+        if verdict != "cascaded" or as_json or not output.console().is_terminal
     ]
-    out.show(rows, VERDICTS, as_json=as_json)
+    output.show(rows, VERDICTS, as_json=as_json)
     if fell:
         word = "depends" if len(fell) == 1 else "depend"
         common.note(f"and {len(fell)} that {word} on {'it' if len(task_ids) == 1 else 'them'}")
@@ -250,3 +250,41 @@ def _cancel_ids(
     if "ended" in verdicts.values():
         common.note("error: it ended before it could be cancelled")
         raise typer.Exit(4)
+
+
+def resolve(
+    task_ids: Sequence[str],
+    resolution: str,
+    *,
+    note: str | None,
+    as_json: bool,
+    database_url: str | None,
+) -> None:
+    """Decide about each task; one that cannot be decided about does not stop the others."""
+
+    async def work(app: Treadle) -> list[tuple[UUID | str, str | None, TreadleError | None]]:
+        reader, gateway = await app.reader(), await app.gateway()
+        done: list[tuple[UUID | str, str | None, TreadleError | None]] = []
+        for text in task_ids:
+            found: UUID | str = text
+            try:
+                wanted = text.lstrip("….")
+                async with retention.pointed_to(reader, wanted):
+                    found = await reader.find_task(wanted)
+                    now = await gateway.retry_task(found, resolution, note=note)
+                done.append((found, now, None))
+            except TreadleError as error:
+                if len(task_ids) == 1:
+                    raise
+                done.append((found, None, error))
+        return done
+
+    done = common.call(work, database_url)
+    rows = [
+        {"id": each, "now": now, "problem": problem and str(problem)} for each, now, problem in done
+    ]
+    output.show(rows, RESULTS, as_json=as_json)
+    problems = [problem for _, _, problem in done if problem is not None]
+    if problems:
+        common.note(f"error: {len(problems)} of {len(done)} could not be decided about")
+        raise typer.Exit(problems[0].exit_code)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from treadle.cli import out
+from treadle.cli import output
 from treadle.cli.artifacts import size
-from treadle.cli.out import Column, Record
+from treadle.cli.output import Column, Record
 from treadle.cli.waits import described
 from treadle.cli.why import print_reason
 from treadle.reports import described as described_report
@@ -20,10 +20,10 @@ MAX_ERROR_LINES = 40
 
 ATTEMPTS = [
     Column("attempt", "attempt", right=True),
-    Column("outcome", "outcome", out.state),
+    Column("outcome", "outcome", output.state),
     Column("agent", "agent_id"),
-    Column("claimed", "claimed_at", out.ago, extra=True),
-    Column("took", "took", out.length, right=True),
+    Column("claimed", "claimed_at", output.ago, extra=True),
+    Column("took", "took", output.length, right=True),
     Column("cost", "cost", right=True),
     Column("model", "model", extra=True),
     Column("class", "class"),
@@ -31,9 +31,9 @@ ATTEMPTS = [
     Column("reason", "reason"),
 ]
 _TASKS = [
-    Column("id", "id", out.short),
+    Column("id", "id", output.short),
     Column("name", "name"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("about", "about"),
 ]
 PARTS = {
@@ -41,19 +41,19 @@ PARTS = {
     "subtasks": _TASKS,
     "steps": [
         Column("kind", "kind"),
-        Column("saved", "saved_at", out.ago),
-        Column("took", "run_s", out.length, right=True, extra=True),
+        Column("saved", "saved_at", output.ago),
+        Column("took", "run_s", output.length, right=True, extra=True),
         Column("cost", "cost", right=True),
         Column("name", "name"),
     ],
     "waits": [
-        Column("id", "id", out.short),
-        Column("status", "status", out.state),
+        Column("id", "id", output.short),
+        Column("status", "status", output.state),
         Column("answer", "answered"),
         Column("question", "asks"),
     ],
     "artifacts": [
-        Column("id", "id", out.short),
+        Column("id", "id", output.short),
         Column("status", "status"),
         Column("size", "bytes", size, right=True),
         Column("attempt", "attempt", right=True),
@@ -79,10 +79,10 @@ def print_task(
     """Everything about a task, on a terminal; `parts` are what belongs to it."""
     from rich.table import Table
 
-    terminal = out.console()
-    title = out.plain(f"  {task['title'] or task['type']}", "bold")
-    terminal.print(out.state(task["status"]), title, sep="")
-    terminal.print(out.plain(strip(task, attempts)))
+    terminal = output.console()
+    title = output.plain(f"  {task['title'] or task['type']}", "bold")
+    terminal.print(output.state(task["status"]), title, sep="")
+    terminal.print(output.plain(strip(task, attempts)))
     for each in reasons:
         print_reason(each)
     terminal.print()
@@ -96,25 +96,25 @@ def print_task(
             and not (parts and name == "depends_on")
         ):
             shown = (
-                f"{out.moment(value)} ({out.ago(value)})"
+                f"{output.moment(value)} ({output.ago(value)})"
                 if isinstance(value, datetime)
-                else out.line(value)
+                else output.line(value)
             )
-            grid.add_row(out.plain(name, "bright_black"), out.plain(shown))
+            grid.add_row(output.plain(name, "bright_black"), output.plain(shown))
     terminal.print(grid)
     print_json("spec", task["spec"])
     if task.get("output") is not None:
         print_json("output", task["output"])
     if task.get("decision_report") is not None:
-        terminal.print(out.plain("\ndecision report", "bright_black"))
-        terminal.print(out.plain(described_report(task["decision_report"])))
+        terminal.print(output.plain("\ndecision report", "bright_black"))
+        terminal.print(output.plain(described_report(task["decision_report"])))
     print_parts(parts or {})
     print_attempts(attempts)
 
 
 def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
     """What a task depends on, its subtasks, steps and waits: a table for each that there is."""
-    terminal = out.console()
+    terminal = output.console()
     spawned = {each["id"] for each in parts.get("subtasks", ())}
     for name, columns in PARTS.items():
         rows = parts.get(name, ())
@@ -123,8 +123,8 @@ def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
             rows = [each for each in rows if each["id"] not in spawned]
         if rows:
             terminal.print()
-            terminal.print(out.plain(name, "bright_black"))
-            out.print_table([{**each, **_shown(name, each)} for each in rows], columns)
+            terminal.print(output.plain(name, "bright_black"))
+            output.print_table([{**each, **_shown(name, each)} for each in rows], columns)
 
 
 def _shown(part: str, row: Record) -> dict[str, Any]:
@@ -142,29 +142,31 @@ def print_attempts(attempts: Sequence[Record]) -> None:
     """The attempts as a table, then the error of the last that has one."""
     if not attempts:
         return
-    terminal = out.console()
+    terminal = output.console()
     terminal.print()
     known = any(each.get("model") for each in attempts)
-    out.print_table(
+    output.print_table(
         [{**each, "took": _took(each), "cost": dollars(each["cost_usd"])} for each in attempts],
         [column for column in ATTEMPTS if known or column.key != "model"],
     )
     failed = [each for each in attempts if each.get("error")]
     if failed:
         terminal.print()
-        terminal.print(out.plain(f"error of attempt {failed[-1]['attempt']}", "bright_black"))
+        terminal.print(output.plain(f"error of attempt {failed[-1]['attempt']}", "bright_black"))
         lines = str(failed[-1]["error"]).rstrip().splitlines()
         if len(lines) > MAX_ERROR_LINES:
             lines = [f"… {len(lines) - MAX_ERROR_LINES} lines …", *lines[-MAX_ERROR_LINES:]]
-        terminal.print(out.plain("\n".join(lines)))
+        terminal.print(output.plain("\n".join(lines)))
 
 
 def print_json(name: str, value: Any) -> None:
     """A JSON value under its name."""
-    terminal = out.console()
+    terminal = output.console()
     terminal.print()
-    terminal.print(out.plain(name, "bright_black"))
-    terminal.print(out.plain(json.dumps(value, default=out.jsonable, indent=2, ensure_ascii=False)))
+    terminal.print(output.plain(name, "bright_black"))
+    terminal.print(
+        output.plain(json.dumps(value, default=output.jsonable, indent=2, ensure_ascii=False))
+    )
 
 
 def dollars(value: float | None) -> str | None:
@@ -184,7 +186,7 @@ def strip(task: Record, attempts: Sequence[Record]) -> str:
     total = sum(seconds for _, seconds in parts) or 1.0
     bar = "".join(mark * max(1, round(seconds / total * WIDTH)) for mark, seconds in parts)
     ended = task["status"] in ("completed", "dead_lettered", "cancelled")
-    return bar + (out.STATES[task["status"]][0] if ended else "")
+    return bar + (output.STATES[task["status"]][0] if ended else "")
 
 
 def _spans(task: Record, attempts: Sequence[Record]) -> Iterator[tuple[str, float]]:

@@ -19,8 +19,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from treadle.cli import out
-from treadle.cli.demo_batch import Batch, name_of, recovered, retries
+from treadle.cli import output
+from treadle.cli.demo.batch import Batch, name_of, recovered, retries
 from treadle.db.reader import Record
 from treadle.models import TERMINAL
 
@@ -97,7 +97,7 @@ class Screen:
         for task_id, tried in attempts.items():
             if recovered(list(tried)):
                 task = tasks[task_id]
-                named = (out.plain(str(task["type"])), out.plain(name_of(task)))
+                named = (output.plain(str(task["type"])), output.plain(name_of(task)))
                 for number, attempt in enumerate(tried):
                     table.add_row(*(("", "") if number else named), *_cells(attempt))
         self._show(table)
@@ -161,7 +161,7 @@ def _picture(
         f"[bold]{ended}[/] of {len(tasks)}",
     )
     counts = Text("   ").join(
-        Text(f"{out.STATES[name][0]} {name} {states[name]}", style=out.STATES[name][1])
+        Text(f"{output.STATES[name][0]} {name} {states[name]}", style=output.STATES[name][1])
         for name in SHOWN
         if states[name]
     )
@@ -185,8 +185,8 @@ def _cells(attempt: Record) -> tuple[RenderableType, ...]:
     return (
         str(attempt["attempt"]),
         str(attempt["agent_id"]),
-        out.state(attempt["outcome"]),
-        out.plain(_why(attempt), "dim"),
+        output.state(attempt["outcome"]),
+        output.plain(_why(attempt), "dim"),
     )
 
 

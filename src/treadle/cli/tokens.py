@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, ages, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output, times
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 COLUMNS = [
     Column("token", "name"),
     Column("id", "id"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("scopes", "scopes"),
     Column("queues", "queues"),
     Column("agent", "agent"),
     Column("project", "project", extra=True),
-    Column("expires", "expires_at", out.ago),
-    Column("last_used", "last_used_at", out.ago),
+    Column("expires", "expires_at", output.ago),
+    Column("last_used", "last_used_at", output.ago),
     Column("created_by", "created_by", extra=True),
 ]
 
@@ -32,7 +32,7 @@ def _list(as_json: bool, database_url: str | None, revoked: bool = False) -> Non
 
     rows = common.call(work, database_url)
     empty = "there is no token; make one: treadle token create --help"
-    out.show(rows, COLUMNS, as_json=as_json, empty=empty)
+    output.show(rows, COLUMNS, as_json=as_json, empty=empty)
 
 
 token = common.group(
@@ -83,7 +83,7 @@ def create(
         "queues": queue or None,
         "agent": agent,
         "project": project,
-        "expires_s": ages.parse(expires, "expires") if expires is not None else None,
+        "expires_s": times.parse(expires, "expires") if expires is not None else None,
     }
     named = {key: value for key, value in settings.items() if value is not None}
 
@@ -92,7 +92,7 @@ def create(
 
     made = common.call(work, database_url)
     if as_json:
-        out.document({"name": name, "id": made.split("_")[1], "token": made, **named})
+        output.document({"name": name, "id": made.split("_")[1], "token": made, **named})
     else:
         typer.echo(made)
     common.note("keep it now, it is not shown again; send it as: Authorization: Bearer TOKEN")
@@ -128,5 +128,5 @@ def revoke(
     # Somebody may paste the whole token: the secret part goes no further.
     parts = which.split("_")
     known = parts[1] if which.startswith("trd_") and len(parts) > 2 else which
-    revoked = acting.change(lambda calls: calls.revoke_token(known), database_url)
-    acting.done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")
+    revoked = common.change(lambda calls: calls.revoke_token(known), database_url)
+    output.done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")

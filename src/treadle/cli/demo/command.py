@@ -11,10 +11,10 @@ from pathlib import Path
 import typer
 
 from treadle.app import Treadle
-from treadle.cli import common, out
-from treadle.cli.demo_batch import Batch
-from treadle.cli.demo_screen import Screen
-from treadle.cli.demo_story import Story
+from treadle.cli import common, output
+from treadle.cli.demo.batch import Batch
+from treadle.cli.demo.screen import Screen
+from treadle.cli.demo.story import Story
 from treadle.cli.processes import embedded_server, until_signal
 from treadle.settings import Settings, load_settings, origin
 
@@ -26,7 +26,7 @@ def demo() -> None:
     Example: treadle demo
     """
     common.quiet_logs()
-    raise typer.Exit(common.run(_main(Screen(out.console()), load_settings())))
+    raise typer.Exit(common.run(_main(Screen(output.console()), load_settings())))
 
 
 async def _main(screen: Screen, settings: Settings) -> int:

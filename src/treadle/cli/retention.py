@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import ages, common, out, taskview
-from treadle.cli.out import Column
+from treadle.cli import common, output, task_view, times
+from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TaskNotFound
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ history = common.group(
 )
 
 COLUMNS = [
-    Column("id", "id", out.short),
-    Column("status", "status", out.state),
+    Column("id", "id", output.short),
+    Column("status", "status", output.state),
     Column("type", "type"),
     Column("queue", "queue"),
-    Column("ended", "completed_at", out.ago),
-    Column("archived", "archived_at", out.ago, extra=True),
+    Column("ended", "completed_at", output.ago),
+    Column("archived", "archived_at", output.ago, extra=True),
     Column("cost", "cost_usd", right=True, extra=True),
     Column("about", "about"),
 ]
@@ -67,8 +67,8 @@ def list_history(
     rows = common.call(work, database_url)
     if not as_json:
         for row in rows:
-            row["about"] = taskview.last_line(row["failure_reason"]) or row["title"]
-    out.show(rows, COLUMNS, as_json=as_json, empty="no task is archived")
+            row["about"] = task_view.last_line(row["failure_reason"]) or row["title"]
+    output.show(rows, COLUMNS, as_json=as_json, empty="no task is archived")
 
 
 @history.command()
@@ -89,11 +89,11 @@ def show(
 
     found = common.call(work, database_url)
     if as_json:
-        out.document(found)
+        output.document(found)
         return
     for name, value in {**found.pop("task"), **found}.items():
         if value is not None:
-            out.separated([name, value])
+            output.separated([name, value])
 
 
 @history.command()
@@ -127,7 +127,7 @@ def keep(
         )
     if age is None:
         raise InvalidArgument(f"how long are {what} kept?", hint="Give an age: 90d, or forever.")
-    seconds = ages.parse(age, "AGE")
+    seconds = times.parse(age, "AGE")
 
     async def work(app: Treadle) -> None:
         await (await app.gateway()).set_retention(what, seconds)
@@ -161,6 +161,6 @@ def _show_ages(as_json: bool, database_url: str | None) -> None:
     if not as_json:
         for row in rows:
             never = row["keep_s"] is None
-            row["kept"] = "for ever" if never else out.length(row["keep_s"])
+            row["kept"] = "for ever" if never else output.length(row["keep_s"])
             row["then"] = None if never else row["mode"]
-    out.show(rows, AGES, as_json=as_json)
+    output.show(rows, AGES, as_json=as_json)

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, dagview, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.dags import view
+from treadle.cli.output import Column
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ Why = Annotated[str | None, typer.Option(help="Why; it is kept.")]
 
 
 COLUMNS = [
-    Column("id", "id", out.short),
-    Column("status", "status", out.state),
-    Column("progress", "progress", dagview.progress),
+    Column("id", "id", output.short),
+    Column("status", "status", output.state),
+    Column("progress", "progress", view.progress),
     Column("dead", "dead_lettered", right=True, extra=True),
     Column("waits", "open_waits", right=True, extra=True),
-    Column("cost", "cost_usd", dagview.dollars, right=True, extra=True),
-    Column("took", "duration_s", out.length, right=True, extra=True),
-    Column("created", "created_at", out.ago),
+    Column("cost", "cost_usd", view.dollars, right=True, extra=True),
+    Column("took", "duration_s", output.length, right=True, extra=True),
+    Column("created", "created_at", output.ago),
     Column("name", "name"),
 ]
 
@@ -64,7 +65,7 @@ def create(
       treadle dag create examples/landing_page.yaml
       jq '.name = "again"' plan.json | treadle dag create - --key again-1
     """
-    from treadle.cli.planfile import read_plan
+    from treadle.cli.dags.plan_file import read_plan
 
     plan = read_plan(file)
     if key is not None:
@@ -79,11 +80,11 @@ def create(
 
     dag_id, created, ids = common.call(work, database_url)
     if as_json:
-        out.document({"id": dag_id, "created": created, "tasks": ids})
-    elif out.console().is_terminal:
+        output.document({"id": dag_id, "created": created, "tasks": ids})
+    elif output.console().is_terminal:
         done = "made" if created else "was there already"
         then = f"start it: treadle dag start {str(dag_id)[-8:]}" if hold else ""
-        out.console().print(out.plain(f"{dag_id}  {done}, {len(ids)} tasks"))
+        output.console().print(output.plain(f"{dag_id}  {done}, {len(ids)} tasks"))
         common.note(then or f"see it: treadle dag show {str(dag_id)[-8:]}")
     else:
         typer.echo(dag_id)
@@ -119,7 +120,7 @@ def list_dags(
     if not as_json:
         for row in rows:
             row["progress"] = f"{row['completed']}/{row['tasks']}"
-    out.show(rows, COLUMNS, as_json=as_json, empty="no DAG matches")
+    output.show(rows, COLUMNS, as_json=as_json, empty="no DAG matches")
 
 
 @dag.command()
@@ -143,7 +144,7 @@ def show(
     """
     if mermaid + watch + as_json > 1:
         raise InvalidArgument("--json, --mermaid and --watch do not go together")
-    if watch and not out.console().is_terminal:
+    if watch and not output.console().is_terminal:
         raise InvalidArgument("--watch needs a terminal", hint="Poll it: treadle dag show --json")
 
     async def work(app: Treadle) -> None:
@@ -154,14 +155,14 @@ def show(
             return
         row, tasks = await reader.dag(found), await reader.dag_tasks(found)
         if as_json:
-            out.document({**row, "nodes": tasks})
+            output.document({**row, "nodes": tasks})
         elif mermaid:
-            from treadle.cli.mermaid import flowchart
+            from treadle.cli.dags.graph import flowchart
 
             typer.echo("\n".join(flowchart(tasks)))
         else:
-            terminal = out.console()
-            for line in dagview.view().lines(row, tasks):
+            terminal = output.console()
+            for line in view.view().lines(row, tasks):
                 terminal.print(line, no_wrap=True, overflow="ignore", crop=False)
 
     common.call(work, database_url)
@@ -233,10 +234,10 @@ async def _watch(app: Treadle, dag_id: UUID) -> None:
     from rich.live import Live
 
     reader = await app.reader()
-    with Live(console=out.console(), auto_refresh=False) as live:
+    with Live(console=output.console(), auto_refresh=False) as live:
         while True:
             row, tasks = await reader.dag(dag_id), await reader.dag_tasks(dag_id)
-            live.update(Group(*dagview.view().lines(row, tasks)), refresh=True)
+            live.update(Group(*view.view().lines(row, tasks)), refresh=True)
             if row["ended_at"] is not None:
                 return
             await anyio.sleep(WATCH_S)
@@ -245,8 +246,8 @@ async def _watch(app: Treadle, dag_id: UUID) -> None:
 def _counted(done: tuple[UUID, int], word: str, *, as_json: bool) -> None:
     dag_id, count = done
     if as_json:
-        out.document({"id": dag_id, word: count})
+        output.document({"id": dag_id, word: count})
     else:
-        out.show(
+        output.show(
             [{"id": dag_id, word: count}], [Column("id", "id"), Column(word, word)], as_json=False
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.cli import demo_app
+from treadle.cli.demo import app
 from treadle.db.connection import Connection
 from treadle.db.gateway import Gateway
 from treadle.db.reader import Reader, Record
@@ -92,19 +92,19 @@ async def enqueue_all(conn: Connection, survivor: str) -> Batch:
     async with conn.transaction():
         for number in range(ROUNDS):
             pages = range(number * PAGES_PER_ROUND, (number + 1) * PAGES_PER_ROUND)
-            thumbnails = titled(demo_app.thumbnail, None)
+            thumbnails = titled(app.thumbnail, None)
             batch.add(await thumbnails.enqueue_many([{"page": page} for page in pages], conn=conn))
             for place, seconds in enumerate(SECONDS):
                 document = DOCUMENTS[number * len(SECONDS) + place]
-                summary = titled(demo_app.summarise, document)
+                summary = titled(app.summarise, document)
                 batch.add([await summary.enqueue(conn=conn, document=document, seconds=seconds)])
-        flaky = titled(demo_app.publish, "release notes", **by_itself)
+        flaky = titled(app.publish, "release notes", **by_itself)
         batch.flaky = batch.add([await flaky.enqueue(conn=conn, channel="blog.example")])
-        hopeless = titled(demo_app.import_invoice, "invoice 0815", **by_itself)
+        hopeless = titled(app.import_invoice, "invoice 0815", **by_itself)
         batch.hopeless = batch.add([await hopeless.enqueue(conn=conn, path="0815.csv")])
-        digest = titled(demo_app.send_digest, "digest", delay=DELAY_S, priority=10)
+        digest = titled(app.send_digest, "digest", delay=DELAY_S, priority=10)
         batch.scheduled = batch.add([await digest.enqueue(conn=conn, to="team@example.org")])
-        charge = titled(demo_app.charge, "order 4711", key=f"demo-4711-{secrets.token_hex(4)}")
+        charge = titled(app.charge, "order 4711", key=f"demo-4711-{secrets.token_hex(4)}")
         for _ in range(2):
             batch.charged.append(await charge.enqueue(conn=conn, order=4711, cents=1999))
         batch.add(batch.charged)
@@ -129,7 +129,7 @@ async def forget_old_runs(gateway: Gateway, reader: Reader) -> None:
             await gateway.cancel_tasks([row["id"]], "a new demo began", SOURCE)
     # What fails in every demo would be kept back after some of them.
     for row in await reader.breakers():
-        if row["type"] in demo_app.app.registry.names():
+        if row["type"] in app.app.registry.names():
             await gateway.reset_breaker(row["type"], SOURCE)
 
 

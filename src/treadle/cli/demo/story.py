@@ -6,20 +6,21 @@ from uuid import UUID
 import anyio
 
 from treadle.app import Treadle
-from treadle.cli import demo_batch, out
-from treadle.cli.demo_batch import Batch
-from treadle.cli.demo_screen import Screen
+from treadle.cli import output
+from treadle.cli.demo import batch
+from treadle.cli.demo.batch import Batch
+from treadle.cli.demo.screen import Screen
 from treadle.cli.processes import Child, start_child, stop_all
 from treadle.db.embedded import EmbeddedServer
 from treadle.db.reader import Reader, Record
 from treadle.errors import TreadleError, Unavailable
 
 VICTIM, SURVIVOR = "worker-1", "worker-2"
-APPLICATION = "treadle.cli.demo_app:app"
+APPLICATION = "treadle.cli.demo.app:app"
 # Short leases, so that the crash is noticed while one watches. Everything that a user's own
 # settings could change is set here.
 SETTINGS = {
-    "slots": "4", "prefetch": "0", "queues": demo_batch.QUEUE, "capabilities": "",
+    "slots": "4", "prefetch": "0", "queues": batch.QUEUE, "capabilities": "",
     "heartbeat_s": "1", "claim_ttl_s": "3", "poll_s": "1", "service_s": "1", "drain_s": "5",
     "notify": "true", "prepare": "true", "embedded": "false", "pool_size": "4",
     "connect_timeout_s": "10", "log_format": "console", "log_level": "info",
@@ -49,8 +50,8 @@ class Story:
         gateway = await app.gateway()
         self._reader = await app.reader()
         conn = await stack.enter_async_context(gateway.connection())
-        await demo_batch.be_the_only_one(conn)
-        await demo_batch.forget_old_runs(gateway, self._reader)
+        await batch.be_the_only_one(conn)
+        await batch.forget_old_runs(gateway, self._reader)
         stack.push_async_callback(self._stop)
         self.logs.mkdir(exist_ok=True)
         with self.screen.waiting("starting the processes …"):
@@ -61,10 +62,10 @@ class Story:
             await self._until_workers_are_there()
         names = ", ".join(f"{child.name} [dim]{child.pid}[/]" for child in self._children.values())
         self.screen.say("●", f"processes: {names}", "green")
-        self.batch = await demo_batch.enqueue_all(conn, SURVIVOR)
+        self.batch = await batch.enqueue_all(conn, SURVIVOR)
         self.screen.say("●", f"{len(self.batch.ids)} tasks enqueued, in one transaction", "cyan")
         self.screen.note("an order was charged twice with the same key: one task")
-        self.screen.note(f"a digest is to be sent in {demo_batch.DELAY_S} s, not before")
+        self.screen.note(f"a digest is to be sent in {batch.DELAY_S} s, not before")
 
     async def middle(self) -> None:
         """Watch it; kill a worker at its busiest; watch on until all is done."""
@@ -72,9 +73,9 @@ class Story:
             while True:
                 tasks = await self.batch.read(self._reader)
                 await self._tell(tasks)
-                if not self._lost and demo_batch.good_to_kill(tasks, VICTIM):
+                if not self._lost and batch.good_to_kill(tasks, VICTIM):
                     await self._kill()
-                if demo_batch.all_ended(tasks):
+                if batch.all_ended(tasks):
                     break
                 await anyio.sleep(LOOK_S)
 
@@ -83,7 +84,7 @@ class Story:
         tasks = await self.batch.read(self._reader)
         attempts = await self.batch.attempts(self._reader)
         done = sum(row["status"] == "completed" for row in tasks.values())
-        if demo_batch.all_ended(tasks):
+        if batch.all_ended(tasks):
             self.screen.say("✓", f"all tasks have ended, {done} of {len(tasks)} completed", "green")
         else:
             self.screen.say("✕", f"{done} of {len(tasks)} completed, and no more time", "red")
@@ -100,7 +101,7 @@ class Story:
                 self.screen.history(tasks[task_id], attempts[task_id])
         self.screen.title("Summary")
         self.screen.summary(self.batch, tasks, attempts)
-        return demo_batch.problems(self.batch, tasks, attempts, lost=self._lost, survivor=SURVIVOR)
+        return batch.problems(self.batch, tasks, attempts, lost=self._lost, survivor=SURVIVOR)
 
     async def _start(self, name: str, *arguments: str) -> None:
         with (self.logs / f"{name}.log").open("wb") as log:
@@ -138,7 +139,7 @@ class Story:
         await victim.kill()
         await anyio.sleep(SETTLE_S)
         tasks = await self.batch.read(self._reader)
-        lost = demo_batch.lost_by(tasks, VICTIM)
+        lost = batch.lost_by(tasks, VICTIM)
         self._lost = [row["id"] for row in lost]
         self.screen.say("✕", f"[bold]{VICTIM} killed[/] with SIGKILL, in the middle of", "red")
         for row in lost:
@@ -158,7 +159,7 @@ class Story:
                     text = f"{row['completed_by']} finished {_named(row)} at attempt {attempt}"
                     self._once((task_id, "saved"), "✓", text, "green")
             if task_id in (self.batch.flaky, self.batch.hopeless):
-                name = f"{row['type']} [bold]{demo_batch.name_of(row)}[/]"
+                name = f"{row['type']} [bold]{batch.name_of(row)}[/]"
                 if status == "retrying":
                     said = str(row["failure_reason"]).strip().rpartition("\n")[2]
                     text = f"{name}, attempt {attempt} failed: {said.partition(': ')[2]}"
@@ -179,4 +180,4 @@ class Story:
 
 
 def _named(row: Record) -> str:
-    return f"{row['type']} [bold]{demo_batch.name_of(row)}[/] [dim]{out.short(row['id'])}[/]"
+    return f"{row['type']} [bold]{batch.name_of(row)}[/] [dim]{output.short(row['id'])}[/]"

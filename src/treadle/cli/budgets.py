@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column, Record
+from treadle.cli import common, output
+from treadle.cli.output import Column, Record
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def bar(row: Record) -> Text:
     share = 1.0 if not limit else (spent + reserved) / limit
     colour = "red" if share >= 1 else "yellow" if share >= 0.8 else "green"
     part = 100 if not limit else round(100 * spent / limit)
-    return out.plain(f"{'█' * full}{'▒' * held}{'░' * (BAR - full - held)} {part:3}%", colour)
+    return output.plain(f"{'█' * full}{'▒' * held}{'░' * (BAR - full - held)} {part:3}%", colour)
 
 
 def waiting(row: Record) -> str:
     """Who waits for more money."""
     parked = row["parked_tasks"]
     words = f"{parked} task{'s' if parked != 1 else ''} waiting" if parked else ""
-    asks = f"asks: treadle answer {out.short(row['open_wait'])}" if row["open_wait"] else ""
+    asks = f"asks: treadle answer {output.short(row['open_wait'])}" if row["open_wait"] else ""
     return ", ".join(each for each in (words, asks) if each) or "-"
 
 
@@ -80,7 +80,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
 
     rows = common.call(work, database_url)
     if not as_json:
-        people = out.console().is_terminal
+        people = output.console().is_terminal
         rows = [
             {
                 **row,
@@ -90,7 +90,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
             }
             for row in rows
         ]
-    out.show(rows, COLUMNS, as_json=as_json, empty="there is no budget: anything may be spent")
+    output.show(rows, COLUMNS, as_json=as_json, empty="there is no budget: anything may be spent")
 
 
 budget = common.group(
@@ -138,12 +138,12 @@ def set_budget(
     """
     limit = _usd(usd)
     kind, key = _scope(scope)
-    acting.change(
+    common.change(
         lambda calls: calls.set_budget(kind, key, limit, period=period, on_exhausted=on_exhausted),
         database_url,
     )
     text = f"{scope} may spend {dollars(limit)}{f' each {period}' if period else ''}"
-    acting.done(text, as_json, name=scope, status="set", limit_usd=limit, period=period)
+    output.done(text, as_json, name=scope, status="set", limit_usd=limit, period=period)
 
 
 @budget.command()
@@ -160,9 +160,9 @@ def remove(
       treadle budget remove agent:coder-1 --period day
     """
     kind, key = _scope(scope)
-    acting.change(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
+    common.change(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
     text = f"the budget of {scope} is removed"
-    acting.done(text, as_json, name=scope, status="removed", period=period)
+    output.done(text, as_json, name=scope, status="removed", period=period)
 
 
 @budget.command()
@@ -194,7 +194,7 @@ def spend(
         Column("output_tokens", "output_tokens", right=True),
     ]
     rows = common.call(work, database_url)
-    out.show(rows, columns, as_json=as_json, empty=f"nothing was spent in {days} days")
+    output.show(rows, columns, as_json=as_json, empty=f"nothing was spent in {days} days")
 
 
 def _name(row: Record) -> str:

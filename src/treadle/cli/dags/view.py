@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from treadle.cli import graph, out, taskview
-from treadle.cli.out import Record
+from treadle.cli import output, task_view
+from treadle.cli.dags import graph
+from treadle.cli.output import Record
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,7 +35,7 @@ class View:
     def lines(self, dag: Record, tasks: Sequence[Record]) -> Iterator[Text]:
         """Everything about a DAG."""
         yield from self._head(dag)
-        yield out.plain("")
+        yield output.plain("")
         if len(tasks) > DRAWN_UP_TO:
             yield from self._levels(tasks)
         else:
@@ -49,25 +50,25 @@ class View:
 
     def _head(self, dag: Record) -> Iterator[Text]:
         mark, colour = self._mark(dag["status"])
-        state = out.plain(f"{mark} {dag['status']}", colour)
-        yield self._cut(_joined(state, out.plain(f"  {out.flat(dag['name'])}", "bold")))
+        state = output.plain(f"{mark} {dag['status']}", colour)
+        yield self._cut(_joined(state, output.plain(f"  {output.flat(dag['name'])}", "bold")))
         parts = [f"{dag['completed']} of {dag['tasks']} completed"]
         parts += [
             f"{dag[state]} {state.replace('_', ' ')}"
             for state in ("running", "ready", "blocked", "pending", "dead_lettered", "cancelled")
             if dag[state]
         ]
-        bar = out.plain(self.bar(dag["completed"], dag["tasks"]), self._mark("completed")[1])
-        yield self._cut(_joined(bar, out.plain(f"  {', '.join(parts)}")))
+        bar = output.plain(self.bar(dag["completed"], dag["tasks"]), self._mark("completed")[1])
+        yield self._cut(_joined(bar, output.plain(f"  {', '.join(parts)}")))
         facts = [f"id {dag['id']}"]
         if dag["duration_s"] is not None:
-            facts.append(out.length(dag["duration_s"]))
+            facts.append(output.length(dag["duration_s"]))
         if dag["cost_usd"] or dag["budget_usd"] is not None:
             limit = f" of {money(dag['budget_usd'])}" if dag["budget_usd"] is not None else ""
             facts.append(f"{money(dag['cost_usd'] or 0)}{limit}")
         if dag["open_waits"]:
             facts.append(f"{dag['open_waits']} open {_s('wait', dag['open_waits'])}")
-        yield self._cut(out.plain((" · " if self._unicode else ", ").join(facts), DIM))
+        yield self._cut(output.plain((" · " if self._unicode else ", ").join(facts), DIM))
 
     def _drawn(self, tasks: Sequence[Record]) -> list[Text]:
         """The picture with its columns; nothing when it would be too wide."""
@@ -89,12 +90,12 @@ class View:
         shown = [self._titles(first, columns)]
         for row in rows:
             if row.node is None:
-                shown.append(out.plain(self._lines(row.text), DIM))
+                shown.append(output.plain(self._lines(row.text), DIM))
             else:
                 shown.append(self._row(row, by_id[row.node], first, columns))
         if any(edge.optional for edge in edges):
             note = f"{graph.DASHED_DOWN} {graph.DASHED_ACROSS} optional: goes on without it"
-            shown.append(out.plain(f"\n{self._lines(note)}", DIM))
+            shown.append(output.plain(f"\n{self._lines(note)}", DIM))
         return shown
 
     def _listed(self, tasks: Sequence[Record]) -> Iterator[Text]:
@@ -103,14 +104,14 @@ class View:
         room = max(SHORTEST_NAME, self._width - sum(2 + width for width in columns.values()))
         yield self._titles(room, columns)
         for number, level in enumerate(levels(tasks), start=1):
-            yield out.plain(f"level {number}", DIM)
+            yield output.plain(f"level {number}", DIM)
             for task in level:
                 yield self._row(graph.Row("  ●", str(task["id"]), 2), task, room, columns)
-                before = [out.flat(edge["name"] or "?") for edge in task["depends_on"] or []]
+                before = [output.flat(edge["name"] or "?") for edge in task["depends_on"] or []]
                 if before:
                     more = f" and {len(before) - 3} more" if len(before) > 3 else ""
                     yield self._cut(
-                        out.plain(f"    after {', '.join(before[:3])}{more}", DIM), self._width
+                        output.plain(f"    after {', '.join(before[:3])}{more}", DIM), self._width
                     )
 
     def _levels(self, tasks: Sequence[Record]) -> Iterator[Text]:
@@ -118,10 +119,10 @@ class View:
         for number, level in enumerate(levels(tasks), start=1):
             states = Counter(str(task["status"]) for task in level)
             done = states.pop("completed", 0)
-            bar = out.plain(self.bar(done, len(level), BAR // 2), self._mark("completed")[1])
+            bar = output.plain(self.bar(done, len(level), BAR // 2), self._mark("completed")[1])
             others = ", ".join(f"{count} {state}" for state, count in states.most_common())
-            counts = out.plain(f"  {done} of {len(level)}" + (others and f", {others}"))
-            yield self._cut(_joined(out.plain(f"level {number:<4} ", DIM), bar, counts))
+            counts = output.plain(f"  {done} of {len(level)}" + (others and f", {others}"))
+            yield self._cut(_joined(output.plain(f"level {number:<4} ", DIM), bar, counts))
 
     def _foot(self, dag: Record, tasks: Sequence[Record]) -> Iterator[Text]:
         """What is in the way, and what can be done about it."""
@@ -129,7 +130,7 @@ class View:
         troubles = []
         for task in tasks:
             if task["status"] == "dead_lettered":
-                reason = taskview.last_line(task["failure_reason"]) or "no reason was given"
+                reason = task_view.last_line(task["failure_reason"]) or "no reason was given"
                 troubles.append(f"{_name(task)} gave up: {reason}")
             elif task["status"] == "pending" and any(
                 not edge["met"] and str(edge["id"]) not in known
@@ -139,15 +140,15 @@ class View:
         for trouble in troubles[:MOST_TROUBLES]:
             mark, colour = self._mark("failed")
             gap = "\n" if trouble is troubles[0] else ""
-            yield self._cut(_joined(out.plain(f"{gap}{mark} ", colour), out.plain(trouble)))
+            yield self._cut(_joined(output.plain(f"{gap}{mark} ", colour), output.plain(trouble)))
         if len(troubles) > MOST_TROUBLES:
-            yield out.plain(f"  and {len(troubles) - MOST_TROUBLES} more", DIM)
+            yield output.plain(f"  and {len(troubles) - MOST_TROUBLES} more", DIM)
         if dag["status"] == "failed":
-            yield out.plain(f"again: treadle dag retry {str(dag['id'])[-8:]}", DIM)
+            yield output.plain(f"again: treadle dag retry {str(dag['id'])[-8:]}", DIM)
         if dag["open_waits"]:
-            yield out.plain("\nwaits for an answer: treadle waits", DIM)
+            yield output.plain("\nwaits for an answer: treadle waits", DIM)
         if dag["status"] == "open":
-            yield out.plain(f"\nlet it run: treadle dag start {str(dag['id'])[-8:]}", DIM)
+            yield output.plain(f"\nlet it run: treadle dag start {str(dag['id'])[-8:]}", DIM)
 
     # Parts of a row
 
@@ -164,28 +165,28 @@ class View:
         text = "task".ljust(first)
         for title, width in columns.items():
             text += "  " + (title.ljust(width) if title == "state" else title.rjust(width))
-        return out.plain(text.rstrip(), "bold")
+        return output.plain(text.rstrip(), "bold")
 
     def _row(self, row: graph.Row, task: Record, first: int, columns: dict[str, int]) -> Text:
         mark, colour = self._mark(task["status"])
         lines = self._lines(row.text)
         shown = _joined(
-            out.plain(lines[: row.mark], DIM),
-            out.plain(mark, colour),
-            out.plain(f"{lines[row.mark + 1 :]} ", DIM),
-            out.plain(_name(task)),
+            output.plain(lines[: row.mark], DIM),
+            output.plain(mark, colour),
+            output.plain(f"{lines[row.mark + 1 :]} ", DIM),
+            output.plain(_name(task)),
         )
         shown = self._cut(shown, first)
         shown.append(" " * (first - shown.cell_len))
         for title, width in columns.items():
             word = cell(task, title)
             aligned = word.ljust(width) if title == "state" else word.rjust(width)
-            shown.append_text(out.plain(f"  {aligned}", colour if title == "state" else ""))
+            shown.append_text(output.plain(f"  {aligned}", colour if title == "state" else ""))
         shown.rstrip()
         return shown
 
     def _mark(self, status: object) -> tuple[str, str]:
-        mark, colour = out.MARKS.get(str(status), ("·", ""))
+        mark, colour = output.MARKS.get(str(status), ("·", ""))
         return (mark if self._unicode else ASCII_MARKS.get(str(status), "*")), colour
 
     def _lines(self, text: str) -> str:
@@ -202,15 +203,15 @@ class View:
 
 def view() -> View:
     """For the terminal, or the pipe, behind stdout."""
-    terminal = out.console()
+    terminal = output.console()
     return View(width=terminal.width, unicode="utf" in (terminal.encoding or "").lower())
 
 
 def progress(value: object) -> Text:
     """`3/5` as a bar."""
     done, total = map(int, str(value).split("/"))
-    bar = out.plain(view().bar(done, total, 10), out.STATES["completed"][1])
-    return _joined(bar, out.plain(f" {value}"))
+    bar = output.plain(view().bar(done, total, 10), output.STATES["completed"][1])
+    return _joined(bar, output.plain(f" {value}"))
 
 
 def dollars(value: Any) -> str:
@@ -252,10 +253,10 @@ def cell(task: Record, title: str) -> str:
         return money(task["cost_usd"]) if task["cost_usd"] else ""
     runs = task["completed_at"] is not None or task["status"] in ("claimed", "running")
     if title == "ran":
-        return out.length(task["run_s"]) if runs and task["run_s"] is not None else ""
+        return output.length(task["run_s"]) if runs and task["run_s"] is not None else ""
     # Cancelled before anybody had it: it waits no more.
     gone = task["completed_at"] is not None and task["claimed_at"] is None
-    return "" if gone or task["wait_s"] is None else out.length(task["wait_s"])
+    return "" if gone or task["wait_s"] is None else output.length(task["wait_s"])
 
 
 def money(value: Any) -> str:
@@ -265,19 +266,19 @@ def money(value: Any) -> str:
 
 
 def _name(task: Record) -> str:
-    return out.flat(task["name"] or task["title"] or task["type"])
+    return output.flat(task["name"] or task["title"] or task["type"])
 
 
 def _joined(*parts: Text) -> Text:
     """Texts one after the other, each in its own colour."""
-    made = out.plain("")
+    made = output.plain("")
     for part in parts:
         made.append_text(part)
     return made
 
 
 def _cells(text: str) -> int:
-    return out.plain(text).cell_len
+    return output.plain(text).cell_len
 
 
 def _s(word: str, count: int) -> str:
