@@ -21,12 +21,11 @@ import structlog
 
 from treadle.artifacts.store import Store, make_store
 from treadle.db.calls import LONG
+from treadle.db.database import Gateway, Reader
 from treadle.db.dead_letters import Decided, Decision, LetterCount
 from treadle.db.errors import translated
-from treadle.db.gateway import Gateway
 from treadle.db.install import migrate
 from treadle.db.pool import Pool, make_pool
-from treadle.db.reader import Reader
 from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import TypeSettings
 from treadle.json import encode

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ConfigurationError, TreadleError
 
 EVERY_S = 5.0

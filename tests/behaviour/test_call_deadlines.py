@@ -14,7 +14,7 @@ from tests.worker.support import until
 from treadle import Treadle, Unavailable
 from treadle.db import listener
 from treadle.db.connection import CallTimeout
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.pool import Pool, make_pool
 from treadle.settings import load_settings
 

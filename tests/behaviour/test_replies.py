@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from treadle import Treadle
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.install import files
 from treadle.db.replies import Asked, Reply
 from treadle.errors import InvalidArgument, KeyReused, RequestInFlight, UnknownType

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from treadle import Context, FailForGood, InvalidOutput, Treadle
-from treadle.testing.harness import Harness
+from treadle.testing.runner import Harness
 
 pytestmark = pytest.mark.requirement("F20")
 

@@ -20,8 +20,7 @@ from fastapi import Depends, Request
 
 from treadle.app import Treadle
 from treadle.db.calls import Place
-from treadle.db.gateway import Gateway, Pair
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Pair, Reader
 from treadle.errors import Conflict, Forbidden, InvalidArgument, Unauthenticated
 from treadle.models import Enqueued
 from treadle.settings import Settings

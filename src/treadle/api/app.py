@@ -21,7 +21,7 @@ from treadle.api.long_poll import ringing
 from treadle.api.problems import answers
 from treadle.api.stream import Feed
 from treadle.app import Treadle
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import Unavailable
 
 # Before those who ask lose their patience: a probe often waits no longer than this.

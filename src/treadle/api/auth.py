@@ -18,9 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from treadle.api import docs, problems
 from treadle.api.access import HOW, KEY, LOCAL, STAY, Principal
 from treadle.api.dispatch import route_path
-from treadle.api.limits import Limits
+from treadle.api.limits import Limits, Refusals
 from treadle.api.problems import of_error, problem
-from treadle.api.refusals import Refusals
 from treadle.api.tokens import Stay, Tokens
 from treadle.app import Treadle
 from treadle.errors import (

@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 import anyio
 from fastapi import Request
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Enqueued
 

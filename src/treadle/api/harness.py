@@ -17,7 +17,7 @@ from starlette.responses import Response
 from treadle.api.access import Calls, Config, Principal, Views, Who, check_places, need
 from treadle.api.problems import answers
 from treadle.db.calls import Place
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.json import clean_text
 
 Status = Literal["pending", "claimed", "completed", "done", "failed"]

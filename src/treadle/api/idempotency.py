@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from treadle.api.access import Principal, gateway, principal
 from treadle.api.responses import MEDIA_TYPE
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.replies import Asked, Reply
 from treadle.errors import InvalidArgument
 

@@ -16,8 +16,7 @@ from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
 from treadle.api.work import Visible
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 
 router = APIRouter(prefix="/projects", tags=["work"])
 

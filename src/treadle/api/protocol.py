@@ -3,7 +3,7 @@
 uvicorn waits for the headers of a request as long as the client likes, and for a client to read its
 answer. Here a connection without a request is closed after a while, at once when others need its
 place; so is one whose client does not read. What uvicorn itself refuses is a problem document too.
-Bodies are bounded by `treadle.api.limits`, and discarded by `treadle.api.refusals`.
+Bodies are bounded by `treadle.api.limits`, and discarded by `treadle.api.limits`.
 """
 
 import asyncio

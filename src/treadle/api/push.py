@@ -13,7 +13,7 @@ from treadle.api.access import Calls, Config, Principal, Views, Who, need
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.push import Submitted
 from treadle.errors import QueueFull
 from treadle.settings import Settings

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from treadle.api.access import HOW, NO_TOKEN, Principal
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.tokens import Token
 from treadle.errors import Unauthenticated, Unavailable
 

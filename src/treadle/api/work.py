@@ -16,8 +16,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record, records
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 from treadle.errors import InvalidArgument
 
 Status = Literal[

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from treadle.artifacts.store import Found, Store
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ConfigurationError, StoreError
 from treadle.models import DoomedArtifact
 

@@ -19,7 +19,7 @@ from treadle.errors import ConfigurationError, InvalidArgument, TreadleError, Un
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.gateway import Gateway
+    from treadle.db.database import Gateway
     from treadle.settings import Settings
 
 T = TypeVar("T")

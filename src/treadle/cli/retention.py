@@ -14,7 +14,7 @@ from treadle.errors import InvalidArgument, TaskNotFound
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.reader import Reader
+    from treadle.db.database import Reader
 
 history = common.group(
     """Find finished tasks that were archived; say what is kept how long.

@@ -15,7 +15,7 @@ from treadle.errors import InvalidArgument, TreadleError
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.gateway import Gateway
+    from treadle.db.database import Gateway
     from treadle.models import BulkCount
 
 VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]

@@ -14,8 +14,8 @@ from uuid import UUID
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
+from treadle.db.database import Gateway
 from treadle.db.errors import translated
-from treadle.db.gateway import Gateway
 from treadle.db.pool import connect_sync
 from treadle.errors import IllegalTransition
 

@@ -15,7 +15,7 @@ from treadle.producer.handle import Handle
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.gateway import Gateway
+    from treadle.db.database import Gateway
 
 
 class Producing(ABC):

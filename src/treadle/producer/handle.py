@@ -13,7 +13,7 @@ from uuid import UUID
 
 import anyio
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
 from treadle.models import Ended
 

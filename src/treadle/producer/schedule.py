@@ -24,7 +24,7 @@ from treadle.producer.task import Task
 from treadle.worker.registry import Call
 
 if TYPE_CHECKING:
-    from treadle.db.gateway import Gateway
+    from treadle.db.database import Gateway
     from treadle.worker.registry import Registry
 
 log = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
 from treadle.json import clean_text

@@ -16,7 +16,7 @@ import anyio
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
 from treadle.health import keep_health_file

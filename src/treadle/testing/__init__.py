@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.testing.harness import Clock, Harness
+    from treadle.testing.runner import Clock, Harness
 
 __all__ = ["Clock", "Harness"]
 
@@ -28,7 +28,7 @@ __all__ = ["Clock", "Harness"]
 @pytest.fixture(scope="session")
 def treadle_server_url() -> Iterator[str]:
     """The server of the tests: the one that is configured, or an embedded one for this run."""
-    from treadle.testing.server import server_for_tests
+    from treadle.testing.runner import server_for_tests
 
     with server_for_tests() as url:
         yield url
@@ -57,7 +57,7 @@ def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str
 @pytest.fixture
 def treadle_harness(treadle_url: str) -> "Callable[[Treadle], Harness]":
     """`async with treadle_harness(app) as harness:` puts the app on `treadle_url`."""
-    from treadle.testing.harness import Harness
+    from treadle.testing.runner import Harness
 
     return lambda app: Harness(app, treadle_url)
 
@@ -66,7 +66,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in __all__:
-            from treadle.testing import harness
+            from treadle.testing import runner
 
-            return getattr(harness, name)
+            return getattr(runner, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

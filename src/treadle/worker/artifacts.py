@@ -25,7 +25,7 @@ import anyio
 import structlog
 
 from treadle.artifacts.store import Store
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
 from treadle.masking import excerpt
 from treadle.models import Artifact, ListedArtifact

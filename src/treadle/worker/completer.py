@@ -12,7 +12,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
 from treadle.worker.failures import report_missing

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from treadle.artifacts.store import Store
 from treadle.db.connection import Connection
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import IllegalTransition, InvalidArgument
 from treadle.json import clean_text, encode_safely
 from treadle.models import Answer, Claim, Money, Step

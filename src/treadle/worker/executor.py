@@ -14,7 +14,7 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.artifacts.store import Store
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import encode_safely
 from treadle.models import Claim, Failure

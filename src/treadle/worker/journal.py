@@ -18,7 +18,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ClaimLost, IllegalTransition, InvalidArgument, Unavailable
 from treadle.json import clean_text
 from treadle.models import Claim, Step

@@ -11,7 +11,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import TreadleError, UnknownAgent
 from treadle.worker.executor import Executor, Running
 

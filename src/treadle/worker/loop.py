@@ -18,7 +18,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from treadle.artifacts.store import Store
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
 from treadle.health import keep_health_file

@@ -28,7 +28,7 @@ import structlog
 from anyio import CapacityLimiter
 from pydantic_core import from_json
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import ClaimLost, ConfigurationError, MissingExtra, Unavailable, extra
 from treadle.json import clean_text, encode_safely
 from treadle.models import Claim, Failure

@@ -13,7 +13,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
 from treadle.api.v1.tasks import Names, Queues
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.errors import Forbidden, UnknownAgent
 from treadle.models import AgentProfile
 

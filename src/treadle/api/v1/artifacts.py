@@ -19,7 +19,7 @@ from treadle.api.problems import answers
 from treadle.api.responses import answer, record
 from treadle.api.v1.tasks import Status
 from treadle.artifacts.store import Store
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from treadle.api.bodies import INT64, Body, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record, records
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.errors import UnknownBudget
 
 router = APIRouter(prefix="/v1", tags=["budgets"])

@@ -21,7 +21,7 @@ from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.responses import answer, record
 from treadle.api.v1.tasks import BATCH, Queues
-from treadle.db.gateway import Pair
+from treadle.db.database import Pair
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import clean_text, encode
 from treadle.models import Claim, Failure

@@ -29,8 +29,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 from treadle.errors import Forbidden, InvalidArgument
 from treadle.json import encode
 from treadle.producer.dag import dag_json

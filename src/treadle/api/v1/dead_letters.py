@@ -27,9 +27,8 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record, records
+from treadle.db.database import Gateway, Reader
 from treadle.db.dead_letters import Decided, Decision
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
 from treadle.errors import IllegalTransition, NotFound
 
 Resolution = Literal["retry", "cancel", "modify", "escalate"]

@@ -13,7 +13,7 @@ from treadle.api.bodies import Body, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.errors import NotFound, UnknownGate, UnknownType
 
 router = APIRouter(prefix="/v1", tags=["gates"])

@@ -22,7 +22,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import NotFound
 from treadle.services.outbound import must_be_public
 

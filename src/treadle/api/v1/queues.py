@@ -13,7 +13,7 @@ from treadle.api.bodies import Body, Object, Reason
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record, records
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 
 KEEP = 3_153_600_000
 router = APIRouter(prefix="/v1", tags=["queues"])

@@ -28,8 +28,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
 from treadle.cron import Cron, zone_named
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])

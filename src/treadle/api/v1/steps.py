@@ -16,7 +16,7 @@ from treadle.api.responses import answer, record
 from treadle.api.v1.claims import Json, Token
 from treadle.api.v1.dags import Node
 from treadle.api.v1.tasks import BATCH, Made
-from treadle.db.reader import Reader
+from treadle.db.database import Reader
 from treadle.json import encode
 
 Ids = Annotated[list[Id], Field(max_length=BATCH)]

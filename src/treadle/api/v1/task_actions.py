@@ -14,7 +14,7 @@ from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.responses import answer
 from treadle.api.v1.tasks import Made, Status
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])

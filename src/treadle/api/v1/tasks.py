@@ -41,8 +41,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.responses import MEDIA_TYPE, answer, record, records
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 from treadle.json import encode
 
 BATCH = 1000

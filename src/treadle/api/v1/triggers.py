@@ -24,8 +24,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 
 router = APIRouter(prefix="/v1/triggers", tags=["triggers"])
 Name = Annotated[str, Path(min_length=1, max_length=100)]

@@ -15,7 +15,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import answer, record
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import InvalidArgument, MissingExtra
 from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for

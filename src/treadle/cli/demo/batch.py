@@ -8,8 +8,7 @@ from uuid import UUID
 
 from treadle.cli.demo import app
 from treadle.db.connection import Connection
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader, Record
+from treadle.db.database import Gateway, Reader, Record
 from treadle.errors import Unavailable
 from treadle.models import TERMINAL
 from treadle.producer.handle import Handle

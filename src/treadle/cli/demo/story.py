@@ -11,8 +11,8 @@ from treadle.cli.demo import batch
 from treadle.cli.demo.batch import Batch
 from treadle.cli.demo.screen import Screen
 from treadle.cli.processes import Child, start_child, stop_all
+from treadle.db.database import Reader, Record
 from treadle.db.embedded import EmbeddedServer
-from treadle.db.reader import Reader, Record
 from treadle.errors import TreadleError, Unavailable
 
 VICTIM, SURVIVOR = "worker-1", "worker-2"

