@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 
 AGENT = "bench"
 ENQUEUE_BATCH = 1000

@@ -445,6 +445,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('ee4a897f7c5d7f791778876c4f66a230ea4511db6c32f87ef0f7b2c48434c57a');
+values ('aa5ea03c29d27b8bd3c19272dd6408cafcb839ed42700307c10464d94b7a21e8');
 
 commit;

@@ -23,8 +23,8 @@ from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
-from treadle.db.migrate import migrate
-from treadle.db.testkit import with_database
+from treadle.db.install.migrate import migrate
+from treadle.db.testing import with_database
 from treadle.errors import MissingExtra
 
 OwnServer = Callable[..., EmbeddedServer]

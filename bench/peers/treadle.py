@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from treadle import Task, Treadle
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 
 DISTRIBUTION = "treadle"
 UNFINISHED = "select exists (select from treadle.tasks where completed_at is null)"

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.briefs import Brief
-    from treadle.daghandles import DagHandle, OpenDag
-    from treadle.dags import Dag
     from treadle.errors import (
         BudgetExceeded,
         ClaimLost,
@@ -19,11 +16,15 @@ if TYPE_CHECKING:
         Unavailable,
         WaitExpired,
     )
-    from treadle.handles import Handle
+    from treadle.fields import RetryPolicy
     from treadle.models import Answer, Artifact, DagState, Step
-    from treadle.nodes import Node, optional
-    from treadle.options import RetryPolicy
-    from treadle.outcomes import (
+    from treadle.producer.dag import Dag, DagHandle, OpenDag
+    from treadle.producer.handle import Handle
+    from treadle.producer.node import Node, optional
+    from treadle.producer.task import Task
+    from treadle.reports import Brief, Decision, DecisionReport
+    from treadle.worker.context import Context
+    from treadle.worker.outcomes import (
         CancelTask,
         FailForGood,
         InvalidOutput,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
         RetryAfter,
         Suspended,
     )
-    from treadle.reports import Decision, DecisionReport
-    from treadle.tasks import Task
-    from treadle.worker.context import Context
 
 __all__ = [
     "Answer",
@@ -74,23 +72,21 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "treadle.app": ("Treadle",),
-    "treadle.briefs": ("Brief",),
-    "treadle.daghandles": ("DagHandle", "OpenDag"),
-    "treadle.dags": ("Dag",),
     "treadle.errors": (
         "BudgetExceeded", "ClaimLost", "InvalidArgument", "QueueFull", "StepConflict", "TaskFailed",
         "TreadleError", "Unavailable", "WaitExpired",
     ),
-    "treadle.handles": ("Handle",),
+    "treadle.fields": ("RetryPolicy",),
     "treadle.models": ("Answer", "Artifact", "DagState", "Step"),
-    "treadle.nodes": ("Node", "optional"),
-    "treadle.outcomes": (
+    "treadle.producer.dag": ("Dag", "DagHandle", "OpenDag"),
+    "treadle.producer.handle": ("Handle",),
+    "treadle.producer.node": ("Node", "optional"),
+    "treadle.producer.task": ("Task",),
+    "treadle.reports": ("Brief", "Decision", "DecisionReport"),
+    "treadle.worker.context": ("Context",),
+    "treadle.worker.outcomes": (
         "CancelTask", "FailForGood", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
     ),
-    "treadle.reports": ("Decision", "DecisionReport"),
-    "treadle.options": ("RetryPolicy",),
-    "treadle.tasks": ("Task",),
-    "treadle.worker.context": ("Context",),
 }  # fmt: skip
 
 

@@ -8,40 +8,139 @@ async def summarise(url: str) -> str: ...
 await summarise.enqueue(url="https://example.org")
 """
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack, cast
+from uuid import UUID
 
 import anyio
 import structlog
 
-from treadle.dags import DagMaker
-from treadle.db import migrate
+from treadle.artifacts.store import Store, make_store
 from treadle.db.calls import LONG
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway, Reader
+from treadle.db.dead_letters import Decided, Decision, LetterCount
+from treadle.db.errors import translate_errors
+from treadle.db.install import migrate
 from treadle.db.pool import Pool, make_pool
-from treadle.db.reader import Reader
-from treadle.db.translate import translated
-from treadle.decisions import Decisions
-from treadle.errors import ConfigurationError
-from treadle.options import TypeSettings
-from treadle.producing import Producing
-from treadle.reactions import Reactions
-from treadle.results import Results
-from treadle.schedules import Schedules
+from treadle.errors import ConfigurationError, InvalidArgument
+from treadle.fields import TypeSettings
+from treadle.json import encode
+from treadle.producer.dag import DagMaker
+from treadle.producer.enqueue import Producing
+from treadle.producer.events import Reactions
+from treadle.producer.handle import Handle, Results
+from treadle.producer.schedule import Schedules
+from treadle.producer.task import Task
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
-from treadle.store import Store, make_store
-from treadle.tasks import Task
+from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
-from treadle.worker.validators import OUTPUT_LIMIT, Command, Function
+from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
 
 log = structlog.get_logger(__name__)
 # How long a pool may take to close; what is left then is cut off.
 CLOSE_S = 1.0
+
+
+class Decisions:
+    """The part of an application that answers what tasks wait for, and reviews what gave up."""
+
+    async def answer(
+        self, wait_id: UUID, value: Any, *, by: str | None = None, note: str | None = None
+    ) -> str:
+        """Answer a question: `answered`, `recorded` when more must agree, or `already`."""
+        gateway = await _gateway(self)
+        return await gateway.answer_wait(wait_id, encode(value, name="value"), by, note)
+
+    async def emit(
+        self,
+        event: str,
+        payload: Any = ...,
+        *,
+        key: str = "",
+        dedup_key: str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Tell every task that waits for this event; with a `dedup_key` it happens once."""
+        gateway = await _gateway(self)
+        text = encode({} if payload is ... else payload, name="payload")
+        return await gateway.emit_event(
+            event,
+            text,
+            key=key,
+            dedup_key=dedup_key,
+            actor=by,
+            task_id=context.current_task_id.get(),
+        )
+
+    async def fork(
+        self, task: UUID | Handle, /, *, from_step: str, by: str | None = None, **changes: Any
+    ) -> Handle:
+        """A new task that keeps the steps before this one; `changes` are other arguments for it."""
+        task_id = task.id if isinstance(task, Handle) else task
+        gateway = await _gateway(self)
+        made = await gateway.fork_task(task_id, from_step, {"spec": changes} if changes else {}, by)
+        return Handle(cast("Treadle", self), made)
+
+    async def resolve(
+        self,
+        tasks: Sequence[UUID | str | Handle],
+        resolution: str = "retry",
+        *,
+        changes: Mapping[str, Any] | None = None,
+        delay: float | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        note: str | None = None,
+    ) -> dict[UUID, Decided]:
+        """Decide about dead letters: retry, cancel, modify_and_retry or escalate.
+
+        `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who
+        is asked when it is escalated. What cannot be done says so and does not stop the others.
+        The keys of the answer are UUIDs, also of ids that were given as text.
+        """
+        ids = [each.id if isinstance(each, Handle) else _id(each) for each in tasks]
+        gateway = await _gateway(self)
+        return await gateway.resolve_dead_letters(
+            ids, Decision(resolution, changes or {}, by, note, delay, to)
+        )
+
+    async def resolve_where(
+        self,
+        filters: Mapping[str, Any],
+        resolution: str = "retry",
+        *,
+        changes: Mapping[str, Any] | None = None,
+        delay: float | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        note: str | None = None,
+        dry_run: bool = False,
+    ) -> list[LetterCount]:
+        """Decide about all dead letters that a filter finds, or with `dry_run` count them."""
+        gateway = await _gateway(self)
+        return await gateway.resolve_dead_where(
+            filters, Decision(resolution, changes or {}, by, note, delay, to), dry_run=dry_run
+        )
+
+
+def _id(given: UUID | str) -> UUID:
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidArgument(
+            f"{given!r} is no id of a task", hint="List them: treadle dead list", argument="tasks"
+        ) from None
+
+
+async def _gateway(app: Decisions) -> Gateway:
+    return await cast("Treadle", app).gateway()
 
 
 class WorkerSettings(TypedDict, total=False):
@@ -127,13 +226,13 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
         return declare
 
-    def validator(self, name: str) -> Callable[[Function], Function]:
+    def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
         """Make a function the validator of this name; `llm_judge` is one that you write.
 
         It gets `output`, the settings of the task by name, and `ctx` where it has that parameter.
         """
 
-        def declare(function: Function) -> Function:
+        def declare(function: ValidatorFunction) -> ValidatorFunction:
             self.registry.validators.add(name, function)
             return function
 
@@ -155,7 +254,7 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         """
         words = () if isinstance(arguments, str) else tuple(arguments)
         where = None if cwd is None else str(cwd)
-        command = Command(name, words, timeout_s, output_limit, where, dict(env or {}))
+        command = ValidatorCommand(name, words, timeout_s, output_limit, where, dict(env or {}))
         self.registry.validators.add_command(command)
 
     async def gateway(self) -> Gateway:
@@ -278,7 +377,7 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
             **given,
         )
         try:
-            with translated():
+            with translate_errors():
                 await pool.open(wait=True, timeout=settings.connect_timeout_s)
             yield pool
         finally:

@@ -1,7 +1,7 @@
-"""A decision report: what an agent decided and why, for the person who reviews its work.
+"""The documents of agents: the brief that asks for work, and the decision report about it.
 
-The least that counts is a summary and a confidence. SQL holds every client to the same shape. A
-type may have a model of its own: a subclass, or any report with more fields.
+The least that a report needs is a summary and a confidence. SQL holds every client to the same
+shape. A type may have a model of its own: a subclass, or any report with more fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from treadle.errors.masking import excerpt_name
+from treadle.masking import excerpt_name
 
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -78,3 +78,19 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+class Brief(BaseModel):
+    """Work for an agent; a handler that takes `brief: Brief` gets it checked.
+
+    `await implement.enqueue(brief=Brief(action="implement", target="src/auth.py"))`
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: str = Field(min_length=1, max_length=200)
+    target: str | None = None
+    params: dict[str, Any] = {}
+    goal: str | None = None
+    constraints: list[str] = []
+    context: dict[str, Any] = {}

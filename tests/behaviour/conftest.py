@@ -13,7 +13,7 @@ import pytest
 from tests.behaviour import mutants_since
 from tests.behaviour.driver import Connection, Driver
 from treadle import Treadle
-from treadle.db.testkit import temporary_database, with_database
+from treadle.db.testing import temporary_database, with_database
 
 IDLE = psycopg.pq.TransactionStatus.IDLE
 MOST_SPARES = 20

@@ -7,12 +7,12 @@ from functools import cache
 import pytest
 
 from tests.behaviour.driver import Driver
-from treadle.db import sqlfiles
+from treadle.db.install import files
 
 # How a test fails on its own account.
 FAILED = (AssertionError, pytest.fail.Exception)
 
-functions = cache(sqlfiles.functions)
+functions = cache(files.functions)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.mutant import Mutant, functions
-from treadle.db.sqlfiles import functions_in
+from treadle.db.install.files import functions_in
 
 ROOT = Path(__file__).resolve().parents[2]
 

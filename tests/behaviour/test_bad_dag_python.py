@@ -10,7 +10,7 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.expect import unchanged
 from treadle import Dag, Treadle
 from treadle.errors import InvalidArgument, TreadleError
-from treadle.tasks import Task
+from treadle.producer.task import Task
 
 Build = Callable[[Dag, Task], Any]
 

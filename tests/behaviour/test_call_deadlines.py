@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from tests.process.proxy import Proxy
 from tests.worker.support import until
 from treadle import Treadle, Unavailable
-from treadle.db import ear, listener
+from treadle.db import listener
 from treadle.db.connection import CallTimeout
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.pool import Pool, make_pool
 from treadle.models import AgentProfile
 from treadle.settings import load_settings
@@ -253,10 +253,10 @@ async def test_a_listener_whose_connection_fell_silent_connects_again(
 async def test_reading_events_notices_that_its_listening_connection_fell_silent(
     proxy: Proxy, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ear, "ANSWER_S", 1.0)
-    monkeypatch.setattr(ear, "LISTEN_S", 0.0)
+    monkeypatch.setattr(listener, "ANSWER_S", 1.0)
+    monkeypatch.setattr(listener, "LISTEN_S", 0.0)
     async with make(database_url) as pool:
-        follower = ear.Ear(Gateway(pool), proxy.url, None)
+        follower = listener.EventListener(Gateway(pool), proxy.url, None)
         await follower.open()
         proxy.silence()
 

@@ -10,7 +10,7 @@ import pytest
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import unchanged
 from treadle import Dag, OpenDag, Treadle, optional
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import (
     CycleRefused,
     DagNotFound,
@@ -20,7 +20,7 @@ from treadle.errors import (
     Unavailable,
     UnknownType,
 )
-from treadle.tasks import Task
+from treadle.producer.task import Task
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle.services.dispatcher_agents import LONGEST_ID, Health, Reply, _object
+from treadle.services.dispatcher.agent import LONGEST_ID, Health, Reply, _object
 
 
 def reply(body: object, status: int = 200) -> Reply:

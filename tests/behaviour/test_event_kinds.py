@@ -12,7 +12,7 @@ from tests.behaviour import test_own_events as own
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
 from tests.behaviour.reacting import define, emit, fire
-from treadle.db import sqlfiles
+from treadle.db.install import files as sql_files
 
 URL = "https://example.org/in"
 # A message of its own, that is no event.
@@ -41,7 +41,7 @@ STATES = {
 
 def told() -> set[str]:
     """The kinds whose ends are written where the functions above are called."""
-    files = Path(sqlfiles.sql_dir(), "functions").rglob("*.sql")
+    files = Path(sql_files.sql_dir(), "functions").rglob("*.sql")
     text = "\n".join(re.sub(r"--[^\n]*", "", file.read_text()) for file in files)
     return {
         f"{noun}.{word}"

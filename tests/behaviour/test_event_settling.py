@@ -11,7 +11,7 @@ from tests.behaviour.driver import Driver
 from tests.behaviour.mutant import Mutant
 from tests.behaviour.reacting import define, emit, fire
 from tests.behaviour.test_event_order import read
-from treadle.db.testkit import with_database
+from treadle.db.testing import with_database
 
 TABLE = "create table public.beside ()"
 ROLE = "alter role treadle_observer connection limit 77"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import refused, unchanged
-from treadle.db import sqlfiles
+from treadle.db.install import files as sql_files
 
 # Texts of this shape that are no kinds: a channel and a table.
 NO_KINDS = {"task_ready.", "treadle.tasks"}
@@ -19,7 +19,7 @@ _KIND = re.compile(r"'([a-z_]+\.(?:[a-z_]+)?)'")
 
 def own_kinds() -> set[str]:
     """What the functions write as kinds, or begin them with."""
-    files = Path(sqlfiles.sql_dir(), "functions").rglob("*.sql")
+    files = Path(sql_files.sql_dir(), "functions").rglob("*.sql")
     texts = [_COMMENT.sub("", file.read_text()) for file in files]
     found = {kind for text in texts for kind in _KIND.findall(text)}
     return found - NO_KINDS - FROM_OUTSIDE

@@ -54,7 +54,7 @@ MUTANTS = {
     "any size": Mutant(
         "open_push",
         {"'max_depth', coalesce(p_max_depth, v_queue.max_depth, 50)": "'max_depth', 1000000"},
-        pushes.test_submitters_at_once_get_distinct_positions_up_to_the_capacity,
+        schedules.test_a_schedule_makes_the_queue_with_its_limit,
     ),
     "limits for ever": Mutant(
         "open_push",

@@ -17,7 +17,7 @@ from tests.behaviour.reviewing import (
     where_rows,
 )
 from treadle import Treadle
-from treadle.db.reviews import Decision
+from treadle.db.dead_letters import Decision
 from treadle.errors import InvalidArgument
 
 pytestmark = [pytest.mark.requirement("R3"), pytest.mark.requirement("F16")]

@@ -9,9 +9,8 @@ import pytest
 from tests.behaviour.driver import Driver
 from tests.behaviour.receiver import Receiver
 from tests.behaviour.test_webhooks import add, due, emit, hook, notifier, numbers, receiver
-from treadle.services import notifier_http
-from treadle.services.notifier import Notifier
-from treadle.services.notifier_formats import body_of, sentence
+from treadle.services.notifier import Notifier, http
+from treadle.services.notifier.http import body_of, sentence
 
 __all__ = ["notifier", "receiver"]
 
@@ -135,7 +134,7 @@ async def test_a_fault_of_ours_is_a_failed_try_and_not_the_end(
     add(driver, "ops", receiver.url("ops"))
     emit(driver, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(notifier_http, "body_of", lambda *_: Path(1))  # type: ignore[arg-type]
+        broken.setattr(http, "body_of", lambda *_: Path(1))  # type: ignore[arg-type]
         await notifier.tick()
     assert hook(driver, "ops")["last_error"] == "cannot be sent: TypeError"
 

@@ -116,7 +116,7 @@ async def test_a_receiver_can_verify_who_sent_it_also_while_secrets_change(
 
 @pytest.mark.requirement("F23")
 async def test_the_known_signature_of_a_known_message() -> None:
-    from treadle.services.notifier_formats import signatures
+    from treadle.services.notifier.http import signatures
 
     # The example in the description of Standard Webhooks.
     found = signatures(

@@ -7,7 +7,7 @@ from psycopg.types.json import Jsonb
 
 from tests.cli.conftest import Cli
 from tests.cli.tools import Conn
-from treadle.cli import budget as command
+from treadle.cli import budgets as command
 
 pytestmark = pytest.mark.requirement("F25")
 

@@ -46,7 +46,7 @@ def test_the_example_is_made_whole(cli: Cli, ending: str) -> None:
 
 
 def test_both_examples_say_the_same(cli: Cli) -> None:
-    from treadle.cli.planfile import read_plan
+    from treadle.cli.dags.plan_file import read_plan
 
     assert read_plan(str(EXAMPLES / "landing_page.yaml")) == read_plan(
         str(EXAMPLES / "landing_page.json")
@@ -187,7 +187,7 @@ def test_mermaid_is_a_flowchart_in_which_names_are_only_names(cli: Cli) -> None:
 
 
 def test_mermaid_labels_hold_nothing_that_mermaid_reads() -> None:
-    from treadle.cli.mermaid import label
+    from treadle.cli.dags.graph import label
 
     shown = label(EVIL + "\nend")
 

@@ -11,7 +11,7 @@ from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import NO_SERVER, Conn
 from tests.conftest import OwnServer
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 
 CHECKS = [
     "connection", "server", "schema", "functions", "roles", "temporary", "durability", "clock",
@@ -96,7 +96,7 @@ def test_functions_of_another_release_are_told(cli: Cli, sync_conn: Conn) -> Non
 def test_an_old_transaction_is_a_warning(
     cli: Cli, sync_conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treadle.db.checks.OLD_TRANSACTION", timedelta(0))
+    monkeypatch.setattr("treadle.db.install.checks.OLD_TRANSACTION", timedelta(0))
     with sync_conn.transaction():
         sync_conn.execute("select 1")
 

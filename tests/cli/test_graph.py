@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treadle.cli.graph import ASCII, MARK, Edge, Row, draw
+from treadle.cli.dags.graph import ASCII, MARK, Edge, Row, draw
 
 ACROSS, DOWN = "─╌", "│┊"
 

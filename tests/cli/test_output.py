@@ -6,8 +6,8 @@ import pytest
 from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import Conn
-from treadle.cli import out
-from treadle.cli.out import Column
+from treadle.cli import output
+from treadle.cli.output import Column
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\t[bold]x[/bold]\u202eabc"
 
@@ -93,7 +93,7 @@ def test_no_color_means_no_escape_codes(still_url: str, evil: str) -> None:
      (3600, "1h"), (7260, "2h 1m"), (90_000, "1d 1h"), (None, "-")],
 )  # fmt: skip
 def test_a_duration_has_one_or_two_units(seconds: float | None, words: str) -> None:
-    assert out.length(seconds) == words
+    assert output.length(seconds) == words
 
 
 @pytest.mark.parametrize("columns", [200, 80, 40])
@@ -104,7 +104,7 @@ def test_a_narrow_terminal_loses_extra_columns_and_nothing_else(
     row = {"id": "x" * 20, "extra": "y" * 30, "text": "word " * 20}
     shown = [Column("id", "id"), Column("more", "extra", extra=True), Column("text", "text")]
 
-    out.print_table([row], shown)
+    output.print_table([row], shown)
 
     head, line = capsys.readouterr().out.splitlines()
     assert max(len(head), len(line)) <= columns

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from treadle.cli import planfile
-from treadle.cli.planfile import read_plan
+from treadle.cli.dags import plan_file
+from treadle.cli.dags.plan_file import read_plan
 from treadle.errors import InvalidArgument, TooLarge
 
 TASKS = "tasks: [{type: code}]\n"
@@ -76,7 +76,7 @@ def test_an_alias_is_fine(folder: Path) -> None:
 
 
 def test_a_file_has_a_largest_size(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planfile, "MAX_BYTES", 100)
+    monkeypatch.setattr(plan_file, "MAX_BYTES", 100)
     Path("p.json").write_text(" " * 101)
 
     with pytest.raises(TooLarge, match=r"p\.json has more than"):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.tools import NO_TASK, Conn, complete, dead_letter, on_terminal
-from treadle.cli.ages import parse
+from treadle.cli.times import parse
 from treadle.errors import InvalidArgument
 
 

@@ -13,7 +13,7 @@ from tests.http.raw import ask, head
 from tests.http.support import Served
 from tests.http.tokens import accepted_for, bearer, create
 from tests.process.support import Child, until
-from treadle.api.serve import bind, is_local
+from treadle.api.server import bind, is_local
 from treadle.errors import ConfigurationError
 
 READ = "/openapi.json"

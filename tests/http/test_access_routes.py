@@ -12,7 +12,7 @@ from tests.http.conftest import NewDatabase
 from tests.http.tokens import SCOPES, Closed, closed, create
 from treadle import Treadle
 from treadle.api.app import make_app
-from treadle.api.wall import OPEN_PATHS
+from treadle.api.auth import OPEN_PATHS
 
 NOBODY = "01890000-0000-7000-8000-00000000dead"
 # What the routes of open paths look like.

@@ -13,7 +13,7 @@ from tests.repo.test_docs import error_classes
 from treadle.api.problems import code_of, phrase
 from treadle.errors import QueueFull
 
-OURS = [cls for cls in error_classes() if cls.__module__.startswith("treadle.errors.")]
+OURS = [cls for cls in error_classes() if cls.__module__ == "treadle.errors"]
 
 
 @pytest.fixture

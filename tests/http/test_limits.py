@@ -10,8 +10,8 @@ from tests.http.conftest import NewDatabase
 from tests.http.raw import answer, ask, connect, head, is_closed
 from tests.http.support import Served, served
 from treadle.api import jsonscan
+from treadle.api.auth import MAX_HEAD, MAX_TARGET
 from treadle.api.limits import SMALL
-from treadle.api.wall import MAX_HEAD, MAX_TARGET
 
 # Behind the limits there is no such route: 404 says that a request got through them.
 PATH = "/nowhere"

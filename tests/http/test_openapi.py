@@ -16,7 +16,7 @@ from tests.http.conftest import NewDatabase
 from tests.http.furnished import furnish, write_config
 from tests.http.native import code_of
 from tests.http.tokens import Closed, closed
-from treadle.api.wall import OPEN_PATHS
+from treadle.api.auth import OPEN_PATHS
 
 CHECKS = (
     "not_a_server_error",

@@ -14,9 +14,9 @@ from tests.http.conftest import Serve
 from tests.http.raw import answer, ask, connect, head
 from tests.http.support import Served
 from tests.process.support import until
-from treadle.api import refusals
+from treadle.api import limits
+from treadle.api.limits import Refusals
 from treadle.api.problems import problem
-from treadle.api.refusals import Refusals
 
 PATH = "/nowhere"
 JSON = "Content-Type: application/json"
@@ -149,7 +149,7 @@ async def test_a_body_without_end_is_left(
     monkeypatch: pytest.MonkeyPatch, piece: bytes, pause_s: float, limit: dict[str, Any]
 ) -> None:
     for name, value in limit.items():
-        monkeypatch.setattr(refusals, name, value)
+        monkeypatch.setattr(limits, name, value)
     client = Client(piece, pause_s)
 
     async with asyncio.timeout(20):
@@ -174,8 +174,8 @@ async def test_only_so_many_bodies_are_discarded_at_once() -> None:
 
 
 async def test_shutting_down_ends_the_discarding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "SHUTDOWN_S", 0.05)
-    monkeypatch.setattr(refusals, "SILENCE_S", 60)
+    monkeypatch.setattr(limits, "SHUTDOWN_S", 0.05)
+    monkeypatch.setattr(limits, "SILENCE_S", 60)
     served = Refusals(most=10)
     client = Client(b"x", 60)
     task = asyncio.ensure_future(refuse(client, served))

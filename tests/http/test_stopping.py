@@ -14,7 +14,7 @@ from tests.http.conftest import Serve
 from tests.http.native import enqueue
 from tests.http.raw import answer, connect, head
 from tests.http.support import Conn, Served, until, waits_for_lock
-from treadle.api.serve import DRAIN_S
+from treadle.api.server import DRAIN_S
 
 JSON = "Content-Type: application/json"
 

@@ -12,7 +12,7 @@ from tests.http.conftest import NewDatabase
 from tests.http.native import NOBODY, act, code_of, enqueue, register, take_one
 from tests.http.shapes import shaped
 from tests.http.tokens import Closed, closed, create
-from treadle.api.v1 import models_artifacts as models
+from treadle.api.v1 import artifacts as models
 
 FORBIDDEN = (403, "forbidden")
 NAME = 'über "x".pdf'

@@ -17,7 +17,7 @@ from tests.http.native import (
     take_one,
 )
 from tests.http.support import Conn
-from treadle.api.v1 import models_agents, models_claims
+from treadle.api.v1 import agents, claims
 
 pytestmark = pytest.mark.usefixtures("agent")
 
@@ -43,8 +43,8 @@ def test_an_agent_takes_a_task_and_completes_it(http: httpx2.Client) -> None:
 
     assert (claim["id"], claim["spec"], claim["attempt"]) == (task_id, {"n": 1}, 1)
     assert claim["lease_expires_at"] > claim["created_at"]
-    assert claim.keys() == models_claims.Claimed.model_fields.keys()
-    models_claims.Claimed.model_validate(claim)
+    assert claim.keys() == claims.Claimed.model_fields.keys()
+    claims.Claimed.model_validate(claim)
     assert (answer.status_code, answer.json()) == (200, {"id": task_id, "verdict": "completed"})
     task = http.get(f"/v1/tasks/{task_id}").json()
     assert (task["status"], task["output"], task["completed_by"]) == ("completed", {"sum": 3}, "a")
@@ -226,7 +226,7 @@ def test_an_agent_says_who_it_is_and_when_it_leaves(http: httpx2.Client) -> None
     shown = http.get("/v1/agents/b").json()
 
     assert (shown["status"], shown["capabilities"], shown["alive"]) == ("active", ["git"], True)
-    models_agents.AgentRow.model_validate(shown)
+    agents.AgentRow.model_validate(shown)
     assert http.post("/v1/agents/b/heartbeat").json() == {"id": "b", "status": "active"}
     drained = http.put("/v1/agents/b/status", json={"status": "draining"})
     assert drained.json()["status"] == "draining"

@@ -16,7 +16,7 @@ import pytest
 from tests.http.conftest import Serve
 from tests.http.native import enqueue, register, status_of, take
 from tests.http.support import Conn, Served, until, waits_for_lock
-from treadle.api.serve import DRAIN_S
+from treadle.api.server import DRAIN_S
 
 # With this setting a request that waits looks by itself 16 s after its quick looks at the
 # earliest: whatever is found before that was found because of a notification.

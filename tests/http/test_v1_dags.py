@@ -8,7 +8,7 @@ import pytest
 from tests.http.native import NOBODY, act, code_of, register, take_one
 from tests.http.shapes import listed, shaped, walked
 from tests.http.support import Conn
-from treadle.api.v1 import models_dags as models
+from treadle.api.v1 import dags as models
 
 PLAN: dict[str, Any] = {
     "name": "page",

@@ -10,7 +10,7 @@ from tests.http.native import act, code_of, enqueue, register, take_one
 from tests.http.reaching import FORBIDDEN, Callers, bound
 from tests.http.shapes import listed, shaped, walked
 from tests.http.support import Conn
-from treadle.api.v1 import history as models
+from treadle.api.v1 import retention as models
 
 NOBODY = "01890000-0000-7000-8000-00000000dead"
 KEEP_NONE = "select treadle.define_queue(%s, '{\"keep_completed_s\": 0}')"

@@ -8,7 +8,7 @@ import pytest
 from tests.http.native import code_of
 from tests.http.shapes import listed, shaped, walked
 from tests.http.support import Conn
-from treadle.api.v1 import models_schedules as models
+from treadle.api.v1 import schedules as models
 
 NIGHTLY: dict[str, Any] = {
     "cron": "30 2 * * *",

@@ -15,7 +15,7 @@ from tests.http.native import code_of
 from tests.http.streaming import Stream, stream
 from tests.http.support import Conn, Served
 from tests.http.test_v1_stream import emit
-from treadle.api.feed import POLL_S
+from treadle.api.stream import POLL_S
 
 LISTENERS = """
 select count(*) from pg_stat_activity

@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.native import NOBODY, act, code_of, enqueue, register, status_of, take_one
 from tests.http.support import Conn
-from treadle.api.v1 import models_tasks as models
+from treadle.api.v1 import tasks as models
 
 
 def dead(http: httpx2.Client, **said: Any) -> str:

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.http.native import NOBODY, act, code_of, enqueue, register, status_of, take_one
-from treadle.api.v1 import models_waits
+from treadle.api.v1 import waits
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_task_asks_steps_back_and_goes_on_with_the_answer(
         ["yes", "no"],
         "ship",
     )
-    models_waits.Wait.model_validate(shown)
+    waits.Wait.model_validate(shown)
     assert answered.json() == {"id": wait, "verdict": "answered"}
     assert again.json()["verdict"] == "already"
     resumed = take_one(http)

@@ -8,7 +8,7 @@ import pytest
 from tests.http.native import code_of
 from tests.http.shapes import listed, shaped, walked
 from tests.http.support import Conn
-from treadle.api.v1 import models_webhooks as models
+from treadle.api.v1 import webhooks as models
 
 OPS: dict[str, Any] = {"url": "https://example.org/hook?key=5", "kinds": ["task.*"]}
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="

@@ -14,7 +14,7 @@ import anyio
 
 from tests.process.support import until
 from treadle import ClaimLost, Context, Treadle
-from treadle.options import RetryPolicy
+from treadle.fields import RetryPolicy
 from treadle.settings import Settings
 
 EFFECTS = """

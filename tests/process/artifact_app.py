@@ -10,8 +10,8 @@ from typing import Any
 from tests.process.apps import SOON
 from tests.process.support import until
 from treadle import Artifact, Context, Treadle
+from treadle.artifacts.store import Written
 from treadle.settings import Settings
-from treadle.store import Written
 
 MIB = 1024 * 1024
 CONTENT = b"".join(number.to_bytes(4, "big") * (MIB // 4) for number in range(20))

@@ -17,8 +17,8 @@ from typing import Self
 import psycopg
 import pytest
 
-from treadle.db import embedded_files as files
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
+from treadle.db.embedded import account as files
 from treadle.errors import MissingExtra
 
 SETTINGS = {

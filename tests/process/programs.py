@@ -19,8 +19,8 @@ from typing import Self
 import pytest
 
 import treadle
-from treadle.db import embedded_files
 from treadle.db.embedded import EmbeddedServer
+from treadle.db.embedded import account as embedded_account
 
 WITHIN_S = 180.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,19 +128,19 @@ def is_alive(pid: int) -> bool:
 
 def plain_user() -> tuple[list[str], dict[str, str], Callable[[Path], None], dict[str, object]]:
     """How to run treadle as somebody who is not root: program, environment, chown, options."""
-    account = embedded_files.server_account()
+    account = embedded_account.server_account()
     if account is None:
         return [*PROGRAM], {}, lambda _: None, {}
     own = Path(sys.executable).resolve()
     packages = [str(Path(treadle.__file__).parents[1])]
     packages += [path for path in sys.path if path.endswith("-packages")]
     python: str | None = sys.executable
-    if not embedded_files.can_enter(own.parent, account):
+    if not embedded_account.can_enter(own.parent, account):
         # The same Python from the system, with our packages.
         name = f"python3.{sys.version_info.minor}"
         python = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
     if python is None or not all(
-        embedded_files.can_enter(Path(path), account) for path in packages
+        embedded_account.can_enter(Path(path), account) for path in packages
     ):
         pytest.skip("no Python and packages here that an unprivileged account can reach")
     return (

@@ -21,7 +21,7 @@ from tests.conftest import OwnServer
 from tests.http.support import served
 from tests.process import pushing, support
 from tests.process.support import ROOT, Child, Conn, value
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 
 pytestmark = pytest.mark.requirement("B10")
 

@@ -16,10 +16,11 @@ import pytest
 
 from tests.process import programs
 from treadle.app import Treadle
-from treadle.cli import demo_app, demo_batch
-from treadle.cli.demo_batch import Batch
+from treadle.cli.demo import app as demo_app
+from treadle.cli.demo import batch as demo_batch
+from treadle.cli.demo.batch import Batch
 from treadle.db.embedded import EmbeddedServer
-from treadle.handles import Handle
+from treadle.producer.handle import Handle
 
 LONGEST_S = 45.0
 

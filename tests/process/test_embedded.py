@@ -12,8 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from treadle.db import embedded_files
-from treadle.db.embedded import EmbeddedServer, embedded_bindir, running_server
+from treadle.db.embedded import EmbeddedServer, account, embedded_bindir, running_server
 from treadle.errors import ConfigurationError, MissingExtra, Unavailable
 
 QUICK = {"fsync": "off"}
@@ -122,7 +121,7 @@ def test_starts_at_the_same_moment_give_one_server(folder: Path, pg_bin: Path | 
 
 
 def test_a_creation_that_was_killed_is_done_again(folder: Path, pg_bin: Path | None) -> None:
-    embedded_files.claim_folder(folder, None)
+    account.claim_folder(folder, None)
     half = folder / "data.new"
     half.mkdir()
     (half / "PG_VERSION").write_text("18\n")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
-from treadle.db.embedded_files import Account, can_enter, server_account
+from treadle.db.embedded.account import Account, can_enter, server_account
 from treadle.errors import ConfigurationError
 
 QUICK = {"fsync": "off"}

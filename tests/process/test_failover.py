@@ -21,7 +21,7 @@ from tests.process.cluster import Cluster
 from tests.process.producer import Producer
 from tests.process.support import APP, Child, all_completed, until, value
 from treadle import Treadle
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 from treadle.settings import load_settings
 
 pytestmark = [pytest.mark.requirement("B13"), pytest.mark.requirement("B16")]

@@ -8,7 +8,7 @@ import pytest
 from tests.process import support
 from tests.process.harnessing import QUICK, Site
 from tests.process.support import ROOT, rows
-from treadle.cli.loading import load_function
+from treadle.cli.loader import load_function
 from treadle.errors import ConfigurationError
 
 until = partial(support.until, within=40)

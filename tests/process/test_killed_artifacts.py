@@ -13,7 +13,7 @@ from tests.process.artifact_app import DIGEST, POINTS, make_app
 from tests.process.support import Child, Conn, Spawn, rows, until
 from tests.worker.files import Place
 from treadle import Treadle
-from treadle.services.sweeper import sweep
+from treadle.artifacts.sweeper import sweep
 from treadle.settings import load_settings
 
 pytestmark = pytest.mark.requirement("F21")

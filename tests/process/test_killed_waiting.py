@@ -4,7 +4,7 @@ import pytest
 
 from tests.process.support import Conn, Spawn, rows, until, value
 from treadle import Treadle
-from treadle.handles import Handle
+from treadle.producer.handle import Handle
 
 QUICK = {"heartbeat_s": 0.4, "claim_ttl_s": 1, "slots": 3}
 WAITS = "select status, answered_by from treadle.waits"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.process.support import Child, Conn, Spawn, rows, until, value
 from treadle import Treadle
-from treadle.handles import Handle
+from treadle.producer.handle import Handle
 
 PAUSED = {"agent_id": "paused", "heartbeat_s": 86_400, "claim_ttl_s": 86_400, "slots": 1}
 OTHER = {"agent_id": "other", "slots": 1}

@@ -13,7 +13,7 @@ from tests.process.producer import Producer
 from tests.process.support import APP, Child, all_completed, rows, until, value
 from treadle import Treadle
 from treadle.db.embedded import EmbeddedServer
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 
 QUICK = {"heartbeat_s": 1, "claim_ttl_s": 2, "slots": 5, "poll_s": 1}
 

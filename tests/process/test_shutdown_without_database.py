@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from tests.process.proxy import Proxy
 from tests.process.support import Child, Spawn, until
 from treadle.errors import TreadleError
-from treadle.worker.health import read_health_file
+from treadle.health import read_health_file
 
 pytestmark = pytest.mark.requirement("B16")
 # Each is woken often enough to be in a call when it is told to end.

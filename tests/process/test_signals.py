@@ -9,7 +9,7 @@ from tests.process.apps import Nap
 from tests.process.support import Child, Conn, Spawn, rows, statuses, until, value
 from treadle import Treadle
 from treadle.errors import TreadleError
-from treadle.worker.health import read_health_file
+from treadle.health import read_health_file
 
 AGENT = "select status from treadle.agents where id = 'a'"
 TASKS = "select status, attempt, count(*) from treadle.tasks group by 1, 2 order by 1"

@@ -25,7 +25,7 @@ from tests.process.support import APP, Child, Conn, rows, until, value
 from tests.process.tcp_proxy import TcpProxy
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
-from treadle.worker.health import read_health_file
+from treadle.health import read_health_file
 
 pytestmark = pytest.mark.requirement("B16")
 

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from tests.repo import tree
 from tests.repo.test_docs import parse
 from treadle.cli import app
-from treadle.worker.health import write_health_file
+from treadle.health import write_health_file
 
 COMPOSE = (tree.ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (tree.ROOT / "Dockerfile").read_text()

@@ -1,15 +1,29 @@
-"""Files stay short enough to read in one go."""
+"""Long files are looked at twice: each is listed here with the reason why it is one file."""
 
 from pathlib import Path
 
 from tests.repo import tree
-from treadle.db.sqlfiles import functions
+from treadle.db.install.files import functions
+
+# path: why a split would be worse
+REVIEWED = {
+    "src/treadle/api/v1/tasks.py": "half of it spells out the fields of a task",
+    "src/treadle/cli/dead_letters.py": "half of it spells out the filters of each command",
+}
 
 
 def too_long(paths: list[Path], limit: int) -> dict[str, int]:
-    """The files with `limit` lines or more."""
+    """The files with `limit` lines or more that nobody has given a reason for."""
     counts = {tree.name(path): len(path.read_text().splitlines()) for path in paths}
-    return {name: count for name, count in counts.items() if count >= limit}
+    return {
+        name: count for name, count in counts.items() if count >= limit and name not in REVIEWED
+    }
+
+
+def test_a_reviewed_file_is_still_long() -> None:
+    lengths = {name: len((tree.ROOT / name).read_text().splitlines()) for name in REVIEWED}
+
+    assert {name: count for name, count in lengths.items() if count < 200} == {}
 
 
 def test_a_python_module_has_fewer_than_500_lines() -> None:

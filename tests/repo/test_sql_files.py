@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo import tree
-from treadle.db.sqlfiles import functions, functions_in
+from treadle.db.install.files import functions, functions_in
 
 FUNCTIONS = functions()
 GRANT = re.compile(r"^grant execute on function\s+treadle\.(\w+)", re.MULTILINE)

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from treadle.db.sqlfiles import functions
+from treadle.db.install.files import functions
 
 pytestmark = pytest.mark.requirement("B16")
 

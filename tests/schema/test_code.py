@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from tests.schema import tools
-from treadle.db import schema, sqlfiles
-from treadle.db.migrate import migrate, status
+from treadle.db.install import files, schema
+from treadle.db.install.migrate import migrate, status
 from treadle.errors import SchemaError
 
 VIEW = """
@@ -223,7 +223,7 @@ def test_every_function_body_passes_the_check_of_postgresql(
     sync_conn: psycopg.Connection[tuple[object, ...]],
 ) -> None:
     """The runner turns the check off, since functions name each other in any order."""
-    functions = [file for file in sqlfiles.code_files() if file[0].startswith("functions/")]
+    functions = [file for file in files.code_files() if file[0].startswith("functions/")]
     assert functions
 
     with sync_conn.transaction(force_rollback=True):

@@ -5,7 +5,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from treadle.db import generate, reference, sqlfiles
+from treadle.db import generate
+from treadle.db.install import files
 from treadle.errors import ConfigurationError
 
 
@@ -21,7 +22,7 @@ def test_a_generated_file_that_differs_is_out_of_date(
     empty_database_url: str, tmp_path: Path
 ) -> None:
     texts = generate.generated(empty_database_url)
-    names = {path.relative_to(sqlfiles.sql_dir().parent).as_posix() for path in texts}
+    names = {path.relative_to(files.sql_dir().parent).as_posix() for path in texts}
     same, other, missing = (tmp_path / name for name in ("same", "other", "missing"))
     same.write_text("text")
     other.write_text("old text")
@@ -35,15 +36,15 @@ def test_a_generated_file_that_differs_is_out_of_date(
 def test_the_state_machine_is_drawn_between_its_marks(
     sync_conn: psycopg.Connection[tuple[object, ...]],
 ) -> None:
-    page = f"before\n{reference.BEGIN}\nold picture\n{reference.END}\nafter\n"
+    page = f"before\n{generate.BEGIN}\nold picture\n{generate.END}\nafter\n"
 
-    drawn = reference.state_machine(sync_conn, page)
+    drawn = generate.state_machine(sync_conn, page)
 
-    assert drawn.startswith(f"before\n{reference.BEGIN}\n```mermaid\nstateDiagram-v2\n  [*] --> ")
-    assert drawn.endswith(f"```\n{reference.END}\nafter\n")
+    assert drawn.startswith(f"before\n{generate.BEGIN}\n```mermaid\nstateDiagram-v2\n  [*] --> ")
+    assert drawn.endswith(f"```\n{generate.END}\nafter\n")
     assert "\n  claimed --> running: start_tasks\n" in drawn
     assert "\n  completed --> [*]\n" in drawn
     assert "old picture" not in drawn
-    assert reference.state_machine(sync_conn, drawn) == drawn
+    assert generate.state_machine(sync_conn, drawn) == drawn
     with pytest.raises(ConfigurationError, match="no place"):
-        reference.state_machine(sync_conn, "no marks")
+        generate.state_machine(sync_conn, "no marks")

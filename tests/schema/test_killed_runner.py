@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from tests.schema import tools
-from treadle.db import schema
-from treadle.db.migrate import migrate, status
+from treadle.db.install import schema
+from treadle.db.install.migrate import migrate, status
 from treadle.errors import Unavailable
 
 

@@ -7,9 +7,8 @@ import psycopg
 import pytest
 
 from tests.schema import tools
-from treadle.db import schema
-from treadle.db.migrate import migrate, status
-from treadle.db.runner import LOCK, TRIES
+from treadle.db.install import schema
+from treadle.db.install.migrate import LOCK, TRIES, migrate, status
 from treadle.errors import Unavailable
 
 

@@ -6,7 +6,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from tests.schema.test_upgrade import install_old
-from treadle.db import migrate as schema
+from treadle.db.install import migrate as schema
 
 
 def test_times_beyond_the_calendar_are_moved_into_it(empty_database_url: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import OwnServer
 from tests.schema import tools
-from treadle.db.direct import masked, refuse_old_server
-from treadle.db.migrate import code_checksum, migrate, schema_problem, status, verify
+from treadle.db.install.migrate import code_checksum, migrate, schema_problem, status, verify
+from treadle.db.pool import mask_password, refuse_old_server
 from treadle.errors import (
     ConfigurationError,
     InvalidArgument,
@@ -172,9 +172,13 @@ def test_a_url_that_cannot_be_read_is_a_configuration_error(url: str) -> None:
 
 
 def test_passwords_are_masked_in_urls_and_in_connection_strings() -> None:
-    assert masked("at postgresql://me:a:b@c@host/db?x=1") == "at postgresql://me:***@host/db?x=1"
-    assert masked("host=h password='a b\\'c' user=me") == "host=h password=*** user=me"
     assert (
-        masked("postgresql:///db?password=abc&user=me") == "postgresql:///db?password=***&user=me"
+        mask_password("at postgresql://me:a:b@c@host/db?x=1")
+        == "at postgresql://me:***@host/db?x=1"
     )
-    assert masked("postgresql://host/db") == "postgresql://host/db"
+    assert mask_password("host=h password='a b\\'c' user=me") == "host=h password=*** user=me"
+    assert (
+        mask_password("postgresql:///db?password=abc&user=me")
+        == "postgresql:///db?password=***&user=me"
+    )
+    assert mask_password("postgresql://host/db") == "postgresql://host/db"

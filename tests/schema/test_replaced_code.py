@@ -4,9 +4,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from treadle.db.direct import connect
-from treadle.db.migrate import migrate, status, verify
-from treadle.db.trust import refuse_replaced_code
+from treadle.db.install.migrate import migrate, status, verify
+from treadle.db.install.trust import refuse_replaced_code
+from treadle.db.pool import connect_sync
 from treadle.errors import Forbidden, SchemaOutdated
 
 # What would run with the rights of the superuser; here it only has to be noticed.
@@ -46,7 +46,10 @@ def replace(url: str, what: str) -> None:
 def test_a_superuser_is_told_before_it_runs_replaced_code(database_url: str, what: str) -> None:
     replace(database_url, what)
 
-    with connect(database_url) as conn, pytest.raises(SchemaOutdated, match="superuser") as raised:
+    with (
+        connect_sync(database_url) as conn,
+        pytest.raises(SchemaOutdated, match="superuser") as raised,
+    ):
         refuse_replaced_code(conn)
 
     assert "treadle db migrate" in (raised.value.hint or "")
@@ -66,7 +69,7 @@ def test_a_replaced_view_is_noticed_by_its_text_alone(database_url: str) -> None
     )
 
     with (
-        connect(database_url) as conn,
+        connect_sync(database_url) as conn,
         pytest.raises(SchemaOutdated, match="queue_health"),
     ):
         refuse_replaced_code(conn)
@@ -74,7 +77,7 @@ def test_a_replaced_view_is_noticed_by_its_text_alone(database_url: str) -> None
 
 
 def test_the_code_of_this_release_is_not_refused(database_url: str) -> None:
-    with connect(database_url) as conn:
+    with connect_sync(database_url) as conn:
         refuse_replaced_code(conn)
         conn.execute("comment on function treadle.schema_version() is 'ours'")
         conn.execute("grant execute on function treadle.schema_version() to pg_monitor")
@@ -82,7 +85,7 @@ def test_the_code_of_this_release_is_not_refused(database_url: str) -> None:
 
 
 def test_an_empty_database_has_nothing_to_refuse(empty_database_url: str) -> None:
-    with connect(empty_database_url) as conn:
+    with connect_sync(empty_database_url) as conn:
         refuse_replaced_code(conn)
 
 
@@ -92,7 +95,7 @@ def test_a_login_that_is_no_superuser_has_nothing_to_lose(database_url: str) -> 
         name = f"{conn.info.dbname}_login"
         conn.execute(f"create role {name} login in role treadle_operator".encode())
     try:
-        with connect(make_conninfo(database_url, user=name)) as conn:
+        with connect_sync(make_conninfo(database_url, user=name)) as conn:
             refuse_replaced_code(conn)
     finally:
         with psycopg.connect(database_url, autocommit=True) as conn:

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.schema.test_upgrade import install_old
-from treadle.db import migrate as schema
+from treadle.db.install import migrate as schema
 
 ERRORS = [
     "ValueError: no order 17\n\nTraceback (most recent call last):\n  File 'a.py'",

@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import OwnServer
 from tests.schema import tools
-from treadle.db import schema
-from treadle.db.migrate import migrate, status
+from treadle.db.install import schema
+from treadle.db.install.migrate import migrate, status
 from treadle.errors import Forbidden, RolesMissing
 
 

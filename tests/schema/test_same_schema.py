@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.schema import tools
-from treadle.db import schema, sqlfiles
-from treadle.db.migrate import install_script, migrate, status, verify
-from treadle.db.testkit import temporary_database, with_database
+from treadle.db.install import files, schema
+from treadle.db.install.migrate import install_script, migrate, status, verify
+from treadle.db.testing import temporary_database, with_database
 
 
 @pytest.mark.requirement("B12")
@@ -45,7 +45,7 @@ def test_the_code_can_be_applied_twice(database_url: str, edited_sql: Path) -> N
 def test_plain_psql_with_install_sql_gives_the_same(
     database_url: str, empty_database_url: str, psql: str
 ) -> None:
-    file = sqlfiles.sql_dir() / "install.sql"
+    file = files.sql_dir() / "install.sql"
 
     done = subprocess.run(
         [psql, "--no-psqlrc", "--quiet", "--file", str(file), empty_database_url],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle.db import sqlfiles
+from treadle.db.install import files
 from treadle.errors import ConfigurationError
 
 
@@ -35,7 +35,7 @@ def test_migrations_with_gaps_repeats_or_wrong_names_are_refused(
         (folder / "migrations" / name).write_text("select 1;\n")
 
     with pytest.raises(ConfigurationError, match="migration"):
-        sqlfiles.migrations(folder)
+        files.migrations(folder)
 
 
 def test_a_checksum_does_not_depend_on_the_newlines_of_the_checkout(folder: Path) -> None:
@@ -43,23 +43,23 @@ def test_a_checksum_does_not_depend_on_the_newlines_of_the_checkout(folder: Path
     function = folder / "functions" / "f.sql"
     file.write_bytes(b"select 1;\nselect 2;\n")
     function.write_bytes(b"a\nb\n")
-    unix = (sqlfiles.migrations(folder), sqlfiles.code_checksum(folder))
+    unix = (files.migrations(folder), files.code_checksum(folder))
 
     file.write_bytes(b"select 1;\r\nselect 2;\r\n")
     function.write_bytes(b"a\r\nb\r\n")
 
-    assert (sqlfiles.migrations(folder), sqlfiles.code_checksum(folder)) == unix
+    assert (files.migrations(folder), files.code_checksum(folder)) == unix
 
 
 def test_the_code_checksum_follows_every_text_and_name(folder: Path) -> None:
-    seen = [sqlfiles.code_checksum(folder)]
+    seen = [files.code_checksum(folder)]
     for name in ("functions/f.sql", "views/v.sql", "triggers/t.sql"):
         (folder / name).write_text("one")
-        seen.append(sqlfiles.code_checksum(folder))
+        seen.append(files.code_checksum(folder))
         (folder / name).write_text("two")
-        seen.append(sqlfiles.code_checksum(folder))
+        seen.append(files.code_checksum(folder))
         (folder / name).rename(folder / name.replace(".sql", "2.sql"))
-        seen.append(sqlfiles.code_checksum(folder))
+        seen.append(files.code_checksum(folder))
 
     assert len(set(seen)) == len(seen) == 10
 
@@ -79,7 +79,7 @@ def test_functions_come_first_and_triggers_last_and_views_after_what_they_name(
     for name, text in texts.items():
         (folder / name).write_text(text)
 
-    names = [name for name, _ in sqlfiles.code_files(folder)]
+    names = [name for name, _ in files.code_files(folder)]
 
     assert names == [
         "functions/z/f.sql",
@@ -96,4 +96,4 @@ def test_views_that_need_each_other_are_refused_by_name(folder: Path) -> None:
     (folder / "views" / "b.sql").write_text("create view treadle.b as select from treadle.a")
 
     with pytest.raises(ConfigurationError, match=r"a -> b|b -> a"):
-        sqlfiles.code_files(folder)
+        files.code_files(folder)

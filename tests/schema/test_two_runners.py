@@ -10,9 +10,9 @@ import pytest
 
 from tests.conftest import OwnServer
 from tests.schema import tools
-from treadle.db import runner as steps
-from treadle.db import schema
-from treadle.db.migrate import install_script, migrate, migrations
+from treadle.db.install import migrate as steps
+from treadle.db.install import schema
+from treadle.db.install.migrate import install_script, migrate, migrations
 from treadle.errors import Unavailable
 
 EVERYTHING = [*(migration.label for migration in migrations()), "code"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import psycopg
 
-from treadle.db import migrate as schema
-from treadle.db import sqlfiles
+from treadle.db.install import files
+from treadle.db.install import migrate as schema
 
 RELEASES = Path(__file__).parent / "releases"
 
@@ -17,7 +17,7 @@ def install_old(url: str, version: int) -> None:
     with psycopg.connect(url) as conn:
         conn.execute("set local search_path = ''")
         conn.execute("set local client_min_messages = warning")
-        conn.execute((sqlfiles.sql_dir() / "roles.sql").read_bytes())
+        conn.execute((files.sql_dir() / "roles.sql").read_bytes())
         for migration in schema.migrations()[:version]:
             conn.execute(migration.sql.encode())
             conn.execute(

@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from treadle.db import schema
-from treadle.db.migrate import verify
+from treadle.db.install import schema
+from treadle.db.install.migrate import verify
 
 CHANGES = [
     ("drop index treadle.tasks_ready_idx", "table treadle.tasks lacks: CREATE INDEX tasks_re"),

@@ -9,14 +9,14 @@ from typing import Any
 
 import psycopg
 
-from treadle.db import schema
-from treadle.db.migrate import migrations
+from treadle.db.install import schema
+from treadle.db.install.migrate import migrations
 
 LATEST = migrations()[-1].version
 
 _RUNNER = """
 import sys
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 result = migrate(sys.argv[1], lock_timeout_s=60, on_step=lambda step: print(step, file=sys.stderr))
 print(*result.applied, *(["code"] if result.code_applied else []))
 """

@@ -11,6 +11,8 @@ import pytest
 from tests.worker.files import Place, pieces
 from tests.worker.support import Conn, expire, row, rows, run_all, statuses
 from treadle import Context, Treadle
+from treadle.artifacts.store import Store
+from treadle.artifacts.sweeper import sweep
 from treadle.errors import (
     ConfigurationError,
     InvalidArgument,
@@ -18,9 +20,7 @@ from treadle.errors import (
     StoreError,
     TooLarge,
 )
-from treadle.services.sweeper import sweep
 from treadle.settings import load_settings
-from treadle.store import Store
 
 pytestmark = pytest.mark.requirement("F21")
 MIB = 1024 * 1024

@@ -19,9 +19,9 @@ import asyncio, sys
 from pathlib import Path
 from tests.worker.files import peak_mib
 from treadle.settings import load_settings
-from treadle.store import make_store
+from treadle.artifacts.store import make_store
 from treadle.worker.artifacts import ArtifactReader
-from treadle.worker.sources import chunks_of
+from treadle.worker.artifacts import chunks_of
 
 async def main():
     store = make_store(load_settings())

@@ -10,8 +10,8 @@ from tests.worker.files import Place
 from tests.worker.support import Conn, rows
 from tests.worker.test_artifact_sweeping import drawn, swept
 from treadle import Treadle
-from treadle.services.sweeper import sweep
-from treadle.store import Store
+from treadle.artifacts.store import Store
+from treadle.artifacts.sweeper import sweep
 
 pytestmark = pytest.mark.requirement("F21")
 

@@ -8,10 +8,9 @@ import pytest
 
 from tests.process.proxy import Proxy
 from tests.worker.support import Conn, row, rows, run_all, status, statuses, until, working
-from treadle import Context, RetryAfter, Treadle
+from treadle import Context, RetryAfter, Treadle, health
+from treadle.health import read_health_file
 from treadle.settings import load_settings
-from treadle.worker import health
-from treadle.worker.health import read_health_file
 
 AGENT = "select status from treadle.agents where id = 'a'"
 

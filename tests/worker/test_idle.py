@@ -10,7 +10,7 @@ import pytest
 from tests.process.proxy import Proxy
 from tests.worker.support import Conn, Stopwatch, row, rows, run_all, until, working
 from treadle import Context, Treadle
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.models import Claim
 from treadle.settings import load_settings
 from treadle.worker import loop

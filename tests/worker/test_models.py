@@ -6,7 +6,7 @@ import pytest
 
 from tests.worker.support import Conn, row, rows, run_all
 from treadle import Context, Treadle
-from treadle.options import RetryPolicy
+from treadle.fields import RetryPolicy
 
 AT_ONCE: RetryPolicy = {"strategy": "immediate"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.worker.support import Conn, row, rows, run_all
 from treadle import CancelTask, Context, FailForGood, RateLimited, RetryAfter, TaskFailed, Treadle
-from treadle.outcomes import Outcome
+from treadle.worker.outcomes import Outcome
 
 ENDED = """
     select status, failure_class, failure_reason, attempt, rate_limits,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from treadle import RateLimited
-from treadle.worker.ratelimits import RateLimit, find_rate_limit, parse_retry_after
+from treadle.worker.rate_limits import RateLimit, find_rate_limit, parse_retry_after
 
 pytestmark = pytest.mark.requirement("R6")
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.worker.support import Conn, row, rows, run_all
 from treadle import Context, Decision, DecisionReport, Treadle
-from treadle.options import RetryPolicy
+from treadle.fields import RetryPolicy
 from treadle.reports import described
 
 pytestmark = pytest.mark.requirement("R7")

@@ -11,7 +11,7 @@ import pytest
 from tests.worker.support import Conn, Stopwatch, row, run_all, until
 from treadle import Task, Treadle
 from treadle.errors import ConfigurationError
-from treadle.worker.children import run_child
+from treadle.worker.child_process import run_child
 
 pytestmark = pytest.mark.requirement("F20")
 

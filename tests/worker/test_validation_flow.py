@@ -14,8 +14,8 @@ from tests.worker.support import (
     status,
 )
 from treadle import Context, InvalidOutput, RateLimited, Treadle
-from treadle.options import RetryPolicy
-from treadle.worker import schemas
+from treadle.fields import RetryPolicy
+from treadle.worker import validation
 
 pytestmark = pytest.mark.requirement("F20")
 
@@ -128,7 +128,7 @@ async def test_a_missing_extra_says_what_to_install(
     app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    schemas._made.cache_clear()
+    validation._made.cache_clear()
 
     @app.task(validation=[{"validator": "regex", "pattern": "x"}])
     async def work() -> str:

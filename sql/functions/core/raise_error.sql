@@ -3,7 +3,7 @@
 -- mask_text: a text for an error or a log, without what looks like a credential.
 --
 -- PostgreSQL's own messages end in the value that was wrong; of that the first characters are left.
--- src/treadle/errors/masking.py does the same for errors that Python makes.
+-- src/treadle/masking.py does the same for errors that Python makes.
 create or replace function treadle.mask_text(p_text text)
 returns text
 language sql

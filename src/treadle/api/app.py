@@ -1,7 +1,9 @@
 """The server as one ASGI application: `make_app()` puts the routers of all protocols together."""
 
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -10,26 +12,66 @@ from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse
 
 from treadle import __version__
-from treadle.api import explained, harness, health, problems, projects, queue, reference, v1, work
-from treadle.api.access import need
+from treadle.api import docs, harness, problems, projects, push, v1, work
+from treadle.api.access import Calls, requires
+from treadle.api.auth import OPEN_PATHS, add_middleware
+from treadle.api.batch import RequestBatcher
 from treadle.api.dispatch import spread
-from treadle.api.feed import Feed
-from treadle.api.v1.crowd import Crowd
-from treadle.api.v1.waiting import ringing
-from treadle.api.wall import OPEN_PATHS, guard
+from treadle.api.long_poll import long_poll_lifespan
+from treadle.api.problems import answers
+from treadle.api.stream import EventBroadcaster
 from treadle.app import Treadle
+from treadle.db.database import Gateway
+from treadle.errors import Unavailable
 
+# Before those who ask lose their patience: a probe often waits no longer than this.
+ANSWER_S = 3.0
+
+health_router = APIRouter(tags=["health"])
 # What stands in front of the routes may answer with these, whatever is asked.
 EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 431, 503)
+
+
+@health_router.head("/healthz", include_in_schema=False)
+@health_router.get("/healthz")
+async def alive() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@health_router.head("/health", include_in_schema=False)
+@health_router.head("/readyz", include_in_schema=False)
+@health_router.get("/health", responses=answers(503))
+@health_router.get("/readyz", responses=answers(503))
+async def ready(calls: Calls) -> dict[str, Any]:
+    """The database answers too, and has the schema that this server needs."""
+    try:
+        with anyio.move_on_after(ANSWER_S):
+            version, _ = await calls.schema_version()
+            said = {"status": "ok", "schema_version": version}
+            return {**said, "last_contact_at": last_contact_at(calls)}
+    except Unavailable as error:
+        raise Unavailable(
+            str(error), hint=error.hint, last_contact_at=last_contact_at(calls)
+        ) from None
+    raise Unavailable(
+        f"the database did not answer within {ANSWER_S:g} s", last_contact_at=last_contact_at(calls)
+    )
+
+
+def last_contact_at(calls: Gateway) -> str:
+    """When the database last answered this server, to the second."""
+    at = datetime.now(UTC) - timedelta(seconds=time.monotonic() - calls.contact_at)
+    return at.isoformat(timespec="seconds")
 
 
 def routers() -> list[APIRouter]:
     """One per wire protocol."""
     return [
-        health.router,
-        reference.router,
-        explained.router,
-        queue.router,
+        health_router,
+        docs.router,
+        problems.router,
+        push.router,
         harness.router,
         projects.router,
         work.router,
@@ -46,7 +88,7 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with treadle, ringing(app, treadle), app.state.feed.running():
+        async with treadle, long_poll_lifespan(app, treadle), app.state.feed.running():
             yield
 
     app = FastAPI(
@@ -54,7 +96,7 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
         version=__version__,
         summary="Tasks for fleets of agents, kept in PostgreSQL.",
         lifespan=lifespan,
-        # The page that shows the document loads nothing from elsewhere; see treadle.api.reference.
+        # The page that shows the document loads nothing from elsewhere; see treadle.api.docs.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -63,20 +105,20 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
     )
     app.state.stopping = anyio.Event()
     app.state.treadle = treadle
-    app.state.crowd = Crowd(treadle.gateway)
-    app.state.feed = Feed(treadle, treadle.settings.sse_max)
+    app.state.batcher = RequestBatcher(treadle.gateway)
+    app.state.feed = EventBroadcaster(treadle, treadle.settings.sse_max)
     problems.install(app)
     for router in routers():
         # Not included: FastAPI looks through included routers at a cost for each of their routes.
         app.router.routes.extend(router.routes)
 
-    @app.get("/openapi.json", include_in_schema=False, dependencies=[need("read")])
+    @app.get("/openapi.json", include_in_schema=False, dependencies=[requires("read")])
     def document() -> JSONResponse:
         # In a thread: it takes a while the first time.
         return JSONResponse(app.openapi())
 
     spread(app.router)
-    guard(app, treadle, local=local, hosts=hosts)
+    add_middleware(app, treadle, local=local, hosts=hosts)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 
@@ -99,7 +141,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_everywhere(document: dict[str, Any]) -> None:
-    """What the wall and the limits answer, and the token that they want, on every operation."""
+    """What the middlewares answer, and the token that they need, on every operation."""
     components = document["components"]
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     components["responses"] = {

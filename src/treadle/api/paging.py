@@ -5,6 +5,8 @@ A cursor holds the sort key of the last item, so what is added meanwhile moves n
     async def list_things(page: Page, views: Views) -> Response:
         rows = await views.things(after=page.after(UUID), limit=page.more)
         return page.answer(rows, "id")
+
+Lists of the work API are plain arrays; the next page is named in a Link header.
 """
 
 import base64
@@ -18,7 +20,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from treadle.api.wire import MEDIA_TYPE, record
+from treadle.api.responses import MEDIA_TYPE, json_response, json_row, json_rows
 from treadle.errors import InvalidArgument
 
 PAGE, LONGEST = 50, 200
@@ -29,6 +31,20 @@ _INT64 = 2**63
 Item = TypeVar("Item")
 A = TypeVar("A")
 B = TypeVar("B")
+# Also where nothing is said: most clients look at one page.
+WORK_PAGE = 1000
+Limit = Annotated[int, Query(ge=1, le=WORK_PAGE, description="Items on a page.")]
+Cursor = Annotated[UUID | None, Query(description="The id of the last item of the page before.")]
+PAGED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "headers": {
+            "Link": {
+                "description": 'The next page, as `<...>; rel="next"`, where there is one.',
+                "schema": {"type": "string"},
+            }
+        }
+    }
+}
 
 
 class Listed(BaseModel, Generic[Item]):
@@ -89,7 +105,7 @@ def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
     items: list[bytes] = []
     size = 0
     for row in rows:
-        item = to_json(record(row))
+        item = to_json(json_row(row))
         size += len(item)
         if items and size > MOST_BYTES:
             break
@@ -130,3 +146,14 @@ async def _paging(
 
 
 Page = Annotated[Paging, Depends(_paging)]
+
+
+def work_page(
+    request: Request, shown: Sequence[Mapping[str, Any]], limit: int, *, more: bool
+) -> Response:
+    """A page of rows; with `more` another one follows."""
+    headers = {}
+    if more:
+        url = request.url.include_query_params(limit=limit, cursor=shown[-1]["id"])
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    return json_response(json_rows(shown), headers=headers)

@@ -2,24 +2,32 @@
 
 `type` leads to a page about the kind of problem, `code` is its word for programs, and what the
 error knows besides (`allowed`, `task_id`, `depth`) stands next to them.
+
+The pages at /problems explain each `code`. They are made from the classes of `treadle.errors` and,
+for what HTTP itself says, from its status codes. They are answered without a token, as is
+everything that the source of treadle shows.
 """
 
+import html
 import http
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cache
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from treadle.api.dispatch import methods
-from treadle.errors import InvalidArgument, QueueFull, TreadleError, Unavailable
-from treadle.errors.masking import excerpt_name, mask_text
+from treadle.api.docs import HEADERS
+from treadle.errors import ClaimLost, InvalidArgument, QueueFull, TreadleError, Unavailable
+from treadle.masking import excerpt_name, mask_text
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +40,16 @@ _PHRASES = {
     416: "Range Not Satisfiable",
     422: "Unprocessable Content",
 }
+INTERNAL = "internal-error"
+WORTH_REPEATING = {429, 502, 503, 504}
+ADVICE: dict[type[TreadleError], str] = {
+    ClaimLost: "Drop the result: another worker has the task, or it has ended.",
+    InvalidArgument: "Correct the request; `errors` says where it is wrong.",
+    QueueFull: "Slow down, or have the limit raised.",
+    Unavailable: "Repeat it, with growing pauses.",
+}
+
+router = APIRouter(include_in_schema=False)
 
 
 class FieldProblem(BaseModel):
@@ -183,3 +201,90 @@ def _pointer(location: tuple[int | str, ...]) -> str:
     """Where in the request, as a JSON pointer for a body and as `query/limit` for the rest."""
     place, *parts = (excerpt_name(str(part)) for part in location)
     return "/".join(["" if place == "body" else place, *parts])
+
+
+class ErrorPage(NamedTuple):
+    """What is known about a code."""
+
+    code: str
+    status: int
+    meaning: str
+    name: str | None = None
+    sqlstate: str | None = None
+    advice: str | None = None
+
+    @property
+    def title(self) -> str:
+        return self.code.replace("-", " ").capitalize()
+
+
+@cache
+def explained() -> dict[str, ErrorPage]:
+    """Every problem that this server can answer with, by its code."""
+    found = {
+        (code := code_of(status)): ErrorPage(code, status, status.description or phrase(status))
+        for status in HTTPStatus
+        if status >= 400
+    }
+    found[INTERNAL] = ErrorPage(INTERNAL, 500, "This was not expected; the log says more.")
+    for cls in _classes():
+        meaning = " ".join((cls.__doc__ or "").split())
+        found[cls.code] = ErrorPage(
+            cls.code, cls.http_status, meaning, cls.__name__, cls.sqlstate, ADVICE.get(cls)
+        )
+    return found
+
+
+def _classes(cls: type[TreadleError] = TreadleError) -> Iterator[type[TreadleError]]:
+    # Classes of applications and of tests are no part of the protocol.
+    if cls.__module__ == "treadle.errors":
+        yield cls
+    for below in cls.__subclasses__():
+        yield from _classes(below)
+
+
+@router.get("/problems")
+async def problem_index() -> HTMLResponse:
+    """All of them."""
+    rows = "".join(
+        f'<tr><td><a href="problems/{each.code}">{each.code}</a></td><td>{each.status}</td>'
+        f"<td>{html.escape(each.meaning)}</td></tr>\n"
+        for each in sorted(explained().values())
+    )
+    head = "<tr><th>code</th><th>status</th><th>meaning</th></tr>\n"
+    return _page("Problems", f"<table>\n{head}{rows}</table>")
+
+
+@router.get("/problems/{code}")
+async def problem_page(code: str) -> HTMLResponse:
+    """One of them."""
+    found = explained().get(code)
+    if found is None:
+        raise HTTPException(404)
+    facts = {
+        "HTTP status": f"{found.status} {phrase(found.status)}",
+        "code": found.code,
+        "Python": found.name and f"treadle.errors.{found.name}",
+        "SQLSTATE": found.sqlstate,
+        "repeat it": "later" if found.status in WORTH_REPEATING else "not as it is",
+        "what to do": found.advice,
+    }
+    rows = "".join(
+        f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>\n"
+        for name, value in facts.items()
+        if value
+    )
+    more = '<p><a href="../problems">All problems</a></p>'
+    return _page(
+        found.title, f"<p>{html.escape(found.meaning)}</p>\n<table>\n{rows}</table>\n{more}"
+    )
+
+
+def _page(title: str, body: str) -> HTMLResponse:
+    text = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{html.escape(title)} - Treadle</title>\n<link rel="icon" href="data:,">\n</head>\n'
+        f"<body>\n<h1>{html.escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+    return HTMLResponse(text, headers=HEADERS)

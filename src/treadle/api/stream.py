@@ -1,21 +1,42 @@
-"""Server-sent events: one answer that goes on for as long as the client reads."""
+"""Server-sent events: one connection listens, one reader reads, all streams share what it got.
+
+Events come in the order of `read_events`, which loses none. A stream that resumes reads what it
+missed by itself, page by page, and then joins the others. One that does not keep up is ended: what
+waits for it is bounded, and with its last id it can go on where it was.
+"""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import aclosing
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import anyio
 import structlog
 from anyio import CancelScope
+from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api import feed
-from treadle.api.feed import Feed
-from treadle.errors import TreadleError
+from treadle.api.responses import json_row
+from treadle.app import Treadle
+from treadle.db.listener import EventListener
+from treadle.errors import TreadleError, Unavailable
 from treadle.models import Event
 
 log = structlog.get_logger(__name__)
+BATCH = 100
+# What may wait for a stream: events, and bytes of them.
+MOST_LINES = 2000
+MOST_BYTES = 4 * 1024 * 1024
+POLL_S = 1.0
+RETRY_S = 2.0
+# How long a new stream waits for the reader to begin.
+BEGIN_S = 10.0
+# Nothing new for so long is said too.
+BEAT_S = 15.0
+
+EventCursor = tuple[int, int]
 MEDIA_TYPE = "text/event-stream"
 # A client that takes nothing for so long is given up.
 SEND_S = 20.0
@@ -25,12 +46,220 @@ RETRY_MS = 2000
 _CHUNK = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedEvent:
+    """An event as it goes out, made once for all streams."""
+
+    event: Event
+    place: EventCursor
+    text: bytes
+
+    @staticmethod
+    def of(event: Event) -> "EncodedEvent":
+        shown = {name: getattr(event, name) for name in _SHOWN}
+        text = b"id: %d\ndata: %b\n\n" % (event.id, to_json(json_row(shown)))
+        return EncodedEvent(event, place_of(event.place), text)
+
+
+_SHOWN = ("id", "at", "kind", "task_id", "dag_id", "queue", "actor", "key", "data")
+
+
+class StreamEnded(Exception):
+    """The stream is over: the server ends, or the client was too slow."""
+
+
+class Subscription:
+    """What waits for one stream."""
+
+    def __init__(self, place: EventCursor) -> None:
+        self.place = place
+        self.over = False
+        self._news = anyio.Event()
+        self._lines: deque[EncodedEvent] = deque()
+        self._bytes = 0
+
+    def offer(self, lines: list[EncodedEvent]) -> None:
+        """Hand over what is new; too much of it ends the stream."""
+        self._lines.extend(lines)
+        self._bytes += sum(len(line.text) for line in lines)
+        if len(self._lines) > MOST_LINES or self._bytes > MOST_BYTES:
+            log.warning("feed.cut", lines=len(self._lines), bytes=self._bytes)
+            self.end()
+        self._news.set()
+
+    def end(self) -> None:
+        self.over = True
+        self._lines.clear()
+        self._news.set()
+
+    async def take(self) -> list[EncodedEvent]:
+        """Wait for what is new, and take it; nothing after a while without news."""
+        with anyio.move_on_after(BEAT_S):
+            while not self.over:
+                lines = [line for line in self._lines if line.place > self.place]
+                self._lines.clear()
+                self._bytes = 0
+                if lines:
+                    self.place = lines[-1].place
+                    return lines
+                self._news = anyio.Event()
+                await self._news.wait()
+        if self.over:
+            raise StreamEnded
+        return []
+
+
+class EventBroadcaster:
+    """The events of one server process."""
+
+    def __init__(self, treadle: Treadle, most: int) -> None:
+        self._treadle = treadle
+        self._most = most
+        self.streams = 0
+        self.subscriptions: set[Subscription] = set()
+        self._place: str | None = None
+        self._ready = anyio.Event()
+        self._wanted = anyio.Event()
+        self._ended = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Read events while there are streams; the block ends with the server."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run)
+            yield
+            self.end()
+            tasks.cancel_scope.cancel()
+
+    def end(self) -> None:
+        """End every stream, and let no more begin."""
+        self._ended = True
+        self._ready.set()
+        for each in self.subscriptions:
+            each.end()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """One of the streams that this server may have at once."""
+        if self._ended or self.streams >= self._most:
+            raise Unavailable(
+                "this server has as many event streams as it may",
+                hint="Try again later, or read GET /v1/events.",
+                retry_after_s=5,
+            )
+        self.streams += 1
+        try:
+            yield
+        finally:
+            self.streams -= 1
+
+    async def start(self, after: str | None) -> str:
+        """The place where a stream begins: after an event, or where the future begins."""
+        gateway = await self._treadle.gateway()
+        if after is not None:
+            return await gateway.event_place(after)
+        _, place = await gateway.read_events(None, None, 1)
+        return place
+
+    async def follow(self, place: str) -> AsyncGenerator[tuple[str, list[EncodedEvent]]]:
+        """Events after a place, for ever, with the place that is reached; now and then none."""
+        full = True
+        while full and not self._ended:
+            lines, place, full = await self._read(place)
+            yield place, lines
+        async with self._joined(place_of(place)) as subscription:
+            # What came after the last page; what is handed over meanwhile comes after it.
+            full = True
+            while full and not self._ended:
+                lines, place, full = await self._read(place)
+                yield place, lines
+            subscription.place = place_of(place)
+            with suppress(StreamEnded):
+                while True:
+                    lines = await subscription.take()
+                    place = lines[-1].event.place if lines else place
+                    yield place, lines
+
+    @asynccontextmanager
+    async def _joined(self, place: EventCursor) -> AsyncIterator[Subscription]:
+        subscription = Subscription(place)
+        self.subscriptions.add(subscription)
+        try:
+            await self._begun()
+            if self._ended:
+                subscription.end()
+            yield subscription
+        finally:
+            self.subscriptions.discard(subscription)
+
+    async def _begun(self) -> None:
+        """Wait until the reader reads: what it finds from then on is handed over."""
+        self._wanted.set()
+        with anyio.move_on_after(BEGIN_S):
+            await self._ready.wait()
+        if not self._ready.is_set():
+            raise Unavailable("events cannot be read now")
+
+    async def _read(self, place: str) -> tuple[list[EncodedEvent], str, bool]:
+        """A page of events after a place, the place reached, and whether there may be more."""
+        gateway = await self._treadle.gateway()
+        events, reached = await gateway.read_events(place, None, BATCH)
+        return [EncodedEvent.of(event) for event in events], reached, len(events) == BATCH
+
+    async def _run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            try:
+                await self._listen()
+            except (TreadleError, OSError) as error:
+                log.warning("feed.lost", error=str(error), retry_in_s=RETRY_S)
+                await anyio.sleep(RETRY_S)
+
+    async def _listen(self) -> None:
+        """Hand new events to the streams, until there is no stream."""
+        app = self._treadle
+        gateway = await app.gateway()
+        settings = app.settings
+        url = (settings.listen_url or app.url) if settings.notify else None
+        listener = EventListener(gateway, url, None)
+        try:
+            while True:
+                await listener.open()
+                if self._place is None:
+                    _, self._place = await gateway.read_events(None, None, BATCH)
+                    self._ready.set()
+                lines, self._place, full = await self._read(self._place)
+                for each in list(self.subscriptions) if lines else ():
+                    each.offer(lines)
+                if not full:
+                    await listener.wait(POLL_S)
+                if self.streams == 0:
+                    return self._rest()
+        finally:
+            await listener.close()
+
+    def _rest(self) -> None:
+        """Without streams nobody listens, and the next one begins with what is new then."""
+        self._place = None
+        self._wanted = anyio.Event()
+        if not self._ended:
+            self._ready = anyio.Event()
+
+
+def place_of(text: str) -> EventCursor:
+    """A place among the events, to compare it with others."""
+    xid, _, number = text.partition(".")
+    return int(xid), int(number)
+
+
 class EventStream(Response):
     """Events as `id` and `data`; a comment every 15 seconds where nothing happens."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, source: Feed, after: str | None, wanted: Callable[[Event], bool]) -> None:
+    def __init__(
+        self, source: EventBroadcaster, after: str | None, wanted: Callable[[Event], bool]
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = source
@@ -39,7 +268,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Errors before the first byte become problem documents; later ones end the stream."""
-        async with self._feed.seat():
+        async with self._feed.slot():
             place = await self._feed.start(self._after)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
@@ -58,7 +287,7 @@ class EventStream(Response):
                     for chunk in _chunks(line.text for line in lines if self._wanted(line.event)):
                         await _send(send, chunk)
                         said = time.monotonic()
-                    if time.monotonic() - said > feed.BEAT_S * 0.9:
+                    if time.monotonic() - said > BEAT_S * 0.9:
                         await _send(send, b":\nid: %b\n\n" % reached.encode())
                         said = time.monotonic()
                     if time.monotonic() - began > LONGEST_S:

@@ -1,23 +1,29 @@
 """The work API: a dispatcher hands out work items, agents report how they get on."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 from starlette.responses import Response
 
-from treadle.api import work_models as models
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Calls, Config, Views
+from treadle.api.access import Caller, Calls, Config, Principal, Views, requires
+from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
+from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.wire import answer, record, records
-from treadle.api.work_pages import PAGE, PAGED, Cursor, Limit, page
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.api.responses import json_response, json_row, json_rows
+from treadle.db.database import Gateway, Reader
 from treadle.errors import InvalidArgument
 
+Status = Literal[
+    "queued", "dispatched", "in_progress", "blocked", "completed", "failed", "cancelled"
+]
+Outcome = Literal["success", "failed", "cancelled"]
+WORD = r"^[A-Za-z0-9_.:/-]{1,100}$"
 router = APIRouter(tags=["work"])
 
 QUEUE = "work"
@@ -25,25 +31,173 @@ QUEUE = "work"
 DISPATCHERS = ("dispatched", "cancelled")
 
 
+def _visible(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it must have something in it")
+    return text
+
+
+def _word(text: str) -> str:
+    if not re.fullmatch(WORD, text):
+        raise ValueError("1 to 100 letters, digits and _ . : / -, no spaces")
+    return text
+
+
+def _utc(moment: datetime) -> datetime:
+    """A moment without a zone is taken for UTC; one that no zone could hold is refused."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this moment is out of range") from None
+
+
+def _written(value: object) -> object:
+    """Moments are ISO 8601; a bare number would be taken for seconds since 1970.
+
+    In an address a plus sign that was not encoded has become a space.
+    """
+    if not isinstance(value, str) or "-" not in value[1:]:
+        raise ValueError("ISO 8601 with dashes and colons is needed: 2026-01-31T12:00:00Z")
+    return re.sub(r"(T.*) (\d\d:?\d\d)$", r"\1+\2", value)
+
+
+def _given(value: object) -> object:
+    return None if value == "" else value
+
+
+def unless_empty(kind: Any) -> BeforeValidator:
+    """Some languages write an empty text where there is nothing."""
+    return BeforeValidator(_given, json_schema_input_type=kind | Literal[""] | None)
+
+
+Visible = Annotated[Text, AfterValidator(_visible)]
+Name = Annotated[Visible, Field(max_length=200)]
+Agent = Annotated[Visible, Field(max_length=200, examples=["steve-w"])]
+Moment = Annotated[datetime, AfterValidator(_utc)]
+Since = Annotated[Moment, BeforeValidator(_written)]
+
+
+class NewWork(BaseModel):
+    """A work item to be; it is queued until it is dispatched."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "code_review",
+                    "description": "Review PR #3 in shopping-list-api",
+                    "payload": {"pr": 3, "repo": "shopping-list-api"},
+                    "priority": 2,
+                    "assigned_agent": "steve-w",
+                }
+            ]
+        }
+    )
+
+    type: Annotated[str, AfterValidator(_word)] = Field(
+        json_schema_extra={"pattern": WORD}, examples=["code_review"]
+    )
+    description: Visible = Field(max_length=20_000)
+    payload: dict[str, Any] | None = None
+    priority: StrictInt | None = Field(3, ge=1, le=5, description="1 is the highest.")
+    assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = Field(
+        None, description="Who gets it once it is dispatched; need not be registered."
+    )
+    created_by: Annotated[Name | None, unless_empty(Name)] = None
+    project_id: Annotated[UUID | None, unless_empty(UUID)] = None
+
+
+class WorkChange(BaseModel):
+    """What is to be changed; what is not named, null, or (but for notes) empty stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"status": "dispatched", "assigned_agent": "steve-w"},
+                {"status": "completed", "outcome": "success", "notes": "merged to main"},
+            ]
+        }
+    )
+
+    status: Annotated[Status | None, unless_empty(Status)] = None
+    outcome: Annotated[Outcome | None, unless_empty(Outcome)] = Field(
+        None, description="With completed, failed or cancelled."
+    )
+    notes: Text | None = Field(None, max_length=20_000)
+    assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = None
+    unless_updated_since: Annotated[Moment | None, unless_empty(Moment)] = Field(
+        None, description="The updated_at that was read; refused when the item changed after it."
+    )
+
+
+class WorkItem(BaseModel):
+    """A work item."""
+
+    id: UUID
+    project_id: UUID | None
+    type: str
+    description: str
+    payload: dict[str, Any]
+    priority: int
+    status: Status
+    assigned_agent: str | None
+    created_by: str | None
+    created_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None = Field(description="Set once it has ended.")
+    outcome: Outcome | None = Field(description="Set once it has ended.")
+    notes: str | None
+
+
+class Dispatch(BaseModel):
+    """Who got a work item, when, and how it ended there."""
+
+    id: UUID
+    work_item_id: UUID
+    dispatched_at: datetime
+    agent: str | None
+    completed_at: datetime | None
+    outcome: Outcome | None
+
+
+class Change(BaseModel):
+    """One change of a work item."""
+
+    id: UUID
+    at: datetime
+    actor: str
+    from_status: Status | None
+    to_status: Status
+    agent: str | None
+    note: str | None
+
+
+class WorkHistory(WorkItem):
+    """A work item with what happened to it."""
+
+    dispatch_history: list[Dispatch]
+    changes: list[Change]
+
+
 @router.get(
     "/work",
-    response_model=list[models.WorkItem],
+    response_model=list[WorkItem],
     responses={**PAGED, **answers(404)},
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def list_work(
     request: Request,
-    who: Who,
+    who: Caller,
     views: Views,
-    status: Annotated[models.Status | None, models.unless_empty(models.Status)] = None,
-    agent: Annotated[models.Agent | None, models.unless_empty(models.Agent)] = None,
-    project_id: Annotated[UUID | None, models.unless_empty(UUID)] = None,
+    status: Annotated[Status | None, unless_empty(Status)] = None,
+    agent: Annotated[Agent | None, unless_empty(Agent)] = None,
+    project_id: Annotated[UUID | None, unless_empty(UUID)] = None,
     since: Annotated[
-        models.Since | None,
-        models.unless_empty(models.Since),
+        Since | None,
+        unless_empty(Since),
         Query(description="Created after this moment; ended after it, for states that are ends."),
     ] = None,
-    limit: Limit = PAGE,
+    limit: Limit = WORK_PAGE,
     cursor: Cursor = None,
 ) -> Response:
     """Work items by priority, then age; with `since` by age. The body is an array, in pages.
@@ -62,17 +216,17 @@ async def list_work(
         limit=limit,
     )
     more = bool(rows) and rows[-1]["more"]
-    return page(request, [_shown(row) for row in rows], limit, more=more)
+    return work_page(request, [_shown(row) for row in rows], limit, more=more)
 
 
 @router.post(
     "/work",
     status_code=201,
-    response_model=models.WorkItem,
+    response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> Response:
+async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Response:
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
     who.check_queue(QUEUE)
     who.check_author(item.created_by)
@@ -92,35 +246,35 @@ async def add_work(item: models.NewWork, who: Who, views: Views, once: Once) -> 
             actor=who.name,
         )
         row = await Reader(calls).work_item(made)
-        return answer(record(_shown(row)), 201, {"Location": f"/work/{made}"})
+        return json_response(json_row(_shown(row)), 201, {"Location": f"/work/{made}"})
 
     return await once(effect)
 
 
 @router.get(
     "/work/{item_id}",
-    response_model=models.WorkHistory,
+    response_model=WorkHistory,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def get_work(item_id: UUID, who: Who, views: Views) -> Response:
+async def get_work(item_id: UUID, who: Caller, views: Views) -> Response:
     """One work item, who got it and how that ended, and its changes, the newest 200 of them."""
     item = await _seen(who, views, item_id)
     history = {
-        "dispatch_history": records(await views.work_dispatches(item_id)),
-        "changes": records(await views.work_changes(item_id)),
+        "dispatch_history": json_rows(await views.work_dispatches(item_id)),
+        "changes": json_rows(await views.work_changes(item_id)),
     }
-    return answer({**record(_shown(item)), **history})
+    return json_response({**json_row(_shown(item)), **history})
 
 
 @router.patch(
     "/work/{item_id}",
-    response_model=models.WorkItem,
+    response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
 async def update_work(
-    item_id: UUID, change: models.WorkChange, who: Who, views: Views, config: Config, once: Once
+    item_id: UUID, change: WorkChange, who: Caller, views: Views, config: Config, once: Once
 ) -> Response:
     """Change a work item as far as its state allows; 409 says what it does allow."""
     changes = change.model_dump(mode="json", exclude_none=True)
@@ -141,7 +295,7 @@ async def update_work(
         await calls.update_work(
             item_id, changes, actor=who.name, as_agent=who.agent, stale_s=config.work_stale_s
         )
-        return answer(record(_shown(await Reader(calls).work_item(item_id))))
+        return json_response(json_row(_shown(await Reader(calls).work_item(item_id))))
 
     return await once(effect)
 
@@ -151,10 +305,10 @@ async def update_work(
     status_code=204,
     response_class=Response,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
 async def cancel_work(
-    item_id: UUID, who: Who, views: Views, calls: Calls, config: Config
+    item_id: UUID, who: Caller, views: Views, calls: Calls, config: Config
 ) -> Response:
     """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
     who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
@@ -185,4 +339,4 @@ def _own_project(who: Principal, asked: UUID | None) -> UUID | None:
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that the work API has."""
-    return {name: value for name, value in row.items() if name in models.WorkItem.model_fields}
+    return {name: value for name, value in row.items() if name in WorkItem.model_fields}

@@ -67,14 +67,23 @@ SECTIONS = {
         "doctor": "Check everything that a healthy treadle needs.",
     },
 }
+# Where the module is not called like the command.
 MODULES = {
+    "demo": "demo.command",
     "reaper": "services",
     "promoter": "services",
     "scheduler": "services",
-    "answer": "waits",
-    "emit": "waits",
+    "pruner": "services",
     "notifier": "services",
     "dispatcher": "services",
+    "server": "services",
+    "dag": "dags",
+    "answer": "waits",
+    "emit": "waits",
+    "dead": "dead_letters",
+    "history": "retention",
+    "budget": "budgets",
+    "token": "tokens",
 }
 
 
@@ -127,7 +136,7 @@ def treadle(
       treadle worker my_module:app              run the tasks of an application
       treadle tasks list --status running       see what is going on
     """
-    common.given = common.Given(database_url=database_url, debug=debug)
+    common.given = common.GlobalOptions(database_url=database_url, debug=debug)
     if version:
         from treadle import __version__
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -26,9 +26,9 @@ AgentId = Annotated[str, typer.Argument(metavar="ID", help="The agent's id.")]
 
 COLUMNS = [
     Column("agent", "agent_id"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("alive", "alive"),
-    Column("heartbeat", "heartbeat_at", out.ago),
+    Column("heartbeat", "heartbeat_at", output.ago),
     Column("tasks", "current_tasks", right=True),
     Column("failed_1h", "failed_1h", right=True, extra=True),
     Column("queues", "queues"),
@@ -40,8 +40,8 @@ PUSHED = [
     Column("agent", "agent_id"),
     Column("url", "url"),
     Column("private", "allow_private"),
-    Column("status", "status", out.state),
-    Column("answered", "answered_at", out.ago),
+    Column("status", "status", output.state),
+    Column("answered", "answered_at", output.ago),
     Column("has", "queue_id"),
     Column("last", "last_outcome"),
     Column("error", "last_error", extra=True),
@@ -63,7 +63,7 @@ def list_agents(
     rows = common.call(_read, database_url)
     shown = [row for row in rows if everyone or row["alive"]]
     empty = "no agent is there; start one: treadle worker my_module:app"
-    out.show(shown, COLUMNS, as_json=as_json, empty=empty)
+    output.show(shown, COLUMNS, as_json=as_json, empty=empty)
 
 
 @agents.command()
@@ -128,16 +128,16 @@ def add(
     It gets one task at a time, from queue push. Addresses of a network of your own are connected
     to with --allow-private only; those of cloud metadata never.
     """
-    from treadle.services.notifier_addresses import must_be_public
+    from treadle.services.outbound import check_public_url
 
     if not allow_private:
-        must_be_public(url)
-    acting.change(
+        check_public_url(url)
+    common.call_db(
         lambda calls: calls.define_push_agent(agent, url, allow_private=allow_private),
         database_url,
     )
     text = f"agent {agent} is added; tasks are sent to it by: treadle dispatcher"
-    acting.done(text, as_json, name=agent, status="added")
+    output.print_done(text, as_json, name=agent, status="added")
 
 
 @agents.command()
@@ -154,8 +154,8 @@ def remove(
       treadle agents remove coder-2 --yes
     """
     common.confirm(f"remove agent {agent}", yes=yes)
-    acting.change(lambda calls: calls.remove_push_agent(agent), database_url)
-    acting.done(f"agent {agent} is removed", as_json, name=agent, status="removed")
+    common.call_db(lambda calls: calls.remove_push_agent(agent), database_url)
+    output.print_done(f"agent {agent} is removed", as_json, name=agent, status="removed")
 
 
 @agents.command()
@@ -171,7 +171,7 @@ def push(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         return await (await app.reader()).push_agents()
 
     empty = "tasks are sent to nobody; add an agent: treadle agents add --help"
-    out.show(common.call(work, database_url), PUSHED, as_json=as_json, empty=empty)
+    output.show(common.call(work, database_url), PUSHED, as_json=as_json, empty=empty)
 
 
 async def _read(app: Treadle) -> list[dict[str, object]]:
@@ -179,5 +179,5 @@ async def _read(app: Treadle) -> list[dict[str, object]]:
 
 
 def _set(agent: str, status: str, database_url: str | None, *, as_json: bool) -> None:
-    acting.change(lambda calls: calls.set_agent_status(agent, status), database_url)
-    acting.done(f"agent {agent} is {status}", as_json, name=agent, status=status)
+    common.call_db(lambda calls: calls.set_agent_status(agent, status), database_url)
+    output.print_done(f"agent {agent} is {status}", as_json, name=agent, status=status)

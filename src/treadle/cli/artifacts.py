@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import ages, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, times
+from treadle.cli import output as out
+from treadle.cli.output import Column
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.services.sweeper import Swept
+    from treadle.artifacts.sweeper import SweepResult
 
 Id = Annotated[
     str, typer.Argument(metavar="ID", help="Artifact id, or its last 6 or more characters.")
@@ -162,12 +163,12 @@ def sweep(
     Exit code 6: the store does not answer, or kept a file.
     """
 
-    grace_s = ages.parse(older_than, "older-than")
+    grace_s = times.parse(older_than, "older-than")
     if grace_s is None:
         raise InvalidArgument("nothing is older than forever", hint="Say 90m, 12h or 7d.")
 
-    async def work(app: Treadle) -> Swept:
-        from treadle.services.sweeper import sweep as run
+    async def work(app: Treadle) -> SweepResult:
+        from treadle.artifacts.sweeper import sweep as run
 
         return await run(await app.gateway(), app.store, grace_s=grace_s, dry_run=dry_run)
 

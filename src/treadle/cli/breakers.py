@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,7 +21,7 @@ _MARKS = {"closed": ("●", "green"), "open": ("✕", "red"), "half_open": ("◌
 
 def _state(value: object) -> Text:
     mark, colour = _MARKS[str(value)]
-    return out.plain(f"{mark} {value}", colour)
+    return output.plain(f"{mark} {value}", colour)
 
 
 COLUMNS = [
@@ -29,10 +29,10 @@ COLUMNS = [
     Column("state", "state", _state),
     Column("failures", "failures", right=True),
     Column("threshold", "threshold", right=True),
-    Column("opened", "opened_at", out.ago),
-    Column("probe", "probe_at", out.ago),
+    Column("opened", "opened_at", output.ago),
+    Column("probe", "probe_at", output.ago),
     Column("by", "opened_by", extra=True),
-    Column("last_failure", "last_failure_at", out.ago, extra=True),
+    Column("last_failure", "last_failure_at", output.ago, extra=True),
     Column("last_error", "last_error"),
 ]
 
@@ -43,7 +43,7 @@ def _list(as_json: bool, database_url: str | None, *, everything: bool = False) 
 
     rows = common.call(work, database_url)
     shown = [row for row in rows if everything or row["state"] != "closed" or row["failures"]]
-    out.show(shown, COLUMNS, as_json=as_json, empty="no type is kept back")
+    output.show(shown, COLUMNS, as_json=as_json, empty="no type is kept back")
 
 
 breakers = common.group(
@@ -92,9 +92,9 @@ def trip(
     Example:
       treadle breakers trip deploy --for 600 --reason "the cluster is being moved"
     """
-    probe_at = acting.change(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
+    probe_at = common.call_db(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
     text = f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}"
-    acting.done(text, as_json, name=type, status="open", probe_at=probe_at)
+    output.print_done(text, as_json, name=type, status="open", probe_at=probe_at)
 
 
 @breakers.command()
@@ -107,6 +107,6 @@ def reset(
     Example:
       treadle breakers reset deploy
     """
-    was_open = acting.change(lambda calls: calls.reset_breaker(type), database_url)
+    was_open = common.call_db(lambda calls: calls.reset_breaker(type), database_url)
     text = f"the breaker of {type} {'is' if was_open else 'was'} closed"
-    acting.done(text, as_json, name=type, status="closed", changed=was_open)
+    output.print_done(text, as_json, name=type, status="closed", changed=was_open)

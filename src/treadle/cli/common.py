@@ -19,6 +19,7 @@ from treadle.errors import ConfigurationError, InvalidArgument, TreadleError, Un
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.db.database import Gateway
     from treadle.settings import Settings
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
-class Given:
+class GlobalOptions:
     """The options before the command, and what follows from the others."""
 
     database_url: str | None = None
@@ -66,7 +67,7 @@ class Given:
     quiet: bool = False
 
 
-given = Given()
+given = GlobalOptions()
 
 
 def group(text: str, alone: Callable[[bool, str | None], None] | None = None) -> typer.Typer:
@@ -147,14 +148,14 @@ def probe(url: str, *, within_s: float = 0.0) -> None:
     """
     import time
 
-    from treadle.db.direct import connect
-    from treadle.db.trust import refuse_replaced_code
+    from treadle.db.install.trust import refuse_replaced_code
+    from treadle.db.pool import connect_sync
     from treadle.settings import load_settings
 
     until = time.monotonic() + within_s
     while True:
         try:
-            with connect(url) as conn:
+            with connect_sync(url) as conn:
                 if load_settings().verify_code:
                     refuse_replaced_code(conn)
             return
@@ -287,7 +288,7 @@ def did_you_mean(word: str, known: list[str]) -> str | None:
 @contextmanager
 def _embedded(settings: Settings) -> Iterator[str]:
     from treadle.db.embedded import EmbeddedServer, default_data_dir
-    from treadle.db.migrate import migrate, status
+    from treadle.db.install.migrate import migrate, status
 
     with EmbeddedServer(settings.data_dir or default_data_dir()) as server:
         # A process that stays has it in its log.
@@ -300,3 +301,12 @@ def _embedded(settings: Settings) -> Iterator[str]:
         if not status(url).current:
             migrate(url)
         yield url
+
+
+def call_db(work: Callable[[Gateway], Awaitable[T]], url: str | None) -> T:
+    """Call one function of the database."""
+
+    async def inside(app: Treadle) -> T:
+        return await work(await app.gateway())
+
+    return call(inside, url)

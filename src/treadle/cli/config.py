@@ -4,8 +4,8 @@ from typing import Any
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 config = common.group(
     """Show and check the settings.
@@ -27,7 +27,7 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
     Example:
       treadle config show --json
     """
-    from treadle.db.direct import masked
+    from treadle.db.pool import mask_password
     from treadle.settings import Settings, load_settings, origin
 
     given = database_url or common.given.database_url
@@ -38,7 +38,7 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         rows.append(
             {
                 "name": name,
-                "value": masked(value) if isinstance(value, str) else value,
+                "value": mask_password(value) if isinstance(value, str) else value,
                 "origin": "command line" if name == "database_url" and given else origin(name),
                 "description": field.description,
             }
@@ -49,7 +49,7 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         Column("value", "value"),
         Column("description", "description", extra=True),
     ]
-    out.show(rows, columns, as_json=as_json)
+    output.show(rows, columns, as_json=as_json)
 
 
 @config.command()
@@ -65,7 +65,7 @@ def check(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = N
     load_settings(database_url=database_url or common.given.database_url)
     problems = _unknown()
     if as_json:
-        out.document({"ok": not problems, "problems": problems})
+        output.document({"ok": not problems, "problems": problems})
     else:
         for problem in problems:
             typer.echo(problem)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 db = common.group(
     """Install and check the schema.
@@ -34,13 +34,13 @@ def migrate(
 
     Safe to repeat, to interrupt, and to run twice at once.
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
         done = schema.migrate(url, to=to, lock_timeout_s=lock_timeout, on_step=common.note)
     if as_json:
-        out.document(
+        output.document(
             {
                 "version": done.version,
                 "applied": done.applied,
@@ -61,7 +61,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     Example:
       treadle db status --json
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
@@ -82,7 +82,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
         for m in found.pending
     ]  # fmt: skip
     if as_json:
-        out.document(
+        output.document(
             {
                 "server": found.server,
                 "version": found.version,
@@ -93,13 +93,13 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
             }
         )
         return
-    out.show(
+    output.show(
         rows,
         [
             Column("version", "version", right=True),
             Column("name", "name"),
-            Column("state", "state", out.state),
-            Column("applied", "applied_at", out.ago),
+            Column("state", "state", output.state),
+            Column("applied", "applied_at", output.ago),
             Column("by", "applied_by"),
         ],
         as_json=False,
@@ -123,13 +123,13 @@ def verify(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     Example:
       treadle db verify
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     common.quiet_logs()
     with common.database(database_url) as url:
         problems = schema.verify(url)
     if as_json:
-        out.document({"ok": not problems, "problems": problems})
+        output.document({"ok": not problems, "problems": problems})
     else:
         for problem in problems:
             typer.echo(common.printable(problem))
@@ -147,13 +147,13 @@ def sql() -> None:
     Example:
       treadle db sql | psql -v ON_ERROR_STOP=1 app
     """
-    from treadle.db import migrate as schema
+    from treadle.db.install import migrate as schema
 
     typer.echo(schema.install_script(), nl=False)
 
 
 def _state(version: int, label: str, found: object) -> str:
-    from treadle.db.migrate import SchemaStatus
+    from treadle.db.install.migrate import SchemaStatus
 
     assert isinstance(found, SchemaStatus)
     if version in found.unknown:

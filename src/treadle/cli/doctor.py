@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 from treadle.errors import TreadleError, Unavailable
 
 if TYPE_CHECKING:
-    from treadle.db.checks import Check
+    from treadle.db.install.checks import Check
     from treadle.settings import Settings
 
 COLUMNS = [
     Column("check", "check"),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("found", "found"),
 ]
 
@@ -51,11 +51,11 @@ def doctor(
     ]
     good = all(check.status != "fail" for check in checks)
     if as_json:
-        out.document({"ok": good, "items": rows})
-    elif out.console().is_terminal:
+        output.document({"ok": good, "items": rows})
+    elif output.console().is_terminal:
         _print(checks)
     else:
-        out.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
+        output.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
     if not good:
         raise typer.Exit(code or 1)
 
@@ -68,16 +68,16 @@ def _print(checks: "list[Check]") -> None:
     for title in ("STATUS", "CHECK", "FOUND"):
         table.add_column(title, no_wrap=title != "FOUND")
     for check in checks:
-        found = out.plain(check.found)
+        found = output.plain(check.found)
         if check.todo and check.status != "ok":
             found.append(f"\n→ {common.printable(check.todo)}", style="bold")
-        table.add_row(out.state(check.status), out.plain(check.check), found)
-    out.console().print(table)
+        table.add_row(output.state(check.status), output.plain(check.check), found)
+    output.console().print(table)
 
 
 def _health(path: Path, max_age: float) -> "Check":
-    from treadle.db.checks import Check
-    from treadle.worker.health import read_health_file
+    from treadle.db.install.checks import Check
+    from treadle.health import read_health_file
 
     try:
         facts = read_health_file(path, max_age)
@@ -89,8 +89,8 @@ def _health(path: Path, max_age: float) -> "Check":
 
 def _store(settings: "Settings") -> "list[Check]":
     """Whether files can be kept where the settings say; a folder nobody named is not made."""
-    from treadle.db.checks import Check
-    from treadle.store import make_store
+    from treadle.artifacts.store import make_store
+    from treadle.db.install.checks import Check
 
     try:
         store = make_store(settings)
@@ -103,7 +103,7 @@ def _store(settings: "Settings") -> "list[Check]":
 
 
 def _database(database_url: str | None) -> "tuple[list[Check], int]":
-    from treadle.db.checks import Check, examine
+    from treadle.db.install.checks import Check, examine
     from treadle.settings import load_settings
 
     checks: list[Check] = []

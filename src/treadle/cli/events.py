@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -22,11 +22,11 @@ Kinds = Annotated[
 ]
 COLUMNS = [
     Column("id", "id", right=True),
-    Column("when", "at", out.ago),
+    Column("when", "at", output.ago),
     Column("kind", "kind"),
     Column("key", "key"),
-    Column("task", "task_id", out.short),
-    Column("dag", "dag_id", out.short, extra=True),
+    Column("task", "task_id", output.short),
+    Column("dag", "dag_id", output.short, extra=True),
     Column("queue", "queue", extra=True),
     Column("actor", "actor", extra=True),
     Column("data", "data"),
@@ -70,7 +70,7 @@ def list_events(
         )
 
     rows = common.call(work, database_url)
-    out.show(rows, COLUMNS, as_json=as_json, empty="nothing has happened")
+    output.show(rows, COLUMNS, as_json=as_json, empty="nothing has happened")
 
 
 @events.command()
@@ -114,8 +114,8 @@ def tail(
 
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(asdict(event), default=out.jsonable, ensure_ascii=False))
+        typer.echo(json.dumps(asdict(event), default=output.jsonable, ensure_ascii=False))
         return
     about = event.key or event.task_id or event.dag_id or ""
-    cells = (out.moment(event.at), event.place, event.kind, about, out.flat(event.data))
+    cells = (output.moment(event.at), event.place, event.kind, about, output.flat(event.data))
     typer.echo("\t".join(common.printable(cell) for cell in cells))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -21,8 +21,8 @@ def _amount(value: float | None) -> str:
 
 COLUMNS = [
     Column("gate", "key"),
-    Column("state", "state", out.state),
-    Column("opens", "closed_until", out.ago),
+    Column("state", "state", output.state),
+    Column("opens", "closed_until", output.ago),
     Column("used", "used", _amount, right=True),
     Column("limit", "limit", _amount, right=True),
     Column("unit", "unit"),
@@ -38,7 +38,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
         return await (await app.reader()).gates()
 
     rows = common.call(work, database_url)
-    out.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
+    output.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
 
 
 gates = common.group(
@@ -92,8 +92,8 @@ def define(
     named = {name: value for name, value in settings.items() if value is not None}
     if no_limit:
         named = {"limit": None}
-    acting.change(lambda calls: calls.define_gate(key, named), database_url)
-    acting.done(f"gate {key} is defined", as_json, name=key, status="defined")
+    common.call_db(lambda calls: calls.define_gate(key, named), database_url)
+    output.print_done(f"gate {key} is defined", as_json, name=key, status="defined")
 
 
 @gates.command("close")
@@ -112,9 +112,9 @@ def close_gate(
     Example:
       treadle gates close anthropic --for 600 --reason "they have an incident"
     """
-    until = acting.change(lambda calls: calls.close_gate(key, seconds, reason), database_url)
+    until = common.call_db(lambda calls: calls.close_gate(key, seconds, reason), database_url)
     text = f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}"
-    acting.done(text, as_json, name=key, status="closed", closed_until=until)
+    output.print_done(text, as_json, name=key, status="closed", closed_until=until)
 
 
 @gates.command("open")
@@ -127,6 +127,6 @@ def open_gate(
     Example:
       treadle gates open anthropic
     """
-    was_closed = acting.change(lambda calls: calls.open_gate(key), database_url)
+    was_closed = common.call_db(lambda calls: calls.open_gate(key), database_url)
     text = f"gate {key} {'is' if was_closed else 'was'} open"
-    acting.done(text, as_json, name=key, status="open", changed=was_closed)
+    output.print_done(text, as_json, name=key, status="open", changed=was_closed)

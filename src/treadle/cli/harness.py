@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -22,14 +22,14 @@ ACTIONS = [
     Column("agent", "agent_url"),
     Column("action", "action"),
     Column("tries", "action_tries", right=True),
-    Column("started", "action_started_at", out.ago),
+    Column("started", "action_started_at", output.ago),
     Column("error", "action_error", lambda text: str(text or "").split("\n", 1)[0][:60]),
 ]
 NUDGED = [
     Column("agent", "agent_url"),
     Column("private", "allow_private", lambda value: "yes" if value else ""),
-    Column("seen", "last_seen_at", out.ago),
-    Column("nudged", "nudged_at", out.ago),
+    Column("seen", "last_seen_at", output.ago),
+    Column("nudged", "nudged_at", output.ago),
     Column("error", "nudge_error"),
 ]
 AgentUrl = Annotated[
@@ -103,7 +103,7 @@ def run(
     decision again, later. Any number may run; SIGTERM ends it after the callbacks under way.
     """
     common.process_logs(log_format, log_level)
-    from treadle.cli.loading import load_function
+    from treadle.cli.loader import load_function
     from treadle.cli.worker import leave_threads
     from treadle.settings import load_settings
 
@@ -156,7 +156,7 @@ def actions(
     async def work(app: Treadle) -> list[dict[str, Any]]:
         return await (await app.reader()).harness_actions(status, limit)
 
-    out.show(common.call(work, database_url), ACTIONS, as_json=as_json, empty="no action")
+    output.show(common.call(work, database_url), ACTIONS, as_json=as_json, empty="no action")
 
 
 @harness.command()
@@ -182,7 +182,7 @@ def again(
 
     task_id = common.call(work, database_url)
     text = "the action is executed again at the next look of the harness"
-    acting.done(text, as_json, task_id=task_id, status="waiting")
+    output.print_done(text, as_json, task_id=task_id, status="waiting")
 
 
 @harness.command()
@@ -205,7 +205,7 @@ def skip(
         return task_id
 
     task_id = common.call(work, database_url)
-    acting.done("the task is done", as_json, task_id=task_id, status="skipped")
+    output.print_done("the task is done", as_json, task_id=task_id, status="skipped")
 
 
 @harness.command()
@@ -221,7 +221,7 @@ def agents(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
         return await (await app.reader()).harness_nudging()
 
     rows = common.call(work, database_url)
-    out.show(rows, NUDGED, as_json=as_json, empty="no agent is nudged; they look by themselves")
+    output.show(rows, NUDGED, as_json=as_json, empty="no agent is nudged; they look by themselves")
 
 
 @harness.command()
@@ -241,12 +241,12 @@ def allow(
 
     Tasks are stored and fetched without it too: a nudge saves the time until the agent looks.
     """
-    from treadle.services.notifier_addresses import must_be_public
+    from treadle.services.outbound import check_public_url
 
     if not allow_private:
-        must_be_public(url)
-    acting.change(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
-    acting.done(f"agent {url} is nudged", as_json, name=url, status="allowed")
+        check_public_url(url)
+    common.call_db(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
+    output.print_done(f"agent {url} is nudged", as_json, name=url, status="allowed")
 
 
 @harness.command()
@@ -259,5 +259,5 @@ def forbid(
     Example:
       treadle harness forbid http://localhost:9000
     """
-    acting.change(lambda calls: calls.allow_nudges(url, allow=False), database_url)
-    acting.done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")
+    common.call_db(lambda calls: calls.allow_nudges(url, allow=False), database_url)
+    output.print_done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -17,7 +17,7 @@ COLUMNS = [
     Column("held", "held", right=True),
     Column("limit", "max", right=True),
     Column("waiting", "waiting", right=True),
-    Column("oldest", "oldest_waiting_at", out.ago),
+    Column("oldest", "oldest_waiting_at", output.ago),
 ]
 
 
@@ -26,7 +26,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
         return await (await app.reader()).keys()
 
     rows = common.call(work, database_url)
-    out.show(rows, COLUMNS, as_json=as_json, empty="no task has a concurrency key")
+    output.show(rows, COLUMNS, as_json=as_json, empty="no task has a concurrency key")
 
 
 keys = common.group(
@@ -65,6 +65,6 @@ def set_key(
     Example:
       treadle keys set repo:42 3
     """
-    acting.change(lambda calls: calls.set_concurrency(key, limit), database_url)
+    common.call_db(lambda calls: calls.set_concurrency(key, limit), database_url)
     text = f"key {key} has {limit} slot{'' if limit == 1 else 's'}"
-    acting.done(text, as_json, name=key, status="set", max=limit)
+    output.print_done(text, as_json, name=key, status="set", max=limit)

@@ -16,7 +16,7 @@ import anyio.abc
 from anyio import to_thread
 
 from treadle.db.embedded import EmbeddedServer, default_data_dir
-from treadle.db.migrate import migrate
+from treadle.db.install.migrate import migrate
 from treadle.errors import MigrationChanged, SchemaTooNew
 from treadle.settings import Settings, child_environment
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -47,7 +47,9 @@ def list_projects(
     async def work(app: Treadle) -> list[dict[str, Any]]:
         return await (await app.reader()).projects()
 
-    out.show(common.call(work, database_url), COLUMNS, as_json=as_json, empty="there is no project")
+    output.show(
+        common.call(work, database_url), COLUMNS, as_json=as_json, empty="there is no project"
+    )
 
 
 @projects.command()
@@ -75,6 +77,6 @@ def define(
 
     made = common.call(work, database_url)
     if as_json:
-        out.document({"id": made, "name": project})
+        output.document({"id": made, "name": project})
     else:
         typer.echo(made)

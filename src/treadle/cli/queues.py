@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, ages, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output, times
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -25,35 +25,35 @@ Name = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 
 COLUMNS = [
     Column("queue", "queue"),
-    Column("state", "state", out.state),
+    Column("state", "state", output.state),
     Column("ready", "ready", right=True),
     Column("running", "in_flight", right=True),
     Column("waiting", "waiting", right=True),
     Column("retrying", "retrying", right=True),
     Column("dead", "dead_letters", right=True),
     Column("depth", "full", right=True),
-    Column("oldest", "oldest_ready_age", out.length, right=True),
+    Column("oldest", "oldest_ready_age", output.length, right=True),
     Column("done_per_s", "completed_per_s", right=True, extra=True),
     Column("failed_5m", "failed_attempts_5m", right=True, extra=True),
-    Column("wait_p50", "wait_p50_s", out.length, right=True, extra=True),
-    Column("run_p50", "run_p50_s", out.length, right=True, extra=True),
+    Column("wait_p50", "wait_p50_s", output.length, right=True, extra=True),
+    Column("run_p50", "run_p50_s", output.length, right=True, extra=True),
 ]
 STUCK = [
     Column("tasks", "tasks", right=True),
-    Column("status", "status", out.state),
+    Column("status", "status", output.state),
     Column("queue", "queue"),
     Column("type", "type"),
-    Column("since", "since", out.ago, extra=True),
-    Column("example", "example_id", out.short, extra=True),
+    Column("since", "since", output.ago, extra=True),
+    Column("example", "example_id", output.short, extra=True),
     Column("reason", "reason"),
 ]
 ORDER = [
     Column("place", "place", right=True),
-    Column("id", "id", out.short),
+    Column("id", "id", output.short),
     Column("type", "type"),
     Column("priority", "priority", right=True, extra=True),
     Column("effective", "effective_priority", right=True),
-    Column("waits", "since", out.ago),
+    Column("waits", "since", output.ago),
     Column("project", "project", extra=True),
     Column("title", "title", extra=True),
     Column("shut", "shut"),
@@ -78,7 +78,7 @@ def list_queues(as_json: common.JsonFlag = False, database_url: common.DatabaseU
         if not as_json:
             most = row["max_depth"]
             row["full"] = row["depth"] if most is None else f"{row['depth']}/{most}"
-    out.show(rows, COLUMNS, as_json=as_json)
+    output.show(rows, COLUMNS, as_json=as_json)
 
 
 @queues.command()
@@ -103,10 +103,10 @@ def show(
 
     settings, tasks = common.call(work, database_url)
     if as_json:
-        out.document({**settings, "tasks": tasks})
+        output.document({**settings, "tasks": tasks})
         return
     _print_settings({name: value for name, value in settings.items() if value not in (None, {})})
-    out.show(tasks, ORDER, as_json=False, empty="no task is ready")
+    output.show(tasks, ORDER, as_json=False, empty="no task is ready")
 
 
 @queues.command()
@@ -122,7 +122,7 @@ def stuck(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = N
         return await (await app.reader()).stuck()
 
     rows = common.call(work, database_url)
-    out.show(rows, STUCK, as_json=as_json, empty="nothing is stuck")
+    output.show(rows, STUCK, as_json=as_json, empty="nothing is stuck")
 
 
 @queues.command()
@@ -138,9 +138,9 @@ def pause(
     Example:
       treadle queues pause mail --reason "provider is down"
     """
-    acting.change(lambda calls: calls.pause_queue(queue, reason), database_url)
+    common.call_db(lambda calls: calls.pause_queue(queue, reason), database_url)
     text = f"queue {queue} is paused; go on with: treadle queues resume {queue}"
-    acting.done(text, as_json, name=queue, status="paused")
+    output.print_done(text, as_json, name=queue, status="paused")
 
 
 @queues.command()
@@ -153,8 +153,8 @@ def resume(
     Example:
       treadle queues resume mail
     """
-    acting.change(lambda calls: calls.resume_queue(queue), database_url)
-    acting.done(f"queue {queue} is open", as_json, name=queue, status="open")
+    common.call_db(lambda calls: calls.resume_queue(queue), database_url)
+    output.print_done(f"queue {queue} is open", as_json, name=queue, status="open")
 
 
 @queues.command()
@@ -231,24 +231,24 @@ def define(
     if max_depth == 0:
         named["max_depth"] = None
     if keep is not None:
-        named["keep_completed_s"] = named["keep_cancelled_s"] = ages.parse(keep, "--keep")
+        named["keep_completed_s"] = named["keep_cancelled_s"] = times.parse(keep, "--keep")
     if keep_cancelled is not None:
-        named["keep_cancelled_s"] = ages.parse(keep_cancelled, "--keep-cancelled")
+        named["keep_cancelled_s"] = times.parse(keep_cancelled, "--keep-cancelled")
     if keep_dead is not None:
-        named["keep_dead_s"] = ages.parse(keep_dead, "--keep-dead")
-    acting.change(lambda calls: calls.define_queue(queue, named), database_url)
-    acting.done(f"queue {queue} is defined", as_json, name=queue, status="defined")
+        named["keep_dead_s"] = times.parse(keep_dead, "--keep-dead")
+    common.call_db(lambda calls: calls.define_queue(queue, named), database_url)
+    output.print_done(f"queue {queue} is defined", as_json, name=queue, status="defined")
 
 
-def _print_settings(settings: out.Record) -> None:
-    if not out.console().is_terminal:
+def _print_settings(settings: output.Record) -> None:
+    if not output.console().is_terminal:
         for name, value in settings.items():
-            out.separated([name, value])
+            output.separated([name, value])
         return
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
     for name, value in settings.items():
-        grid.add_row(out.plain(name, "bright_black"), out.plain(out.flat(value)))
-    out.console().print(grid)
-    out.console().print()
+        grid.add_row(output.plain(name, "bright_black"), output.plain(output.flat(value)))
+    output.console().print(grid)
+    output.console().print()

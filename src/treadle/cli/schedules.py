@@ -1,20 +1,42 @@
-"""`treadle schedules`: work that starts by the calendar."""
+"""`treadle schedules`: work that starts by the calendar.
+
+A schedule is shown in plain English, with its next times on two clocks and its last runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
-from treadle.cli import acting, common, out, scheduleview
-from treadle.cli.out import Column
-from treadle.errors import QueueFull
+from treadle.cli import common, output
+from treadle.cli.output import Column, Record
+from treadle.cron import Cron
+from treadle.errors import InvalidArgument, MissingExtra, QueueFull
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from treadle.app import Treadle
 
+SHOWN = 5
+RUNS = [
+    Column("nominal", "nominal_at", lambda value: _minute(value)),
+    Column("fired", "fired_at", output.ago),
+    Column("status", "status"),
+    Column("now", "now", lambda value: output.state(value) if value else "-"),
+    Column("task", "task_id", output.short),
+    Column("dag", "dag_id", output.short, extra=True),
+    Column("error", "error"),
+]
+TIMES = [
+    Column("local", "local"),
+    Column("utc", "utc"),
+    Column("when", "at", output.ago),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 Zone = Annotated[
     str | None, typer.Option("--tz", metavar="ZONE", help="Time zone, as Europe/Berlin; else UTC.")
@@ -22,16 +44,106 @@ Zone = Annotated[
 
 COLUMNS = [
     Column("schedule", "name"),
-    Column("state", "state", out.state),
+    Column("state", "state", output.state),
     Column("when", "text"),
     Column("zone", "timezone"),
     Column("makes", "what"),
-    Column("next", "next_at", out.ago),
-    Column("last", "last_at", out.ago, extra=True),
-    Column("last_task", "last_task", out.short, extra=True),
+    Column("next", "next_at", output.ago),
+    Column("last", "last_at", output.ago, extra=True),
+    Column("last_task", "last_task", output.short, extra=True),
     Column("last_status", "last_status"),
 ]
 SYNCED = [Column("schedule", "name"), Column("verdict", "verdict")]
+
+
+def words(cron: str) -> str:
+    """What a line says; the line itself where it cannot be read."""
+    try:
+        return Cron(cron).explain()
+    except (InvalidArgument, MissingExtra):
+        return cron
+
+
+def print_preview(cron: str, timezone: str, count: int, *, as_json: bool) -> None:
+    """What a line means and when it comes."""
+    calendar = Cron(cron, timezone)
+    times = _times(calendar, calendar.next_times(datetime.now(tz=UTC), count))
+    if as_json:
+        output.document({"text": calendar.explain(), "timezone": timezone, "next_times": times})
+        return
+    typer.echo(f"{calendar.explain()}, {timezone}")
+    output.show(times, TIMES, as_json=False)
+
+
+def print_schedule(found: Record, runs: Sequence[Record], *, as_json: bool) -> None:
+    """All about one schedule."""
+    times = next_times(found)
+    if as_json:
+        output.document(
+            {**found, "text": words(found["cron"]), "next_times": times, "runs": list(runs)}
+        )
+        return
+    terminal = output.console().is_terminal
+    for name, value in _facts(found):
+        if terminal:
+            typer.echo(f"{name:<12}{output.line(value)}")
+        else:
+            output.separated([name, value])
+    if times:
+        typer.echo()
+        output.show(times, TIMES, as_json=False)
+    typer.echo()
+    output.show(runs, RUNS, as_json=False, empty="it has not run yet")
+
+
+def next_times(found: Record) -> list[dict[str, Any]]:
+    """Its next five times; what it is to make next is the first of them."""
+    if found["state"] == "stopped":
+        return []
+    calendar = Cron(found["cron"], found["timezone"])
+    first: datetime | None = found["next_at"] if found["state"] == "active" else None
+    if first is None:
+        return _times(calendar, calendar.next_times(datetime.now(tz=UTC), SHOWN))
+    return _times(calendar, [first, *calendar.next_times(first, SHOWN - 1)])
+
+
+def _times(calendar: Cron, times: Sequence[datetime]) -> list[dict[str, Any]]:
+    zone = ZoneInfo(calendar.timezone)
+    return [
+        {
+            "local": f"{time.astimezone(zone):%Y-%m-%d %H:%M %Z}",
+            "utc": _minute(time),
+            "at": time,
+        }
+        for time in times
+    ]
+
+
+def _minute(value: datetime | None) -> str:
+    return "-" if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+
+
+def _facts(found: Record) -> Iterator[tuple[str, Any]]:
+    yield "schedule", found["name"]
+    yield "state", found["state"]
+    if found["paused_at"] is not None:
+        why = found["paused_reason"] or "no reason given"
+        yield "paused", f"{output.moment(found['paused_at'])} by {found['paused_by']}: {why}"
+    yield "when", f"{words(found['cron'])}, {found['timezone']}"
+    yield "cron", found["cron"]
+    yield "makes", found["template"]
+    yield "jitter", f"up to {found['jitter_s']} s" if found["jitter_s"] else "none"
+    yield "catch-up", f"{found['catch_up']}, of what is {found['grace_s']} s late"
+    yield "overlap", found["overlap"]
+    yield "last", found["last_at"]
+    yield "last status", found["last_status"]
+    if found["last_error"]:
+        yield "last error", found["last_error"]
+    if found["last_task"]:
+        yield "last task", found["last_queue_id"] or found["last_task"]
+    if found["last_dag"]:
+        yield "last DAG", found["last_dag"]
+    yield "defined", f"{'in code' if found['in_code'] else 'by hand'}, by {found['created_by']}"
 
 
 def _list(as_json: bool, database_url: str | None) -> None:
@@ -39,8 +151,8 @@ def _list(as_json: bool, database_url: str | None) -> None:
         return await (await app.reader()).schedules()
 
     rows = common.call(work, database_url)
-    shown = [{**row, "text": scheduleview.words(row["cron"])} for row in rows]
-    out.show(shown, COLUMNS, as_json=as_json, empty="there is no schedule")
+    shown = [{**row, "text": words(row["cron"])} for row in rows]
+    output.show(shown, COLUMNS, as_json=as_json, empty="there is no schedule")
 
 
 schedules = common.group(
@@ -88,7 +200,7 @@ def show(
         return await reader.schedule(name), await reader.schedule_runs(name, limit)
 
     found, runs = common.call(work, database_url)
-    scheduleview.show(found, runs, as_json=as_json)
+    print_schedule(found, runs, as_json=as_json)
 
 
 @schedules.command()
@@ -151,8 +263,8 @@ def define(
         return verdict, await (await app.reader()).schedule(name)
 
     verdict, found = common.call(work, database_url)
-    text = f"schedule {name} is {verdict}: {scheduleview.words(found['cron'])}"
-    acting.done(text, as_json, **found, verdict=verdict)
+    text = f"schedule {name} is {verdict}: {words(found['cron'])}"
+    output.print_done(text, as_json, **found, verdict=verdict)
 
 
 def _template(
@@ -165,7 +277,7 @@ def _template(
     if dag is not None:
         if type is not None or named:
             raise typer.BadParameter("--dag goes with no --type, --spec, --queue or --priority")
-        from treadle.cli.planfile import read_plan
+        from treadle.cli.dags.plan_file import read_plan
 
         return {"dag": read_plan(dag)}
     if type is not None:
@@ -196,7 +308,7 @@ def run_schedule(
 
     task_id, dag_id, created = common.call(work, database_url)
     if as_json:
-        out.document({"task_id": task_id, "dag_id": dag_id, "created": created})
+        output.document({"task_id": task_id, "dag_id": dag_id, "created": created})
         return
     typer.echo(str(task_id or dag_id))
     if not created:
@@ -216,8 +328,8 @@ def pause(
     Example:
       treadle schedules pause nightly --reason "the source is down"
     """
-    acting.change(lambda calls: calls.pause_schedule(name, reason), database_url)
-    acting.done(f"schedule {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_schedule(name, reason), database_url)
+    output.print_done(f"schedule {name} is paused", as_json, name=name, status="paused")
 
 
 @schedules.command()
@@ -230,9 +342,9 @@ def resume(
     Example:
       treadle schedules resume nightly
     """
-    was_paused = acting.change(lambda calls: calls.resume_schedule(name), database_url)
+    was_paused = common.call_db(lambda calls: calls.resume_schedule(name), database_url)
     text = f"schedule {name} {'is active' if was_paused else 'was not paused'}"
-    acting.done(text, as_json, name=name, status="active", changed=was_paused)
+    output.print_done(text, as_json, name=name, status="active", changed=was_paused)
 
 
 @schedules.command()
@@ -249,8 +361,8 @@ def remove(
       treadle schedules remove nightly --yes
     """
     common.confirm(f"remove the schedule {name}", yes=yes)
-    acting.change(lambda calls: calls.remove_schedule(name), database_url)
-    acting.done(f"schedule {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_schedule(name), database_url)
+    output.print_done(f"schedule {name} is removed", as_json, name=name, status="removed")
 
 
 @schedules.command()
@@ -265,7 +377,7 @@ def sync(
     Example:
       treadle schedules sync my_module:app
     """
-    from treadle.cli.loading import load_app
+    from treadle.cli.loader import load_app
 
     declaring = load_app(app)
 
@@ -275,7 +387,7 @@ def sync(
 
     verdicts = common.call(work, database_url)
     rows = [{"name": name, "verdict": verdict} for name, verdict in verdicts.items()]
-    out.show(rows, SYNCED, as_json=as_json, empty=f"{app} has no schedules")
+    output.show(rows, SYNCED, as_json=as_json, empty=f"{app} has no schedules")
 
 
 @schedules.command()
@@ -291,4 +403,4 @@ def preview(
     Example:
       treadle schedules preview "30 2 * * *" --tz Europe/Berlin
     """
-    scheduleview.preview(cron, "UTC" if tz is None else tz, count, as_json=as_json)
+    print_preview(cron, "UTC" if tz is None else tz, count, as_json=as_json)

@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.models import Fired
+    from treadle.models import TriggerRun
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The trigger's name.")]
 Json = "as JSON, @file, or - for stdin."
 COLUMNS = [
     Column("trigger", "name"),
-    Column("state", "state", out.state),
+    Column("state", "state", output.state),
     Column("on", "on_event"),
     Column("filter", "filter"),
     Column("makes", "makes"),
     Column("fired", "fired", right=True),
     Column("refused", "refused", right=True, extra=True),
     Column("failed", "failed", right=True),
-    Column("last", "fired_at", out.ago),
+    Column("last", "fired_at", output.ago),
     Column("error", "last_error", extra=True),
 ]
 LOG = [
     Column("event", "event_id", right=True),
     Column("kind", "kind"),
-    Column("fired", "fired_at", out.ago),
-    Column("verdict", "verdict", out.state),
-    Column("made", "made", out.short),
+    Column("fired", "fired_at", output.ago),
+    Column("verdict", "verdict", output.state),
+    Column("made", "made", output.short),
     Column("depth", "depth", right=True, extra=True),
     Column("problem", "problem"),
 ]
@@ -45,7 +45,7 @@ def _makes(row: dict[str, Any]) -> str:
     template = row["template"]
     if "task" in template:
         return f"task {template['task'].get('type')}"
-    return f"dag {out.flat(template['dag'].get('name'))}"
+    return f"dag {output.flat(template['dag'].get('name'))}"
 
 
 def _list(as_json: bool, database_url: str | None) -> None:
@@ -55,7 +55,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
     rows = common.call(work, database_url)
     if not as_json:
         rows = [{**row, "makes": _makes(row)} for row in rows]
-    out.show(rows, COLUMNS, as_json=as_json, empty="there is no trigger")
+    output.show(rows, COLUMNS, as_json=as_json, empty="there is no trigger")
 
 
 triggers = common.group(
@@ -104,14 +104,14 @@ def show(
 
     row, fires = common.call(work, database_url)
     if as_json:
-        out.document({**row, "log": fires})
+        output.document({**row, "log": fires})
         return
     for key in (key for key in row if row[key] is not None):
-        typer.echo(f"{key}\t{common.printable(out.flat(row[key]))}")
+        typer.echo(f"{key}\t{common.printable(output.flat(row[key]))}")
     if fires:
         typer.echo()
         shown = [{**each, "made": each["task_id"] or each["dag_id"]} for each in fires]
-        out.show(shown, LOG, as_json=False)
+        output.show(shown, LOG, as_json=False)
 
 
 @triggers.command("set")
@@ -170,7 +170,7 @@ def set_trigger(
 
     row = common.call(work, database_url)
     if as_json:
-        out.document(row)
+        output.document(row)
     else:
         common.note(f"trigger {name} makes {_makes(row)} on {row['on_event']}")
 
@@ -188,8 +188,8 @@ def pause(
     Example:
       treadle triggers pause next --reason "too many"
     """
-    acting.change(lambda calls: calls.pause_trigger(name, reason), database_url)
-    acting.done(f"trigger {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_trigger(name, reason), database_url)
+    output.print_done(f"trigger {name} is paused", as_json, name=name, status="paused")
 
 
 @triggers.command()
@@ -202,8 +202,8 @@ def resume(
     Example:
       treadle triggers resume next
     """
-    acting.change(lambda calls: calls.resume_trigger(name), database_url)
-    acting.done(f"trigger {name} is active", as_json, name=name, status="active")
+    common.call_db(lambda calls: calls.resume_trigger(name), database_url)
+    output.print_done(f"trigger {name} is active", as_json, name=name, status="active")
 
 
 @triggers.command()
@@ -220,8 +220,8 @@ def remove(
       treadle triggers remove next --yes
     """
     common.confirm(f"remove the trigger {name}", yes=yes)
-    acting.change(lambda calls: calls.remove_trigger(name), database_url)
-    acting.done(f"trigger {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_trigger(name), database_url)
+    output.print_done(f"trigger {name} is removed", as_json, name=name, status="removed")
 
 
 @triggers.command("test")
@@ -254,9 +254,9 @@ def try_trigger(
 
     verdict = common.call(work, database_url)
     if as_json:
-        out.document(verdict)
+        output.document(verdict)
     elif verdict["fires"]:
-        typer.echo(f"it makes\t{common.printable(out.flat(verdict['makes']))}")
+        typer.echo(f"it makes\t{common.printable(output.flat(verdict['makes']))}")
         if verdict["paused"]:
             common.note(f"trigger {name} is paused: it will not")
     else:
@@ -279,12 +279,12 @@ def fire(
       treadle triggers fire next 4711
     """
 
-    async def work(app: Treadle) -> Fired:
+    async def work(app: Treadle) -> TriggerRun:
         return await (await app.gateway()).fire_trigger(name, event)
 
     fired = common.call(work, database_url)
     if as_json:
-        out.document({"trigger": name, **asdict(fired)})
+        output.document({"trigger": name, **asdict(fired)})
     elif fired.problem is None:
         typer.echo(fired.task_id or fired.dag_id)
     else:

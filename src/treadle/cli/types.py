@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -25,15 +25,15 @@ Name = Annotated[str, typer.Argument(metavar="TYPE", help="The type's name.")]
 
 
 def _validators(rules: list[dict[str, Any]] | None) -> str:
-    return out.line([str(rule.get("validator")) for rule in rules] if rules else None)
+    return output.line([str(rule.get("validator")) for rule in rules] if rules else None)
 
 
 COLUMNS = [
     Column("type", "type"),
-    Column("state", "state", out.state),
+    Column("state", "state", output.state),
     Column("priority", "priority", right=True),
     Column("attempts", "max_attempts", right=True),
-    Column("timeout", "timeout_s", out.length, right=True),
+    Column("timeout", "timeout_s", output.length, right=True),
     Column("gates", "gates"),
     Column("max_usd", "max_cost_usd", right=True, extra=True),
     Column("max_tokens", "max_tokens", right=True, extra=True),
@@ -57,7 +57,7 @@ def list_types(as_json: common.JsonFlag = False, database_url: common.DatabaseUr
     async def work(app: Treadle) -> list[dict[str, Any]]:
         return await (await app.reader()).types()
 
-    out.show(common.call(work, database_url), COLUMNS, as_json=as_json)
+    output.show(common.call(work, database_url), COLUMNS, as_json=as_json)
 
 
 @types.command()
@@ -73,9 +73,9 @@ def pause(
     Example:
       treadle types pause deploy --reason "the cluster is being moved"
     """
-    acting.change(lambda calls: calls.pause_type(type, reason), database_url)
+    common.call_db(lambda calls: calls.pause_type(type, reason), database_url)
     text = f"type {type} is paused; go on with: treadle types resume {type}"
-    acting.done(text, as_json, name=type, status="paused")
+    output.print_done(text, as_json, name=type, status="paused")
 
 
 @types.command()
@@ -88,8 +88,8 @@ def resume(
     Example:
       treadle types resume deploy
     """
-    acting.change(lambda calls: calls.resume_type(type), database_url)
-    acting.done(f"type {type} is open", as_json, name=type, status="open")
+    common.call_db(lambda calls: calls.resume_type(type), database_url)
+    output.print_done(f"type {type} is open", as_json, name=type, status="open")
 
 
 @types.command()
@@ -169,5 +169,5 @@ def define(
         "fallback_models": fallback_model or None,
     }
     named = {name: value for name, value in settings.items() if value is not None}
-    acting.change(lambda calls: calls.define_type(type, named), database_url)
-    acting.done(f"type {type} is defined", as_json, name=type, status="defined")
+    common.call_db(lambda calls: calls.define_type(type, named), database_url)
+    output.print_done(f"type {type} is defined", as_json, name=type, status="defined")

@@ -11,24 +11,24 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, out
-from treadle.cli.out import Column, Record
+from treadle.cli import common, output
+from treadle.cli.output import Column, Record
 from treadle.errors import IllegalTransition, InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
 
 OPEN = [
-    Column("id", "id", out.short),
-    Column("task", "task_id", out.short),
+    Column("id", "id", output.short),
+    Column("task", "task_id", output.short),
     Column("of", "of", extra=True),
-    Column("asked", "opened_at", out.ago, extra=True),
-    Column("expires", "expires_at", out.ago),
+    Column("asked", "opened_at", output.ago, extra=True),
+    Column("expires", "expires_at", output.ago),
     Column("answered", "answered"),
     Column("options", "options"),
     Column("question", "asks"),
 ]
-ALL = [OPEN[0], Column("status", "status", out.state), *OPEN[1:]]
+ALL = [OPEN[0], Column("status", "status", output.state), *OPEN[1:]]
 VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]
 WaitId = Annotated[
     str, typer.Argument(metavar="WAIT", help="Wait id, or its last 6 or more characters.")
@@ -62,8 +62,10 @@ def waits(
             typer.echo(row["id"])
         return
     if not as_json:
-        rows = [{**row, **described(row)} for row in rows]
-    out.show(rows, ALL if everything else OPEN, as_json=as_json, empty="no task waits for anybody")
+        rows = [{**row, **wait_summary(row)} for row in rows]
+    output.show(
+        rows, ALL if everything else OPEN, as_json=as_json, empty="no task waits for anybody"
+    )
 
 
 def answer(
@@ -106,12 +108,12 @@ def answer(
 
     row, verdict = common.call(work, database_url)
     if as_json:
-        out.document({"verdict": verdict, **with_times(row)})
+        output.document({"verdict": verdict, **with_times(row)})
         return
     decided = row["status"] != "open"
     said = "decided" if decided else f"recorded ({_votes(row)} of {row['approvers']})"
     word = f"already {said}" if verdict == "already" else said
-    out.show([{"id": row["id"], "verdict": word}], VERDICTS, as_json=False)
+    output.show([{"id": row["id"], "verdict": word}], VERDICTS, as_json=False)
 
 
 def emit(
@@ -141,14 +143,14 @@ def emit(
 
     event_id = common.call(work, database_url)
     if as_json:
-        out.document({"id": event_id})
-    elif out.console().is_terminal:
-        out.console().print(out.plain(f"{event_id}  emitted"))
+        output.document({"id": event_id})
+    elif output.console().is_terminal:
+        output.console().print(output.plain(f"{event_id}  emitted"))
     else:
         typer.echo(event_id)
 
 
-def described(wait: Record) -> dict[str, Any]:
+def wait_summary(wait: Record) -> dict[str, Any]:
     """A wait for people: what it asks, of what task, who has answered, and when it expires."""
     return {
         "asks": wait["question"] or f"event {wait['event']} {wait['event_key']}".rstrip(),
@@ -183,7 +185,7 @@ def _votes(wait: Record) -> int:
 
 def _answered(wait: Record) -> str | None:
     if wait["status"] == "answered":
-        return f"{out.flat(wait['answer'])} by {wait['answered_by'] or 'nobody: it expired'}"
+        return f"{output.flat(wait['answer'])} by {wait['answered_by'] or 'nobody: it expired'}"
     if wait["kind"] == "event" or wait["status"] != "open":
         return None
     names = ", ".join(each["actor"] for each in wait["answers"])
@@ -197,18 +199,18 @@ def _ask(wait: Record) -> Any:
     """Show the question and ask for an answer, at a terminal."""
     from rich.prompt import Prompt
 
-    terminal = out.console()
-    told = described(wait)
-    terminal.print(out.plain(told["asks"], "bold"))
-    terminal.print(out.plain(f"asked by {told['of']}, {out.ago(wait['opened_at'])}"))
+    terminal = output.console()
+    told = wait_summary(wait)
+    terminal.print(output.plain(told["asks"], "bold"))
+    terminal.print(output.plain(f"asked by {told['of']}, {output.ago(wait['opened_at'])}"))
     for name in ("context", "schema"):
         if wait[name] is not None:
             shown = json.dumps(wait[name], indent=2, ensure_ascii=False)
-            terminal.print(out.plain(f"{name}: {shown}"))
+            terminal.print(output.plain(f"{name}: {shown}"))
     for each in wait["answers"]:
         why = f": {each['note']}" if each["note"] else ""
-        said = f"{each['actor']} said {out.flat(each['value'])}{why}"
-        terminal.print(out.plain(said, "bright_black"))
+        said = f"{each['actor']} said {output.flat(each['value'])}{why}"
+        terminal.print(output.plain(said, "bright_black"))
     if wait["status"] != "open":
         raise IllegalTransition(
             f"wait {wait['id']} is {wait['status']}", hint="See who said what: treadle waits --all"
@@ -223,7 +225,7 @@ def _ask(wait: Record) -> Any:
         for option in wait["options"] or []
     }
     try:
-        text = Prompt.ask(out.plain("answer"), console=terminal, choices=list(options) or None)
+        text = Prompt.ask(output.plain("answer"), console=terminal, choices=list(options) or None)
     except EOFError:
         raise typer.Abort from None
     return options[text] if options else common.json_or_text(text)

@@ -1,4 +1,7 @@
-"""`treadle webhooks`: where events are sent, and how it goes."""
+"""`treadle webhooks`: where events are sent, and how it goes.
+
+A secret is shown only when it is made.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import acting, common, out
-from treadle.cli.webhookview import COLUMNS, TRIES, print_answer, secret_in, show_secret
+from treadle.cli import common, output
+from treadle.cli.output import Column
+from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.services.notifier_http import Answer
+    from treadle.services.notifier.http import Answer
 
+COLUMNS = [
+    Column("webhook", "name"),
+    Column("status", "status", output.state),
+    Column("format", "format", extra=True),
+    Column("address", "address"),
+    Column("kinds", "kinds"),
+    Column("delivered", "delivered", right=True),
+    Column("unread", "unread", right=True),
+    Column("failures", "failures", right=True),
+    Column("next_try", "next_try_at", output.ago),
+    Column("last_error", "last_error"),
+]
+TRIES = [
+    Column("at", "at", output.ago),
+    Column("webhook", "webhook"),
+    Column("event", "event_id", right=True),
+    Column("kind", "kind"),
+    Column("status", "status", right=True),
+    Column("ms", "ms", right=True),
+    Column("error", "error"),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The webhook.")]
+
+
+def print_answer(answer: Answer, *, as_json: bool) -> None:
+    """What an endpoint answered to a test."""
+    facts = {
+        "delivered": answer.error is None,
+        "status": answer.status,
+        "error": answer.error,
+        "ms": answer.ms,
+        "body": answer.body[:2000].decode(errors="replace"),
+    }
+    if as_json:
+        output.document(facts)
+        return
+    for name, value in facts.items():
+        output.separated([name, value])
+
+
+def secret_in(path: Path) -> str:
+    """The secret in a file."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{path} cannot be read as a secret: {error}") from None
+
+
+def show_secret(name: str, secret: str | None, *, as_json: bool) -> None:
+    """Print a new secret, the only time that it is shown."""
+    if as_json:
+        output.document({"webhook": name, "secret": secret})
+    elif secret is not None:
+        output.separated(["secret", secret])
+        common.note("keep the secret: it is not shown again")
 
 
 def _list(as_json: bool, database_url: str | None) -> None:
@@ -24,7 +82,7 @@ def _list(as_json: bool, database_url: str | None) -> None:
 
     rows = common.call(work, database_url)
     empty = "no webhook is defined; add one: treadle webhooks add --help"
-    out.show(rows, COLUMNS, as_json=as_json, empty=empty)
+    output.show(rows, COLUMNS, as_json=as_json, empty=empty)
 
 
 webhooks = common.group(
@@ -68,10 +126,10 @@ def show(
 
     found = common.call(work, database_url)
     if as_json:
-        out.document(found)
+        output.document(found)
         return
     for key, value in found.items():
-        out.separated([key, value])
+        output.separated([key, value])
 
 
 @webhooks.command()
@@ -162,10 +220,10 @@ def send_test(
         from uuid import uuid4
 
         from treadle.services.notifier import message_id, sender_for
-        from treadle.services.notifier_addresses import Rules
+        from treadle.services.outbound import OutboundPolicy
 
         target, document = await (await app.gateway()).test_webhook(name)
-        async with sender_for(target, Rules.of(app.settings)) as sender:
+        async with sender_for(target, OutboundPolicy.for_webhooks(app.settings)) as sender:
             return await sender.send(
                 message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
             )
@@ -189,8 +247,8 @@ def pause(
     Example:
       treadle webhooks pause ops --reason "they move house"
     """
-    acting.change(lambda calls: calls.pause_webhook(name, reason), database_url)
-    acting.done(f"webhook {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_webhook(name, reason), database_url)
+    output.print_done(f"webhook {name} is paused", as_json, name=name, status="paused")
 
 
 @webhooks.command()
@@ -203,8 +261,8 @@ def resume(
     Example:
       treadle webhooks resume ops
     """
-    acting.change(lambda calls: calls.resume_webhook(name), database_url)
-    acting.done(f"webhook {name} is active", as_json, name=name, status="active")
+    common.call_db(lambda calls: calls.resume_webhook(name), database_url)
+    output.print_done(f"webhook {name} is active", as_json, name=name, status="active")
 
 
 @webhooks.command()
@@ -244,8 +302,8 @@ def remove(
       treadle webhooks remove ops --yes
     """
     common.confirm(f"remove webhook {name}", yes=yes)
-    acting.change(lambda calls: calls.remove_webhook(name), database_url)
-    acting.done(f"webhook {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_webhook(name), database_url)
+    output.print_done(f"webhook {name} is removed", as_json, name=name, status="removed")
 
 
 @webhooks.command()
@@ -272,4 +330,6 @@ def deliveries(
             await reader.webhook(name)
         return await reader.deliveries(name, limit)
 
-    out.show(common.call(work, database_url), TRIES, as_json=as_json, empty="nothing was sent yet")
+    output.show(
+        common.call(work, database_url), TRIES, as_json=as_json, empty="nothing was sent yet"
+    )

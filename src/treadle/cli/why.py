@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from treadle.cli import common, out
-from treadle.cli.out import Column
+from treadle.cli import common, output
+from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -44,15 +44,15 @@ def why(
 
     found, reasons = common.call(work, database_url)
     if as_json:
-        out.document({"id": found, "reasons": reasons})
-    elif out.console().is_terminal:
+        output.document({"id": found, "reasons": reasons})
+    elif output.console().is_terminal:
         for each in reasons:
             print_reason(each)
     else:
-        out.show(reasons, COLUMNS, as_json=False)
+        output.show(reasons, COLUMNS, as_json=False)
 
 
-def print_reason(reason: out.Record) -> None:
+def print_reason(reason: output.Record) -> None:
     """One reason on a terminal: a mark in the colour of how bad it is, and the sentence."""
-    mark = out.plain("● ", COLOURS.get(reason["reason"], "yellow"))
-    out.console().print(mark, out.plain(reason["sentence"]), sep="")
+    mark = output.plain("● ", COLOURS.get(reason["reason"], "yellow"))
+    output.console().print(mark, output.plain(reason["sentence"]), sep="")

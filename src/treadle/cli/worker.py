@@ -68,7 +68,7 @@ def worker(
     if (path := common.health_path(health_file)) is not None:
         overrides["health_file"] = path
 
-    from treadle.cli.loading import load_app
+    from treadle.cli.loader import load_app
 
     found = load_app(app)
     with common.database(database_url or common.given.database_url or _own_url(found)) as url:

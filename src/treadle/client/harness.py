@@ -10,20 +10,101 @@ Every request but the nudge may be repeated without a second effect, so a lost a
 again. A claim lasts five minutes unless the harness says otherwise: heartbeat every 30 seconds.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Self
 from uuid import uuid4
 
-from treadle.client.alive import Alive, AsyncAlive
 from treadle.client.errors import ClaimLost, ClientError, Unavailable, Unreachable
-from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncSender, Sender, checked_url
+from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncTransport, Transport, checked_url
 from treadle.client.models import TaskMessage, decision_body, error_text
 
 log = logging.getLogger(__name__)
+JOIN_S = 2.0
 HEARTBEAT_S = 30.0
 NUDGE_S = 5.0
+
+
+class _Base:
+    """What both kinds tell the work beside them."""
+
+    def __init__(self, every_s: float) -> None:
+        if every_s <= 0:
+            raise ValueError("heartbeats are some time apart")
+        self._every_s = every_s
+        self._error: ClaimLost | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether another claim has the task now: what is done about it is done in vain."""
+        return self._error is not None
+
+    def check(self) -> None:
+        """Raise ClaimLost when the claim was lost; for the steps of long work."""
+        if self._error is not None:
+            raise self._error
+
+
+class Heartbeat(_Base):
+    """Heartbeats from a thread."""
+
+    def __init__(self, beat: Callable[[], bool], every_s: float) -> None:
+        super().__init__(every_s)
+        self._beat = beat
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="treadle-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        # One that waits for an answer ends by itself, and keeps no program alive.
+        self._thread.join(JOIN_S)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            try:
+                if not self._beat():
+                    return
+            except ClaimLost as error:
+                self._error = error
+                return
+            except ClientError as error:
+                log.warning("no heartbeat: %s", error)
+
+
+class AsyncHeartbeat(_Base):
+    """Heartbeats from a task of the event loop."""
+
+    def __init__(self, beat: Callable[[], Awaitable[bool]], every_s: float) -> None:
+        super().__init__(every_s)
+        self._beat = beat
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                if not await self._beat():
+                    return
+            except ClaimLost as error:
+                self._error = error
+                return
+            except ClientError as error:
+                log.warning("no heartbeat: %s", error)
 
 
 class _Claims:
@@ -105,7 +186,7 @@ class HarnessClient:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._claims = _Claims(agent_url)
-        self._sender = Sender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+        self._sender = Transport(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
 
     @property
     def agent_url(self) -> str:
@@ -158,9 +239,9 @@ class HarnessClient:
             self._post(f"/harness/tasks/{task_id}/fail", body)
 
     @contextmanager
-    def keep_alive(self, task_id: str, every_s: float = HEARTBEAT_S) -> Iterator[Alive]:
+    def keep_alive(self, task_id: str, every_s: float = HEARTBEAT_S) -> Iterator[Heartbeat]:
         """Heartbeats from a thread while the block runs; `alive.lost` says when to stop."""
-        alive = Alive(lambda: self._beat(task_id), every_s)
+        alive = Heartbeat(lambda: self._beat(task_id), every_s)
         alive.start()
         try:
             yield alive
@@ -205,7 +286,9 @@ class AsyncHarnessClient:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._claims = _Claims(agent_url)
-        self._sender = AsyncSender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+        self._sender = AsyncTransport(
+            harness_url, token, timeout_s=timeout_s, patience_s=patience_s
+        )
 
     @property
     def agent_url(self) -> str:
@@ -262,9 +345,9 @@ class AsyncHarnessClient:
     @asynccontextmanager
     async def keep_alive(
         self, task_id: str, every_s: float = HEARTBEAT_S
-    ) -> AsyncIterator[AsyncAlive]:
+    ) -> AsyncIterator[AsyncHeartbeat]:
         """Heartbeats beside the block while it runs; `alive.lost` says when to stop."""
-        alive = AsyncAlive(lambda: self._beat(task_id), every_s)
+        alive = AsyncHeartbeat(lambda: self._beat(task_id), every_s)
         alive.start()
         try:
             yield alive

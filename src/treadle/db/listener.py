@@ -1,12 +1,15 @@
-"""LISTEN on a connection of its own and pass notifications on.
+"""LISTEN on a connection of its own: for workers and services, and for readers of events.
 
-NOTIFY is a hint: when the listener is deaf or gone, workers poll. After every (re)connect it
-listens first and then says so, so that whoever waits looks once more. An echo checks its health: a
-connection that does not bring it back in time is given up, like one that is lost.
+NOTIFY is a hint: when notifications do not arrive, workers and readers poll. After every
+(re)connect a `Listener` listens first and then reports it, so that its callers look once more. An
+echo checks its health: a connection that does not return it in time is closed and replaced.
 """
 
 import random
+import secrets
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import anyio
 import psycopg
@@ -15,40 +18,46 @@ from psycopg import sql
 
 from treadle.db.connection import Connection
 from treadle.db.pool import connect
+from treadle.db.triggers import TriggerCalls
 from treadle.errors import TreadleError
 
 log = structlog.get_logger(__name__)
 ECHO = "treadle_echo"
 ECHO_EVERY_S = 30.0
 ECHO_WITHIN_S = 5.0
-DEAF_FOR_S = 300.0
-_DEAF = "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+BLOCKED_FOR_S = 300.0
+_BLOCKED_HINT = (
+    "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+)
+LISTEN_S = 60.0
+CONNECT_S = 10.0
+ANSWER_S = 5.0
 
 
-class _Deaf(Exception):
+class _NotificationsBlocked(Exception):
     """LISTEN is accepted on this connection, but nothing is heard."""
 
 
 class Listener:
-    """Calls `heard` with a channel name, or with None after a (re)connect.
+    """Calls `on_notify` with a channel name, or with None after a (re)connect.
 
-    A notification with a payload goes to `told` instead, where that is given.
+    A notification with a payload goes to `on_payload` instead, where that is given.
     """
 
     def __init__(
         self,
         url: str,
         channels: Sequence[str],
-        heard: Callable[[str | None], None],
+        on_notify: Callable[[str | None], None],
         *,
-        told: Callable[[str, str], None] | None = None,
+        on_payload: Callable[[str, str], None] | None = None,
         connect_timeout_s: float = 10.0,
         echo_every_s: float = ECHO_EVERY_S,
     ) -> None:
         self._url = url
         self._channels = list(channels)
-        self._heard = heard
-        self._told = told
+        self._on_notify = on_notify
+        self._on_payload = on_payload
         self._connect_timeout_s = connect_timeout_s
         self._echo_every_s = echo_every_s
         self.listening = False
@@ -68,9 +77,9 @@ class Listener:
                     self.listening = False
                     with anyio.CancelScope(shield=True):
                         await conn.close()
-            except _Deaf:
-                log.warning("listener.deaf", hint=_DEAF, retry_in_s=DEAF_FOR_S)
-                delay = DEAF_FOR_S
+            except _NotificationsBlocked:
+                log.warning("listener.deaf", hint=_BLOCKED_HINT, retry_in_s=BLOCKED_FOR_S)
+                delay = BLOCKED_FOR_S
             except (psycopg.Error, TreadleError, OSError) as error:
                 log.warning("listener.lost", error=str(error).strip(), retry_in_s=round(delay, 1))
             await anyio.sleep(random.uniform(delay / 2, delay))
@@ -90,7 +99,7 @@ class Listener:
         for channel in [*self._channels, self._echo_channel(conn)]:
             await conn.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self.listening = True
-        self._heard(None)
+        self._on_notify(None)
 
     async def _check(self, conn: Connection) -> None:
         """Find out whether a pooler stands in between that gives connections by transaction.
@@ -108,7 +117,7 @@ class Listener:
         if not await self._echoed(conn):
             # The server connection goes on to others; it should not carry our channels.
             await conn.execute("unlisten *")
-            raise _Deaf
+            raise _NotificationsBlocked
 
     async def _hear(self, conn: Connection) -> None:
         echo = self._echo_channel(conn)
@@ -132,11 +141,65 @@ class Listener:
         return False
 
     def _pass_on(self, notify: psycopg.Notify) -> None:
-        if notify.payload and self._told is not None:
-            self._told(notify.channel, notify.payload)
+        if notify.payload and self._on_payload is not None:
+            self._on_payload(notify.channel, notify.payload)
         else:
-            self._heard(notify.channel)
+            self._on_notify(notify.channel)
 
     @staticmethod
     def _echo_channel(conn: Connection) -> str:
         return f"{ECHO}.{conn.info.backend_pid}"
+
+
+class EventListener:
+    """Listens on a connection of its own; without one it only sleeps."""
+
+    def __init__(self, gateway: TriggerCalls, url: str | None, kinds: Sequence[str] | None) -> None:
+        self._gateway = gateway
+        self._url = url
+        self._kinds = kinds
+        self._name = f"follower:{secrets.token_hex(8)}"
+        self._conn: Connection | None = None
+        self._until = 0.0
+        self._retry_at = 0.0
+
+    async def open(self) -> None:
+        """Listen, and say for how long; trouble with it is no trouble for who reads."""
+        now = time.monotonic()
+        if self._url is None or now < self._retry_at:
+            return
+        try:
+            if self._conn is None or self._conn.closed:
+                with anyio.fail_after(2 * CONNECT_S):
+                    self._conn = await connect(
+                        self._url,
+                        connect_timeout_s=CONNECT_S,
+                        name="treadle-events",
+                        call_timeout_s=ANSWER_S,
+                    )
+                self._until = 0.0
+            if now > self._until - LISTEN_S / 2:
+                # Also again: a connection that fell silent is noticed by its missing answer.
+                await self._conn.execute("listen treadle_events")
+                await self._gateway.listen_events(self._name, LISTEN_S, self._kinds)
+                self._until = now + LISTEN_S
+        except (psycopg.Error, TreadleError, OSError) as error:
+            log.warning("events.not_listening", error=str(error).strip())
+            self._retry_at = now + LISTEN_S
+
+    async def wait(self, seconds: float) -> None:
+        """Until something is new, but no longer than this."""
+        if self._conn is not None and not self._conn.closed:
+            with suppress(psycopg.Error):
+                async for _ in self._conn.notifies(timeout=seconds, stop_after=1):
+                    pass
+                return
+        await anyio.sleep(seconds)
+
+    async def close(self) -> None:
+        with anyio.CancelScope(shield=True), suppress(psycopg.Error, TreadleError, OSError):
+            if self._conn is not None:
+                await self._conn.close()
+            if self._until:
+                with anyio.move_on_after(2):
+                    await self._gateway.listen_events(self._name, 0)

@@ -1,16 +1,20 @@
-"""The calls and views about queue `push`: prompts that wait to be sent to agents."""
+"""Queue `push`: prompts that wait to be sent, the agents they are sent to, and what was sent."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import TaskNotFound
-from treadle.jsontext import encode
+from treadle.json import encode
 
 _PREFIX = "queue-"
+_TARGET = """
+    task_id, claim_token, number, attempt, max_attempts, agent_id, agent_url, allow_private,
+    agent_task_id, spec, verdict, again
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Submitted:
     depth: int
 
 
-class PushCalls(Caller):
+class PushCalls(Calls):
     """What submitters do."""
 
     async def submit_push(
@@ -132,3 +136,176 @@ def _missing(queue_id: str) -> TaskNotFound:
         hint="What has ended is there until it is pruned.",
         queue_id=queue_id[:200],
     )
+
+
+@dataclass(frozen=True)
+class PushAgent:
+    """An agent that may be sent something."""
+
+    id: str
+    url: str
+    allow_private: bool
+    free: bool
+    waiting: bool
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """A submission of a task to an agent, as far as it is known."""
+
+    task_id: UUID
+    claim_token: UUID = field(repr=False)
+    number: int
+    attempt: int
+    max_attempts: int
+    agent_id: str
+    agent_url: str
+    allow_private: bool
+    agent_task_id: str | None
+    spec: Any = field(repr=False)
+    verdict: str
+    # The agent was sent the same before, and may have it.
+    again: bool
+
+    @property
+    def queue_id(self) -> str:
+        return f"queue-{self.task_id}"
+
+    @property
+    def key(self) -> str:
+        """The same for every try of this submission, and for nothing else."""
+        return f"{self.queue_id}.{self.number}"
+
+
+class DispatchCalls(Calls):
+    """What operators do about agents with an address, and what the dispatcher does."""
+
+    async def define_push_agent(
+        self, agent: str, url: str, *, allow_private: bool = False, actor: str | None = None
+    ) -> None:
+        await self._call(
+            "select treadle.define_push_agent(%b, %b, %b, %b)", agent, url, allow_private, actor
+        )
+
+    async def remove_push_agent(self, agent: str, actor: str | None = None) -> None:
+        await self._call("select treadle.remove_push_agent(%b, %b)", agent, actor)
+
+    async def dispatch_targets(self, *, rest_s: float) -> list[PushAgent]:
+        rows = await self._call(
+            """
+            select agent_id, url, allow_private, free, waiting
+            from treadle.dispatch_targets(%b::float8)
+            """,
+            rest_s,
+        )
+        return [PushAgent(*row) for row in rows]
+
+    async def seen_agents(self, agents: Iterable[str]) -> None:
+        await self._call("select treadle.seen_agents(%b::text[])", list(agents))
+
+    async def dispatch_task(
+        self, agent: str, token: UUID, holder: UUID, *, lease_s: float, rest_s: float
+    ) -> Dispatch | None:
+        """The next task for an agent; repeat with the same token when the answer was lost."""
+        rows = await self._call(
+            f"""
+            select {_TARGET}
+            from treadle.dispatch_task(%b, %b, %b, %b::float8, p_rest_s => %b::float8)
+            """,
+            agent,
+            token,
+            holder,
+            lease_s,
+            rest_s,
+        )
+        return Dispatch(*rows[0]) if rows else None
+
+    async def accept_dispatch(
+        self, dispatch: Dispatch, holder: UUID, agent_task: str, session: str | None
+    ) -> str:
+        rows = await self._call(
+            "select treadle.accept_dispatch(%b, %b, %b, %b, %b)",
+            dispatch.task_id,
+            dispatch.claim_token,
+            holder,
+            agent_task,
+            session,
+        )
+        return str(rows[0][0])
+
+    async def end_dispatch(
+        self,
+        dispatch: Dispatch,
+        holder: UUID,
+        outcome: str,
+        *,
+        error: str | None = None,
+        output: bytes | None = None,
+    ) -> str | None:
+        """The state of the task then; None when somebody else follows the submission."""
+        rows = await self._call(
+            "select treadle.end_dispatch(%b, %b, %b, %b, %b, %b::jsonb)",
+            dispatch.task_id,
+            dispatch.claim_token,
+            holder,
+            outcome,
+            error,
+            None if output is None else RawJson(output),
+        )
+        state: str | None = rows[0][0]
+        return state
+
+    async def give_up_dispatch(
+        self, dispatch: Dispatch, holder: UUID, error: str, *, unsure_s: float, silent_s: float
+    ) -> str | None:
+        """The state of the task then; None when its agent is to be asked again."""
+        rows = await self._call(
+            "select treadle.give_up_dispatch(%b, %b, %b, %b, %b::float8, %b::float8)",
+            dispatch.task_id,
+            dispatch.claim_token,
+            holder,
+            error,
+            unsure_s,
+            silent_s,
+        )
+        state: str | None = rows[0][0]
+        return state
+
+    async def renew_dispatches(
+        self, holder: UUID, heard: Iterable[UUID], *, lease_s: float
+    ) -> list[Dispatch]:
+        """All that this dispatcher follows."""
+        rows = await self._call(
+            f"select {_TARGET} from treadle.renew_dispatches(%b, %b::uuid[], %b::float8)",
+            holder,
+            list(heard),
+            lease_s,
+        )
+        return [Dispatch(*row) for row in rows]
+
+    async def take_dispatches(self, holder: UUID, limit: int, *, lease_s: float) -> list[Dispatch]:
+        """What dispatchers that are gone have left behind."""
+        rows = await self._call(
+            f"select {_TARGET} from treadle.take_dispatches(%b, %b::integer, %b::float8)",
+            holder,
+            limit,
+            lease_s,
+        )
+        return [Dispatch(*row) for row in rows]
+
+    async def leave_dispatches(self, holder: UUID) -> int:
+        rows = await self._call("select treadle.leave_dispatches(%b)", holder)
+        return int(rows[0][0])
+
+
+class DispatchViews(ABC):
+    """What people read of them; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a select and return its rows by name."""
+
+    async def push_agents(self) -> list[dict[str, Any]]:
+        return await self.rows(
+            'select * from treadle.push_agent_status order by agent_id collate "C"'
+        )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
-from treadle.jsontext import encode
+from treadle.db.calls import Calls, RawJson
+from treadle.json import encode
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Token:
     used: bool
 
 
-class TokenCalls(Caller):
+class TokenCalls(Calls):
     """What operators do about tokens, and what the server asks."""
 
     async def create_token(

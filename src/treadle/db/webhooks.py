@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import UnknownWebhook
-from treadle.jsontext import encode
+from treadle.json import encode
 
 _TARGET = "name, id, url, format, stream, max_length, secrets, allow_private"
 
@@ -37,7 +37,7 @@ class WebhookEvent:
     document: str
 
 
-class WebhookCalls(Caller):
+class WebhookCalls(Calls):
     """What operators do about webhooks, and what the notifier does."""
 
     async def define_webhook(

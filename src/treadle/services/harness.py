@@ -1,7 +1,11 @@
 """The harness: hands the decisions of agents to a callback, nudges agents, requeues what is stale.
 
 A decision is in the action log before the callback gets it. A process that dies meanwhile leaves an
-action that is interrupted: an operator looks whether it took effect, and says what becomes of it.
+action that is interrupted: an operator checks whether it took effect and decides what to do.
+
+A nudge tells an agent that tasks wait for it. It is sent once and its answer decides nothing: an
+agent that is down finds its tasks when it comes back. Agents that are slow or gone hold up neither
+the harness nor each other.
 """
 
 import inspect
@@ -9,7 +13,9 @@ import math
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,14 +23,16 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from treadle.db.database import Gateway
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
-from treadle.errors.masking import excerpt
-from treadle.jsontext import clean_text
-from treadle.services.harness_nudges import Nudger, open_nudger, rules_of
+from treadle.json import clean_text
+from treadle.masking import excerpt
+from treadle.services.outbound import AddressRefused, OutboundPolicy, request, transport
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
+AGENTS = 20
 # Called with a task and the decision of its agent; may be async.
 Callback = Callable[[HarnessTask, dict[str, Any]], Any]
 
@@ -32,6 +40,71 @@ LEASE_S = 60.0
 # How long recording the end of an action may take once the harness has to end.
 RECORD_S = 3.0
 NUDGES = 100
+
+
+def policy_of(settings: Settings) -> OutboundPolicy:
+    """Where nudges may go: as where the dispatcher may."""
+    timeout_s = settings.harness_nudge_timeout_s
+    return replace(OutboundPolicy.for_agents(settings), who="harness", timeout_s=timeout_s)
+
+
+class Nudger:
+    """Sends nudges to some agents at once, to each one after the other."""
+
+    def __init__(self, gateway: Gateway, policy: OutboundPolicy, transport: Any) -> None:
+        self._gateway = gateway
+        self._policy = policy
+        self._transport = transport
+        self._slots = anyio.Semaphore(AGENTS)
+        self.busy: set[str] = set()
+
+    async def send(self, agent_url: str, nudges: list[Nudge]) -> None:
+        """Nudge an agent about its tasks; after one that failed the others are pointless."""
+        try:
+            async with self._slots:
+                problem = None
+                for nudge in nudges:
+                    problem = await self._post(nudge)
+                    if problem is not None:
+                        break
+                    log.info("harness.nudged", agent_url=agent_url, task_id=str(nudge.task_id))
+                if problem is not None:
+                    log.warning("harness.nudge_failed", agent_url=agent_url, error=problem)
+                await self._gateway.note_nudge(agent_url, problem)
+        except TreadleError as error:
+            log.warning("harness.waiting", error=str(error))
+        finally:
+            self.busy.discard(agent_url)
+
+    async def _post(self, nudge: Nudge) -> str | None:
+        """What went wrong, if anything."""
+        import httpx2
+
+        try:
+            with anyio.fail_after(self._policy.timeout_s):
+                answer = await request(
+                    self._transport,
+                    "POST",
+                    httpx2.URL(f"{nudge.agent_url}/task"),
+                    policy=self._policy,
+                    allowed=nudge.allow_private,
+                    headers={"content-type": "application/json"},
+                    body=b'{"task_id": "%s"}' % str(nudge.task_id).encode(),
+                )
+            with anyio.move_on_after(1, shield=True):
+                await answer.aclose()
+        except TimeoutError:
+            return f"no answer within {self._policy.timeout_s:g} s"
+        except (httpx2.HTTPError, httpx2.InvalidURL, AddressRefused, OSError, ValueError) as error:
+            return clean_text(str(error).strip() or type(error).__name__, 500)
+        return None if answer.is_success else f"answered {answer.status_code}"
+
+
+@asynccontextmanager
+async def open_nudger(gateway: Gateway, policy: OutboundPolicy) -> AsyncIterator[Nudger]:
+    """A nudger with its connections."""
+    async with transport(AGENTS, keep=AGENTS // 2) as made:
+        yield Nudger(gateway, policy, made)
 
 
 class Harness(Service):
@@ -65,9 +138,9 @@ class Harness(Service):
         """Run until stopped; callbacks under way are waited for a while."""
         if self.callback is None:
             raise ConfigurationError("the harness has no callback")
-        rules = rules_of(self._settings)
+        policy = policy_of(self._settings)
         async with (
-            open_nudger(self._gateway, rules) as self._nudger,
+            open_nudger(self._gateway, policy) as self._nudger,
             anyio.create_task_group() as self._group,
         ):
             self._group.start_soon(self._renew)
@@ -218,7 +291,7 @@ class Harness(Service):
         found = await self._gateway.requeue_harness(BATCH, self.skip())
         for each in found:
             if each.problem is not None:
-                self.remember_bad(each.task_id, each.problem)
+                self.skip_row(each.task_id, each.problem)
                 continue
             event = "harness.failed" if each.status == "dead_lettered" else "harness.requeued"
             log.warning(

@@ -16,12 +16,12 @@ import anyio
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
+from treadle.health import keep_health_file
 from treadle.settings import Settings
-from treadle.worker.health import keep_health_file
-from treadle.worker.shutdown import exit_within
+from treadle.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 BATCH = 500
@@ -149,7 +149,7 @@ class Service(ABC):
         self._bad = {row: at for row, at in self._bad.items() if now - at < FORGET_AFTER_S}
         return list(self._bad)
 
-    def remember_bad(self, row: UUID, problem: str, key: str = "task_id") -> None:
+    def skip_row(self, row: UUID, problem: str, key: str = "task_id") -> None:
         log.error(f"{self.name}.bad_row", problem=problem, **{key: str(row)})
         self._bad[row] = time.monotonic()
 

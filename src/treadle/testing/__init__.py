@@ -1,11 +1,11 @@
-"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a harness to drive them by hand.
+"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a runner to drive them by hand.
 
-    async def test_a_summary_is_stored(treadle_harness):
-        async with treadle_harness(app) as harness:
-            assert await harness.run_inline(summarise, url="https://example.org") == "short"
+    async def test_a_summary_is_stored(treadle_runner):
+        async with treadle_runner(app) as runner:
+            assert await runner.run_inline(summarise, url="https://example.org") == "short"
 
 * treadle_url         a fresh database with the schema, for this test only
-* treadle_harness     call it with your app: the app uses that database inside the block
+* treadle_runner      call it with your app: the app uses that database inside the block
 * treadle_server_url  the server: TREADLE_TEST_DATABASE_URL (a login that may create databases
                       and roles), else the embedded one; override it to bring your own
 
@@ -20,15 +20,15 @@ import pytest
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.testing.harness import Clock, Harness
+    from treadle.testing.runner import Clock, TaskRunner
 
-__all__ = ["Clock", "Harness"]
+__all__ = ["Clock", "TaskRunner"]
 
 
 @pytest.fixture(scope="session")
 def treadle_server_url() -> Iterator[str]:
     """The server of the tests: the one that is configured, or an embedded one for this run."""
-    from treadle.testing.server import server_for_tests
+    from treadle.testing.runner import server_for_tests
 
     with server_for_tests() as url:
         yield url
@@ -37,8 +37,8 @@ def treadle_server_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def _treadle_template(treadle_server_url: str) -> Iterator[str]:
     """The name of a migrated database; to copy it is much faster than to migrate."""
-    from treadle.db.migrate import migrate
-    from treadle.db.testkit import temporary_database, with_database
+    from treadle.db.install.migrate import migrate
+    from treadle.db.testing import temporary_database, with_database
 
     with temporary_database(treadle_server_url) as name:
         migrate(with_database(treadle_server_url, name))
@@ -48,25 +48,25 @@ def _treadle_template(treadle_server_url: str) -> Iterator[str]:
 @pytest.fixture
 def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str]:
     """A fresh database with the schema; it is gone after the test."""
-    from treadle.db.testkit import temporary_database, with_database
+    from treadle.db.testing import temporary_database, with_database
 
     with temporary_database(treadle_server_url, template=_treadle_template) as name:
         yield with_database(treadle_server_url, name)
 
 
 @pytest.fixture
-def treadle_harness(treadle_url: str) -> "Callable[[Treadle], Harness]":
-    """`async with treadle_harness(app) as harness:` puts the app on `treadle_url`."""
-    from treadle.testing.harness import Harness
+def treadle_runner(treadle_url: str) -> "Callable[[Treadle], TaskRunner]":
+    """`async with treadle_runner(app) as runner:` puts the app on `treadle_url`."""
+    from treadle.testing.runner import TaskRunner
 
-    return lambda app: Harness(app, treadle_url)
+    return lambda app: TaskRunner(app, treadle_url)
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in __all__:
-            from treadle.testing import harness
+            from treadle.testing import runner
 
-            return getattr(harness, name)
+            return getattr(runner, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,32 +1,130 @@
 """`ctx.artifact`: the files that a task makes, and those that it is given.
 
-A file is reserved in the database, written to the store, and only then said to be there. A crash
-on the way leaves a reservation that nobody sees, for `treadle artifacts sweep`.
+A file is reserved in the database, written to the store in chunks, and only then marked as stored.
+A crash on the way leaves a reservation that nobody sees, for `treadle artifacts sweep`. No file is
+ever whole in memory.
 """
 
+import inspect
 import mimetypes
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, overload
 from uuid import UUID, uuid4
 
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.artifacts.store import Store
+from treadle.db.database import Gateway
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
-from treadle.errors.masking import excerpt
+from treadle.masking import excerpt
 from treadle.models import Artifact, ListedArtifact
-from treadle.store import Store
 from treadle.worker.journal import Journal
-from treadle.worker.sources import Data, chunks_of
 
+CHUNK = 1024 * 1024
 log = structlog.get_logger(__name__)
 UNKNOWN_TYPE = "application/octet-stream"
 
 # An id, artifact:<id>, the name of a file of this task, or what put() and inputs give.
 Reference = str | UUID | Mapping[str, Any]
+
+
+class Readable(Protocol):
+    """A file that was opened for bytes, plain or async."""
+
+    def read(self, size: int, /) -> Any: ...
+
+
+Data = (
+    bytes
+    | bytearray
+    | memoryview
+    | os.PathLike[str]
+    | Readable
+    | Iterable[bytes]
+    | AsyncIterable[bytes]
+)
+
+
+def iter_chunks(data: Data) -> AsyncGenerator[bytes, None]:
+    """The data in chunks; an error at once when it is none."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return _slices(memoryview(data).cast("B"))
+    if isinstance(data, str):
+        raise InvalidArgument(
+            "a text is no data",
+            hint="For a file pass Path(…), for a text: text.encode()",
+            argument="data",
+        )
+    if isinstance(data, os.PathLike):
+        return _file(Path(data))
+    if hasattr(data, "read"):
+        return _reads(data.read)
+    if isinstance(data, AsyncIterable):
+        return _checked(data)
+    if isinstance(data, Iterable):
+        return _checked(_in_threads(iter(data)))
+    raise InvalidArgument(
+        f"{type(data).__name__} is no data",
+        hint="Pass bytes, a Path, an open file, or an iterable of bytes.",
+        argument="data",
+    )
+
+
+async def _slices(data: memoryview) -> AsyncGenerator[bytes, None]:
+    for at in range(0, len(data), CHUNK):
+        yield bytes(data[at : at + CHUNK])
+
+
+async def _file(path: Path) -> AsyncGenerator[bytes, None]:
+    async with await anyio.open_file(path, "rb") as file:
+        while chunk := await file.read(CHUNK):
+            yield chunk
+
+
+async def _reads(read: Callable[[int], Any]) -> AsyncGenerator[bytes, None]:
+    on_loop = inspect.iscoroutinefunction(read)
+    while True:
+        found = read(CHUNK) if on_loop else await anyio.to_thread.run_sync(read, CHUNK)
+        chunk = _bytes(await found if inspect.isawaitable(found) else found)
+        if not chunk:
+            return
+        yield chunk
+
+
+async def _in_threads(data: Iterator[Any]) -> AsyncGenerator[Any, None]:
+    """The next of a plain iterator may have to wait for something: not on the loop."""
+    nothing = object()
+    while (chunk := await anyio.to_thread.run_sync(next, data, nothing)) is not nothing:
+        yield chunk
+
+
+async def _checked(data: AsyncIterable[Any]) -> AsyncGenerator[bytes, None]:
+    async for given in data:
+        async for chunk in _slices(memoryview(_bytes(given))):
+            yield chunk
+
+
+def _bytes(chunk: object) -> bytes:
+    if isinstance(chunk, bytes):
+        return chunk
+    if isinstance(chunk, bytearray | memoryview):
+        return bytes(chunk)
+    raise InvalidArgument(
+        f"the data gives {type(chunk).__name__}, not bytes",
+        hint="Open the file with mode 'rb', or encode the text.",
+        argument="data",
+    )
 
 
 class ArtifactReader:
@@ -95,7 +193,7 @@ class Artifacts:
         kind = media_type or mimetypes.guess_type(name)[0] or UNKNOWN_TYPE
         _check_text("media_type", kind)
         most = store.max_bytes if max_bytes is None else min(max_bytes, store.max_bytes)
-        chunks, made = chunks_of(data), uuid4()
+        chunks, made = iter_chunks(data), uuid4()
         store.ready()
         async with journal.busy():
             key = await journal.call(

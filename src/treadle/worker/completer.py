@@ -12,10 +12,10 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
+from treadle.db.database import Gateway
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
-from treadle.worker.failing import report_missing
+from treadle.worker.failures import report_missing
 
 log = structlog.get_logger(__name__)
 MAX_BATCH = 1000

@@ -1,34 +1,136 @@
 """What a handler is given: its task, its past, and ways to talk back."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
 
 import structlog
+from pydantic import ValidationError
 
+from treadle.artifacts.store import Store
 from treadle.db.connection import Connection
-from treadle.db.gateway import Gateway
-from treadle.errors import IllegalTransition
-from treadle.jsontext import encode_safely
-from treadle.models import Answer, Claim, Money, Step
-from treadle.outcomes import CancelTask
-from treadle.store import Store
-from treadle.worker import current
+from treadle.db.database import Gateway
+from treadle.errors import IllegalTransition, InvalidArgument
+from treadle.json import clean_text, encode_safely
+from treadle.models import Answer, Claim, SpendState, Step
+from treadle.reports import DecisionReport, problems_of
 from treadle.worker.artifacts import Artifacts
-from treadle.worker.blocking import Blocking
+from treadle.worker.blocking import BlockingContext
 from treadle.worker.journal import Journal
-from treadle.worker.slowdowns import Slowdowns
-from treadle.worker.spawning import Child, Spawner, as_call
-from treadle.worker.spending import Spending
+from treadle.worker.outcomes import CancelTask, FailForGood, InvalidOutput
+from treadle.worker.rate_limits import ClosedGates
+from treadle.worker.spawn import Child, Spawner, as_call
+from treadle.worker.spend import Spend
 from treadle.worker.steps import Steps
-from treadle.worker.telling import Telling
 from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
 
 if TYPE_CHECKING:
-    from treadle.worker.call import Enqueueable
+    from treadle.worker.registry import Enqueueable
+
+current_task_id: ContextVar[UUID | None] = ContextVar("task_id", default=None)
+MAX_ERROR = 300
+
+
+class Telling:
+    """The part of a context that is about models, earlier attempts, notes and the report."""
+
+    __slots__ = ()
+
+    task: Claim
+
+    if TYPE_CHECKING:
+
+        @property
+        def steps(self) -> tuple[Step, ...]: ...
+
+        @property
+        def _journal(self) -> Journal: ...
+
+        def _keep_report(self, report: bytes) -> None: ...
+
+    @property
+    def models(self) -> list[str]:
+        """The models to use now, the best first: from the third attempt on the fallback ones."""
+        return self.task.models
+
+    @property
+    def previous_attempts(self) -> list[dict[str, Any]]:
+        """What the attempts before this one came to: class, error, feedback, notes, review."""
+        return self.task.previous or []
+
+    @property
+    def tried(self) -> str:
+        """What the attempts before this one tried and why they failed, to go into a prompt."""
+        return describe_attempts(self.previous_attempts, self.steps)
+
+    def report(
+        self, report: DecisionReport | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> None:
+        """Say what was decided and why; stored when the task is completed, the last one wins.
+
+        A report that is not in shape ends the attempt as invalid_output, like a refused output.
+        """
+        if report is not None and fields:
+            raise InvalidArgument(
+                "a report and fields of one", hint="Give one of them.", argument="report"
+            )
+        try:
+            made = DecisionReport.model_validate(fields if report is None else report)
+        except ValidationError as error:
+            raise InvalidOutput(*problems_of(error)) from None
+        self._keep_report(encode_safely(made.model_dump(mode="json", exclude_none=True)))
+
+    async def note(self, text: str) -> None:
+        """Leave a note for later attempts of this task; it is kept at once and outlives a crash."""
+        journal = self._journal
+        async with journal.busy():
+            await journal.call(
+                lambda: journal.gateway.add_note(self.task.id, self.task.token, clean_text(text))
+            )
+
+    def forbid_unchecked(self) -> None:
+        """Refuse to complete a task in a transaction when its output has to be checked first."""
+        if any(each["validator"] != "none" for each in self.task.validation or ()):
+            raise FailForGood(
+                f"{self.task.type} has validators: ctx.transaction would complete it before they "
+                "have seen its output; return the output, or leave the validators out",
+                "refused",
+            )
+
+
+def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
+    """Some lines for each attempt that failed, and one with the steps that need no repeat."""
+    lines = [line for past in previous for line in _attempt(past)]
+    done = [step.name for step in steps]
+    if lines and done:
+        lines.append(f"Done and kept: {', '.join(done)}")
+    return "\n".join(lines)
+
+
+def _attempt(past: Mapping[str, Any]) -> Iterator[str]:
+    """What came of it, what validators and the attempt itself had to say, what a person said."""
+    yield (
+        f"Attempt {past['attempt']} ({past['agent']}, {past['duration_s'] or 0:.0f} s) "
+        f"{past['outcome']}: {past['class'] or past['reason']}: {_first_line(past['error'])}"
+    )
+    for message in past.get("feedback") or ():
+        yield f"  refused because: {message}"
+    for note in past.get("notes") or ():
+        yield f"  note: {note}"
+    review = past.get("review") or {}
+    if review.get("note"):
+        yield f"  {review['by']} says: {review['note']}"
+
+
+def _first_line(error: str | None) -> str:
+    return (error or "no details").strip().split("\n", 1)[0][:MAX_ERROR]
 
 
 class _Durable:
@@ -38,7 +140,7 @@ class _Durable:
 
     def __init__(self, task: Claim, gateway: Gateway) -> None:
         self.journal = Journal(task, gateway)
-        self.money = Spending(self.journal)
+        self.money = Spend(self.journal)
         self.steps = Steps(self.journal, self.money)
         self.waits = Waits(self.journal)
         self.spawner = Spawner(self.journal)
@@ -48,7 +150,7 @@ class Context(Telling):
     """The running task as its handler sees it."""
 
     __slots__ = (
-        "_cancel_reason", "_gateway", "_made", "_progress", "_slowdowns",
+        "_cancel_reason", "_closed_gates", "_gateway", "_made", "_progress",
         "_store", "agent", "completed", "decision_report", "started", "task",
     )  # fmt: skip
 
@@ -57,17 +159,17 @@ class Context(Telling):
         task: Claim,
         gateway: Gateway,
         agent: str,
-        slowdowns: Slowdowns | None = None,
+        closed_gates: ClosedGates | None = None,
         store: Store | None = None,
     ) -> None:
         self.task = task
-        current.task_id.set(task.id)
+        current_task_id.set(task.id)
         self.agent = agent
         self.completed = False
         self.decision_report: bytes | None = None
         self.started = time.monotonic()
         self._gateway = gateway
-        self._slowdowns = slowdowns
+        self._closed_gates = closed_gates
         self._store = store
         self._made: _Durable | None = None
         self._progress: bytes | None = None
@@ -89,9 +191,9 @@ class Context(Telling):
         return tuple(self._durable.journal.steps.values())
 
     @property
-    def blocking(self) -> Blocking:
+    def blocking(self) -> BlockingContext:
         """The same methods for plain functions: `ctx.blocking.step(…)` without await."""
-        return Blocking(self)
+        return BlockingContext(self)
 
     @property
     def cancelled(self) -> bool:
@@ -122,7 +224,7 @@ class Context(Telling):
         Without a key all gates of the task count: a loop of many calls may pause by itself.
         """
         keys = self.task.gates if key is None else [key]
-        return None if self._slowdowns is None else self._slowdowns.until(keys)
+        return None if self._closed_gates is None else self._closed_gates.until(keys)
 
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
@@ -158,9 +260,9 @@ class Context(Telling):
         """
         await self._durable.money.reserve(usd)
 
-    async def budget(self) -> Money:
+    async def budget(self) -> SpendState:
         """What the task has cost, and what is left for it: `left_usd` is None without a limit."""
-        return await self._durable.money.look(ask=False)
+        return await self._durable.money.state(ask=False)
 
     async def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
         """Ask people; the task gives up its claim until there is an answer.
@@ -188,7 +290,7 @@ class Context(Telling):
         await self._durable.steps.sleep(seconds, name)
 
     async def spawn(
-        self, task: "Enqueueable", /, *, name: str | None = None, **arguments: Any
+        self, task: Enqueueable, /, *, name: str | None = None, **arguments: Any
     ) -> Child:
         """Create a subtask and carry on; a later attempt finds the same one."""
         [child] = await self._durable.spawner.spawn([as_call(task, arguments)], name)
@@ -196,7 +298,7 @@ class Context(Telling):
 
     async def spawn_and_wait(
         self,
-        calls: "Sequence[Enqueueable]",
+        calls: Sequence[Enqueueable],
         *,
         name: str | None = None,
         return_exceptions: bool = False,

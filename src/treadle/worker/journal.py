@@ -1,12 +1,13 @@
-"""What a task remembers while it runs, and how it stops to wait.
+"""What a task remembers while it runs, under which names, and how it stops to wait.
 
 Steps that were saved come with the claim and cost no round trip. A task gives up its claim only
 when nothing else of it is under way: a step that runs beside a question is finished and saved, and
 questions asked side by side are all open before the task waits for them together.
 """
 
+import hashlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,36 +18,38 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.gateway import Gateway
-from treadle.errors import ClaimLost, IllegalTransition, Unavailable
+from treadle.db.database import Gateway
+from treadle.errors import ClaimLost, IllegalTransition, InvalidArgument, Unavailable
+from treadle.json import clean_text
 from treadle.models import Claim, Step
-from treadle.outcomes import Suspended
-from treadle.worker.names import numbered
+from treadle.worker.outcomes import Suspended
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 # Turns of the loop without anything under way before a task gives up its claim: who has just been
 # given a result may go on with the next step.
 CALM_TURNS = 3
+MAX_BYTES = 200
+KINDS = ("ask", "event", "spawn", "sleep")
 
 
 @dataclass(eq=False, slots=True)
-class Inside:
+class CurrentStep:
     """The step that the code now running belongs to, and what it has spent."""
 
     journal: "Journal"
     name: str
-    outer: "Inside | None"
+    outer: "CurrentStep | None"
     calls: list[dict[str, Any]] = field(default_factory=list)
     over: bool = False
 
 
 # Also known in threads and in tasks that a step starts: they get a copy of the context.
-inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
+inside: ContextVar[CurrentStep | None] = ContextVar("inside", default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class SuspendReason:
     """What a task waits for: answers, subtasks or a time."""
 
     waits: Sequence[UUID] = ()
@@ -67,7 +70,7 @@ class Journal:
         self._names: set[str] = set()
         self._busy = 0
         self._idle = anyio.Event()
-        self._reasons: list[Reason] = []
+        self._reasons: list[SuspendReason] = []
         self._turn = anyio.Lock()
         self._closing: anyio.Event | None = None
 
@@ -87,7 +90,7 @@ class Journal:
         step = Step(name, kind, len(self.steps) + 1, output, datetime.now(UTC), **more)
         return self.steps.setdefault(name, step)
 
-    def current(self) -> Inside | None:
+    def current(self) -> CurrentStep | None:
         """The step of this task that the caller runs in."""
         found = inside.get()
         return found if found is not None and found.journal is self and not found.over else None
@@ -137,7 +140,7 @@ class Journal:
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
 
-    async def suspend(self, reason: Reason) -> NoReturn:
+    async def suspend(self, reason: SuspendReason) -> NoReturn:
         """Give up the claim as soon as nothing else is under way, and end the handler."""
         self._reasons.append(reason)
         try:
@@ -184,7 +187,7 @@ class Journal:
 
 
 def _together(
-    reasons: Sequence[Reason],
+    reasons: Sequence[SuspendReason],
 ) -> tuple[list[UUID], list[UUID], bool, datetime | None]:
     """One suspension for all that is waited for.
 
@@ -210,3 +213,38 @@ def _known(step: dict[str, Any]) -> Step:
         input_hash=step["input_hash"],
         input=step["input"],
     )
+
+
+def check_step_name(name: object) -> None:
+    """Raise InvalidArgument for what cannot name a step."""
+    problem = hint = None
+    if not isinstance(name, str) or not name or clean_text(name) != name:
+        problem = f"{name!r} cannot name a step"
+        hint = "Give the step a name first, then the function: ctx.step('fetch', fetch, url)"
+    elif len(name.encode()) > MAX_BYTES:
+        problem = f"the name of a step has at most {MAX_BYTES} bytes, this has {len(name.encode())}"
+        hint = "Choose a short name; pass step_key= for what it depends on."
+    elif name.startswith(tuple(f"{kind}:" for kind in KINDS)):
+        problem = f"the name of a step cannot begin with {name.partition(':')[0]}:"
+        hint = "Waits, subtasks and sleeps have names like that."
+    if problem is not None:
+        raise InvalidArgument(problem, hint=hint, argument="name")
+
+
+def numbered(kind: str, text: str, used: Container[str]) -> str:
+    """`kind:text`, with a number from the second use on: one answer never serves two questions."""
+    base = fit(f"{kind}:{' '.join(clean_text(text).split())}", MAX_BYTES - 8)
+    name, number = base, 1
+    while name in used:
+        number += 1
+        name = f"{base}#{number}"
+    return name
+
+
+def fit(text: str, limit: int = MAX_BYTES) -> str:
+    """The text in at most so many bytes; what is cut off is told apart by its hash."""
+    whole = text.encode()
+    if len(whole) <= limit:
+        return text
+    mark = f"~{hashlib.sha256(whole).hexdigest()[:12]}"
+    return whole[: limit - len(mark)].decode(errors="ignore") + mark

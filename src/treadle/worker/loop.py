@@ -17,20 +17,20 @@ import anyio.lowlevel
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.db.gateway import Gateway
+from treadle.artifacts.store import Store
+from treadle.db.database import Gateway
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
+from treadle.health import keep_health_file
 from treadle.models import AgentProfile
-from treadle.store import Store
-from treadle.worker.buffer import Buffer
+from treadle.shutdown import exit_within
+from treadle.worker.buffer import ClaimBuffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
-from treadle.worker.health import keep_health_file
 from treadle.worker.lease import LeaseKeeper
+from treadle.worker.rate_limits import CHANNEL as SLOWDOWN
+from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Registry
-from treadle.worker.shutdown import exit_within
-from treadle.worker.slowdowns import CHANNEL as SLOWDOWN
-from treadle.worker.slowdowns import Slowdowns
 
 log = structlog.get_logger(__name__)
 # After an empty look: a few quick ones, for a producer that committed in between, then the poll.
@@ -85,9 +85,9 @@ class Worker:
         self._registry = registry
         self._gateway = gateway
         self._options = options
-        self._buffer = Buffer(options.slots, options.prefetch)
+        self._buffer = ClaimBuffer(options.slots, options.prefetch)
         self._completer = Completer(gateway)
-        self._slowdowns = Slowdowns()
+        self._closed_gates = ClosedGates()
         self._executor = Executor(
             registry,
             # Transactions of handlers must not take the connections that leases depend on.
@@ -95,7 +95,7 @@ class Worker:
             self._completer,
             agent=options.agent,
             slots=options.slots,
-            slowdowns=self._slowdowns,
+            closed_gates=self._closed_gates,
             store=store,
         )
         self._keeper = LeaseKeeper(
@@ -152,7 +152,7 @@ class Worker:
                     [*channels, "task_cancelled", SLOWDOWN],
                     self._heard,
                     # Wakes nobody: there is less to do than before.
-                    told=lambda _, payload: self._slowdowns.hear(payload),
+                    on_payload=lambda _, payload: self._closed_gates.record(payload),
                 )
                 helpers.start_soon(listener.run)
             if options.health_file is not None:

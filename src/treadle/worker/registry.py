@@ -1,11 +1,12 @@
-"""Which function handles which type, and how its arguments are checked.
+"""Which function handles which type, how its arguments are checked, and calls of tasks.
 
-The type of a task is looked up in this table. Nothing in a payload is ever imported or executed.
+The type of a task is looked up in this table. Nothing in a payload is ever imported or executed. A
+`Call` is a task with its arguments before it exists: what is spawned or added to a DAG.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NotRequired, get_type_hints
+from typing import Any, NotRequired, Protocol, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -13,9 +14,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from treadle.errors import ConfigurationError, InvalidArgument
-from treadle.errors.masking import excerpt_name
+from treadle.fields import EnqueueOptions, make_options
+from treadle.masking import excerpt_name
 from treadle.worker.context import Context
-from treadle.worker.validators import Validators
+from treadle.worker.validation import Validators
 
 Handler = Callable[..., Any]
 RESERVED = frozenset({"conn"})
@@ -123,3 +125,44 @@ class Registry:
     def declaration(self) -> dict[str, dict[str, Any]]:
         """The types and their settings, as `treadle.declare_types` takes them."""
         return {name: definition.settings for name, definition in self._by_name.items()}
+
+
+class Call:
+    """A handler, the arguments for it, and the options of the task it will be."""
+
+    __slots__ = ("arguments", "definition", "options")
+
+    def __init__(
+        self, definition: Definition, arguments: Mapping[str, Any], options: EnqueueOptions
+    ) -> None:
+        self.definition = definition
+        self.arguments = dict(arguments)
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"<Call {self.definition.name}>"
+
+    def call(self, /, **arguments: Any) -> "Call":
+        """Itself: a call has its arguments."""
+        if arguments:
+            raise InvalidArgument(
+                f"{self!r} has its arguments already",
+                hint="Give them to task.call(…), or give the task itself.",
+                argument=next(iter(arguments)),
+            )
+        return self
+
+    def as_json(self, *, check: bool = True) -> dict[str, Any]:
+        """The task as SQL takes it; `check=False` when arguments are still to come as inputs."""
+        if check:
+            self.definition.arguments(self.arguments)
+        queue, options, _ = make_options(
+            {"queue": self.definition.queue, **self.options}, 1, self.definition.settings
+        )
+        return {**options, "queue": queue, "type": self.definition.name, "spec": self.arguments}
+
+
+class Enqueueable(Protocol):
+    """A declared task, or a call of one: anything that can make a call of itself."""
+
+    def call(self, /, **arguments: Any) -> Call: ...

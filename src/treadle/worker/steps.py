@@ -1,34 +1,112 @@
-"""Steps: what a task pays for once. And how it sleeps."""
+"""Steps: what a task pays for once. And how it sleeps.
 
+The input of a step is compared by the sha256 of its canonical JSON. What is not JSON, such as a
+client, counts as its type.
+"""
+
+import dataclasses
+import hashlib
 import inspect
+import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from enum import Enum
 from functools import partial
-from typing import Any
-from uuid import uuid4
+from pathlib import PurePath
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
 
 import anyio
 import structlog
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
-from treadle.jsontext import encode_safely
+from treadle.json import MAX_DEPTH, clean_text, encode_safely
 from treadle.models import Step
-from treadle.worker.inputs import Input, of_call, of_key
-from treadle.worker.journal import Inside, Journal, Reason, inside
-from treadle.worker.names import check_step_name, fit
-from treadle.worker.spending import Spending
+from treadle.worker.journal import CurrentStep, Journal, SuspendReason, check_step_name, fit, inside
+from treadle.worker.spend import Spend
 
+SHOWN = 500
+_WRITABLE = (UUID, date, time_of_day, timedelta, Decimal, PurePath)
 log = structlog.get_logger(__name__)
 MAX_STEP_BYTES = 16 * 1024 * 1024
+
+
+class Input(NamedTuple):
+    """The hash of an input and the beginning of it; both None when it is not compared."""
+
+    hash: str | None
+    shown: str | None
+
+
+def of_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Input:
+    """The input that the arguments of a call make."""
+    plain = {"args": [_plain(each, 0) for each in args], "kwargs": _plain(kwargs, 0)}
+    words = [
+        *map(_canonical, plain["args"]),
+        *(f"{name}={_canonical(value)}" for name, value in sorted(plain["kwargs"].items())),
+    ]
+    return Input(_hash(_canonical(plain)), clean_text(", ".join(words)[:SHOWN]))
+
+
+def of_key(key: object) -> Input:
+    """The input that a key stands for; nothing for None."""
+    if key is None:
+        return Input(None, None)
+    text = _canonical(_plain(key, 0))
+    return Input(_hash(text), clean_text(text[:SHOWN]))
+
+
+def _canonical(plain: object) -> str:
+    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The value in types that JSON has."""
+    if value is None or (isinstance(value, (bool, int, float)) and not isinstance(value, Enum)):
+        return value
+    if depth > MAX_DEPTH:
+        return _type(value)
+    if isinstance(value, Enum):
+        return _plain(value.value, depth + 1)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": hashlib.sha256(value).hexdigest()}
+    if isinstance(value, _WRITABLE):
+        return to_jsonable_python(value)
+    if isinstance(value, BaseModel):
+        return _plain(dict(value), depth + 1)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in dataclasses.fields(value)]
+        return _plain({name: getattr(value, name) for name in names}, depth + 1)
+    if isinstance(value, Mapping):
+        return {str(_plain(key, depth + 1)): _plain(value[key], depth + 1) for key in value}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each, depth + 1) for each in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(each, depth + 1) for each in value), key=_canonical)
+    return _type(value)
+
+
+def _type(value: object) -> str:
+    return f"<{type(value).__name__}>"
 
 
 class Steps:
     """Runs steps for one attempt: each name once, whatever calls it and however often."""
 
-    def __init__(self, journal: Journal, spending: Spending) -> None:
+    def __init__(self, journal: Journal, spending: Spend) -> None:
         self._journal = journal
         self._spending = spending
         self._running: dict[str, anyio.Event] = {}
@@ -53,7 +131,7 @@ class Steps:
                 await self._run(name, partial(fn, *args, **kwargs), given)
             else:
                 await first.wait()
-        await self._spending.obey()
+        await self._spending.enforce()
         self._journal.check()
         known = self._journal.steps[name]
         _compare(known, given)
@@ -66,7 +144,7 @@ class Steps:
         try:
             async with journal.busy():
                 started = time.monotonic()
-                current = Inside(journal, name, journal.current())
+                current = CurrentStep(journal, name, journal.current())
                 try:
                     try:
                         output = _encoded(name, await _result(call, current))
@@ -79,7 +157,7 @@ class Steps:
         finally:
             self._running.pop(name).set()
 
-    async def _save(self, step: Inside, output: bytes, given: Input, started: float) -> None:
+    async def _save(self, step: CurrentStep, output: bytes, given: Input, started: float) -> None:
         journal, claim = self._journal, self._journal.claim
         step.calls = _numbered(step)
         try:
@@ -111,7 +189,7 @@ class Steps:
             input=given.shown,
         )
 
-    async def _settle_failed(self, step: Inside) -> None:
+    async def _settle_failed(self, step: CurrentStep) -> None:
         """A step that failed has spent what it spent; when it is run again it will spend more."""
         calls = [{**call, "call_id": call["call_id"] or str(uuid4())} for call in step.calls]
         if not calls:
@@ -139,7 +217,7 @@ class Steps:
                 journal.keep(kept, "sleep", output)
         until = datetime.fromisoformat(journal.steps[kept].output["until"])
         if await self._now() < until:
-            await journal.suspend(Reason(until=until))
+            await journal.suspend(SuspendReason(until=until))
         journal.check()
 
     async def _now(self) -> datetime:
@@ -160,7 +238,7 @@ class Steps:
             current = current.outer
 
 
-async def _result(call: Callable[[], Any], step: Inside) -> Any:
+async def _result(call: Callable[[], Any], step: CurrentStep) -> Any:
     """Run the function: on the loop when it is async, else in a thread of its own."""
     token = inside.set(step)
     try:
@@ -214,7 +292,7 @@ def _compare(known: Step, given: Input) -> None:
     )
 
 
-def _numbered(step: Inside) -> list[dict[str, Any]]:
+def _numbered(step: CurrentStep) -> list[dict[str, Any]]:
     """The calls of a step; a repeat of the step after a crash counts them once."""
     return [
         {**call, "call_id": call["call_id"] or fit(f"{step.name}:{number}")}

@@ -1,31 +1,312 @@
 """Check an output before it counts: a state of its own, with the claim kept and heartbeats going.
 
-Validators run in the order in which the task names them; the first that refuses ends the attempt
-as `invalid_output`, and its messages go to the next one.
+Validators run in the order in which the task names them; the first that rejects the output ends
+the attempt as `invalid_output`, and its messages go to the next one. A task names a validator and
+gives its settings. What runs is what is registered here under that name: nothing from a payload is
+executed or imported, and no command line comes from one.
+
+A JSON schema that came with a task must not stop the worker. The checker holds the interpreter
+while it works, and a schema of a few lines can ask for a check that never ends: definitions that
+refer to each other twice. So the cost of a schema is estimated first. A cheap one, for an output of
+its size, is checked here in microseconds; any other in a child that is killed when its time is up.
 """
 
+import inspect
+import json
+import math
 import random
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import structlog
 from anyio import CapacityLimiter
+from pydantic_core import from_json
 
-from treadle.db.gateway import Gateway
-from treadle.errors import ClaimLost, Unavailable
-from treadle.jsontext import clean_text
+from treadle.db.database import Gateway
+from treadle.errors import ClaimLost, ConfigurationError, MissingExtra, Unavailable, extra
+from treadle.json import clean_text, encode_safely
 from treadle.models import Claim, Failure
-from treadle.outcomes import InvalidOutput, Outcome
-from treadle.worker.failing import Refused, failure_of, leaves, report_missing
-from treadle.worker.schemas import BadSchema
-from treadle.worker.validators import Check, Validators
+from treadle.settings import bare_environment
+from treadle.worker.child_process import run_child
+from treadle.worker.context import Context
+from treadle.worker.failures import Refused, failure_of, flatten_errors, report_missing
+from treadle.worker.json_schema_child import compiled, messages_of, shortened
+from treadle.worker.outcomes import InvalidOutput, Outcome
 
 if TYPE_CHECKING:
-    from treadle.worker.executor import Running
+    from treadle.worker.executor import RunningTask
 
+# Weight of the schema times bytes of the output: some hundredths of a second.
+LIGHT = 20_000_000
+LEAST_BYTES = 100
+CHILD = (sys.executable, "-I", "-m", "treadle.worker.json_schema_child")
+CHILD_OUTPUT = 1024 * 1024
+# Their weight depends on more than the size of the schema.
+_BOUNDLESS = frozenset(
+    {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "$id", "$anchor"}
+)
+BUILT_IN = ("json_schema", "regex", "test_pass", "none")
+LIMIT_S = 120.0
+OUTPUT_LIMIT = 16 * 1024
+# SQL keeps 2000 characters of a message, the name of the validator included.
+SHOWN = 1900
+ValidatorFunction = Callable[..., Any]
 log = structlog.get_logger(__name__)
+
+
+class BadSchema(ValueError):
+    """The schema cannot be used; the text says why."""
+
+
+class SchemaCheck:
+    """One schema, ready to be used."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.weight = schema_cost(json.loads(text))
+        self._compiled: Any = None
+        if self.weight * LEAST_BYTES <= LIGHT:
+            try:
+                self._compiled = compiled(json.loads(text))
+            except ValueError as error:
+                raise BadSchema(shortened(str(error).partition("\n\n")[0])) from None
+
+    async def messages(self, output: bytes) -> list[str]:
+        """What is wrong with an output; empty when nothing is."""
+        output = output or b"null"
+        if self.weight * (LEAST_BYTES + len(output)) <= LIGHT:
+            return messages_of(self._compiled, from_json(output))
+        finished = await run_child(
+            CHILD,
+            stdin=b'{"schema":%s,"output":%s}' % (self.text.encode(), output),
+            output_limit=CHILD_OUTPUT,
+            env=bare_environment(),
+        )
+        if finished.code != 0:
+            said = finished.output[-500:].decode(errors="replace")
+            raise RuntimeError(f"the check ended with {finished.code}: {said}")
+        answer = from_json(finished.output)
+        if "problem" in answer:
+            raise BadSchema(answer["problem"])
+        found: list[str] = answer["messages"]
+        return found
+
+
+def schema_check(schema: Any) -> SchemaCheck:
+    """The check of a schema; made once for each text of one."""
+    with extra("schema", "the validators json_schema and regex need jsonschema-rs"):
+        import_module("jsonschema_rs")
+    return _made(json.dumps(schema, sort_keys=True))
+
+
+@lru_cache(maxsize=256)
+def _made(text: str) -> SchemaCheck:
+    return SchemaCheck(text)
+
+
+def schema_cost(schema: Any) -> float:
+    """How many parts a schema has with all references written out; infinite when in doubt."""
+    try:
+        return _weight(schema, schema, {})
+    except RecursionError:
+        return math.inf
+
+
+def _weight(part: Any, root: Any, known: dict[str, float]) -> float:
+    if isinstance(part, list):
+        return 1 + sum(_weight(each, root, known) for each in part)
+    if not isinstance(part, dict):
+        return 1
+    total = 1.0
+    for key, value in part.items():
+        if key in _BOUNDLESS:
+            return math.inf
+        if key == "$ref" and isinstance(value, str):
+            total += _referred(value, root, known)
+        elif key == "pattern" and isinstance(value, str):
+            total += pattern_weight(value)
+        elif key == "patternProperties" and isinstance(value, dict):
+            total += sum(pattern_weight(name) for name in value)
+        total += _weight(value, root, known)
+    return total
+
+
+def _referred(reference: str, root: Any, known: dict[str, float]) -> float:
+    """The weight of a definition; one that refers to itself has no end."""
+    if reference not in known:
+        known[reference] = math.inf
+        found: Any = root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(step) if isinstance(found, dict) else None
+        if not reference.startswith("#/") or found is None:
+            return math.inf
+        known[reference] = _weight(found, root, known)
+    return known[reference]
+
+
+def pattern_weight(pattern: str) -> float:
+    """The worst that a linear engine does for each character of a text."""
+    counted = re.findall(r"\{(\d*),?(\d*)\}", pattern)
+    times = math.prod(max(1.0, float(low[:9] or 0), float(high[:9] or 0)) for low, high in counted)
+    return 4 * len(pattern) * times
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorCommand:
+    """A program that judges an output by its exit code."""
+
+    name: str
+    arguments: tuple[str, ...]
+    timeout_s: float | None = None
+    output_limit: int = OUTPUT_LIMIT
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    async def messages(self, context: Context, output: bytes) -> list[str]:
+        """Empty for exit code 0; else the code and the last that the program said."""
+        task = context.task
+        about = {"id": task.id, "type": task.type, "attempt": task.attempt, "spec": task.spec}
+        finished = await run_child(
+            self.arguments,
+            stdin=b'{"output":%s,"task":%s}' % (output or b"null", encode_safely(about)),
+            output_limit=self.output_limit,
+            env=bare_environment(**self.env),
+            cwd=self.cwd,
+        )
+        if finished.code == 0:
+            return []
+        ended = f"exit code {finished.code}" if finished.code > 0 else f"signal {-finished.code}"
+        said = finished.output.decode(errors="replace").strip()
+        if finished.dropped or len(said) > SHOWN:
+            whole = finished.dropped + len(finished.output)
+            said = f"…{said[-SHOWN:]} (of {whole} bytes)"
+        return [f"{self.name} ended with {ended}", *([said] if said else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One validator with the settings of a task, ready to run."""
+
+    name: str
+    limit_s: float
+    run: Callable[[Context, bytes], Awaitable[Sequence[str]]]
+
+
+class Validators:
+    """The validators and commands of an application, by name."""
+
+    def __init__(self) -> None:
+        self.limit_s = LIMIT_S
+        self._functions: dict[str, ValidatorFunction] = {}
+        self._commands: dict[str, ValidatorCommand] = {}
+
+    def add(self, name: str, function: ValidatorFunction) -> None:
+        if name in BUILT_IN or name in self._functions:
+            raise ConfigurationError(
+                f"there is a validator {name} already", hint="Give it another name."
+            )
+        if "output" not in inspect.signature(function).parameters:
+            raise ConfigurationError(
+                f"the validator {name} has no parameter named output",
+                hint="def check(output, ctx): …; the settings of the task come by name.",
+            )
+        self._functions[name] = function
+
+    def add_command(self, command: ValidatorCommand) -> None:
+        words = command.arguments
+        if not words or not all(isinstance(each, str) for each in words):
+            raise ConfigurationError(
+                f"the command {command.name} must be a list of words",
+                hint='app.command("unit", ["pytest", "-q"])',
+            )
+        if command.name in self._commands:
+            raise ConfigurationError(f"there is a command {command.name} already")
+        self._commands[command.name] = command
+
+    def prepare(
+        self, validation: Sequence[Mapping[str, Any]], threads: CapacityLimiter
+    ) -> list[Check]:
+        """The checks that a task asks for; Refused where this code cannot do one of them."""
+        return [
+            self._check(dict(each), threads) for each in validation if each["validator"] != "none"
+        ]
+
+    def _check(self, settings: dict[str, Any], threads: CapacityLimiter) -> Check:
+        name = str(settings.pop("validator"))
+        limit_s = float(settings.pop("timeout_s", self.limit_s))
+        if name in ("json_schema", "regex"):
+            schema = settings.get("schema")
+            if name == "regex":
+                schema = {"type": "string", "pattern": settings["pattern"]}
+            try:
+                check = schema_check(schema)
+            except (BadSchema, MissingExtra) as error:
+                hint = f": {error.hint}" if isinstance(error, MissingExtra) else ""
+                raise Refused(f"validator {name}: {error}{hint}") from None
+            return Check(name, limit_s, lambda _, output: check.messages(output))
+        if name == "test_pass":
+            command = self._commands.get(settings["name"])
+            if command is None:
+                raise Refused(
+                    f"validator test_pass: this worker has no command {settings['name']!r}; "
+                    f"register it: app.command({settings['name']!r}, […])"
+                )
+            longest = self.limit_s if command.timeout_s is None else command.timeout_s
+            return Check(f"{name} {command.name}", min(limit_s, longest), command.messages)
+        function = self._functions.get(name)
+        if function is None:
+            raise Refused(
+                f"this worker has no validator {name!r}; register it: @app.validator({name!r})"
+            )
+        return Check(name, limit_s, _bound(name, function, settings, threads))
+
+
+def _bound(
+    name: str, function: ValidatorFunction, settings: Mapping[str, Any], threads: CapacityLimiter
+) -> Callable[[Context, bytes], Awaitable[Sequence[str]]]:
+    """The function with the settings of a task; Refused when it does not take them."""
+    signature = inspect.signature(function)
+    wants_context = "ctx" in signature.parameters
+    try:
+        signature.bind(output=None, **settings, **({"ctx": None} if wants_context else {}))
+    except TypeError as error:
+        raise Refused(f"validator {name} does not take these settings: {error}") from None
+
+    async def run(context: Context, output: bytes) -> Sequence[str]:
+        given: dict[str, Any] = {**settings, "output": from_json(output) if output else None}
+        if wants_context:
+            given["ctx"] = context
+        call = partial(function, **given)
+        if inspect.iscoroutinefunction(function):
+            result = await call()
+        else:
+            result = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=threads)
+        return _messages(name, await result if inspect.isawaitable(result) else result)
+
+    return run
+
+
+def _messages(name: str, result: object) -> Sequence[str]:
+    """What a validator has to say: nothing or True is a pass."""
+    if result is None or result is True:
+        return []
+    if result is False:
+        return [f"refused by {name}"]
+    if isinstance(result, str):
+        return [result] if result else []
+    if isinstance(result, (list, tuple)) and all(isinstance(each, str) for each in result):
+        return list(result)
+    raise TypeError(
+        f"it returned {type(result).__name__}: return None or True for a pass, False, a message "
+        "or a list of messages for a refusal"
+    )
 
 
 class Validation:
@@ -43,7 +324,7 @@ class Validation:
         return self._validators.prepare(claim.validation, self._threads)
 
     async def judge(
-        self, running: "Running", checks: Sequence[Check], output: bytes
+        self, running: "RunningTask", checks: Sequence[Check], output: bytes
     ) -> bytes | Failure | None:
         """The output when it is good, else the failure; None when the claim is gone."""
         context = running.context
@@ -59,7 +340,7 @@ class Validation:
                 return failure
         return output
 
-    async def _begin(self, running: "Running") -> bool:
+    async def _begin(self, running: "RunningTask") -> bool:
         """Say that the output is being checked; a database that is away is waited for."""
         claim, delay = running.claim, 0.05
         while True:
@@ -70,14 +351,14 @@ class Validation:
                 log.warning("validation.waiting", task_id=str(claim.id), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
-        running.marked = True
+        running.started = True
         verdict = verdicts.get(claim.id, "lost")
         if verdict != "ok":
-            running.why = verdict
+            running.stop_reason = verdict
             running.context.cancel(verdict)
         return verdict == "ok"
 
-    async def _run(self, running: "Running", check: Check, output: bytes) -> Failure | None:
+    async def _run(self, running: "RunningTask", check: Check, output: bytes) -> Failure | None:
         messages: Sequence[str] = ()
         try:
             with anyio.move_on_after(check.limit_s) as scope:
@@ -87,7 +368,7 @@ class Validation:
         except BadSchema as error:
             return Refused(f"validator {check.name}: {error}").failure()
         except (Exception, SystemExit) as error:
-            if any(isinstance(each, (ClaimLost, Outcome)) for each in leaves(error)):
+            if any(isinstance(each, (ClaimLost, Outcome)) for each in flatten_errors(error)):
                 raise
             crash = failure_of(error)
             return replace(crash, error=f"validator {check.name} crashed: {crash.error}")

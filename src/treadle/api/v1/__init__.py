@@ -1,12 +1,11 @@
 """The native API, /v1: everything that treadle can do, over HTTP.
 
-One module per noun with its routes; the bodies are in models_<noun>.py.
+One module per noun with its routes and their bodies.
 """
 
 from fastapi import APIRouter
 
 from treadle.api.v1 import (
-    actions,
     agents,
     artifacts,
     budgets,
@@ -16,11 +15,11 @@ from treadle.api.v1 import (
     events,
     gates,
     harness,
-    history,
     queues,
-    results,
-    running,
+    retention,
     schedules,
+    steps,
+    task_actions,
     tasks,
     triggers,
     types,
@@ -34,11 +33,10 @@ def routers() -> list[APIRouter]:
     return [
         tasks.busy,
         tasks.router,
-        actions.router,
-        results.router,
+        task_actions.router,
         artifacts.router,
         claims.router,
-        running.router,
+        steps.router,
         agents.router,
         waits.router,
         dags.router,
@@ -51,6 +49,6 @@ def routers() -> list[APIRouter]:
         triggers.router,
         webhooks.router,
         harness.router,
-        history.router,
+        retention.router,
         events.router,
     ]

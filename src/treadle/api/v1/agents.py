@@ -1,19 +1,27 @@
 """`/v1/agents`: who works here; an agent registers before it claims."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import (
+    Caller,
+    Calls,
+    Principal,
+    Views,
+    check_everywhere,
+    queues_of,
+    requires,
+)
+from treadle.api.bodies import Body, Name, Object, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_agents as models
-from treadle.api.v1.fields import Text
-from treadle.api.v1.reach import check_everywhere, queues_of
-from treadle.api.wire import answer, record
-from treadle.db.reader import Reader
+from treadle.api.responses import json_response, json_row
+from treadle.api.v1.tasks import Names, Queues
+from treadle.db.database import Reader
 from treadle.errors import Forbidden, UnknownAgent
 from treadle.models import AgentProfile
 
@@ -21,8 +29,61 @@ router = APIRouter(prefix="/v1/agents", tags=["agents"])
 AgentId = Annotated[Text, Path(min_length=1, max_length=200)]
 
 
-@router.get("", response_model=Listed[models.AgentRow], dependencies=[need("read")])
-async def list_agents(views: Views, page: Page, who: Who) -> Response:
+class Agent(Body):
+    """How an agent registers: what it can do, and how often it gives a sign of life."""
+
+    type: Name = "worker"
+    capabilities: Names = Field(default_factory=list)
+    models: Names = Field(default_factory=list)
+    queues: Queues = Field(default_factory=lambda: ["default"])
+    task_types: Annotated[list[Name], Field(max_length=1000)] | None = None
+    max_concurrent_tasks: int | None = Field(None, ge=0, le=10_000)
+    heartbeat_s: float = Field(30.0, gt=0, le=86_400, allow_inf_nan=False)
+    claim_ttl_s: float = Field(60.0, gt=0, le=86_400, allow_inf_nan=False)
+    meta: Object = Field(default_factory=dict)
+
+
+class AgentStatus(Body):
+    """draining: it claims nothing more, finishes what it has and stops."""
+
+    status: Literal["active", "draining", "offline"]
+
+
+class AgentState(BaseModel):
+    """An agent, and whether it should go on claiming."""
+
+    id: str
+    status: str
+
+
+class AgentRow(BaseModel):
+    """An agent: whether it lives, and what it has in hand."""
+
+    agent_id: str
+    type: str
+    status: str
+    alive: bool
+    queues: list[str]
+    task_types: list[str] | None
+    capabilities: list[str]
+    models: list[str]
+    max_concurrent_tasks: int | None
+    current_tasks: int
+    running: int
+    oldest_claim_at: datetime | None
+    failed_1h: int
+    budget_usd: float | None
+    heartbeat_at: datetime
+    heartbeat_age: float = Field(description="In seconds.")
+    heartbeat_s: float
+    claim_ttl_s: float
+    url: str | None
+    registered_at: datetime
+    meta: Object
+
+
+@router.get("", response_model=Listed[AgentRow], dependencies=[requires("read")])
+async def list_agents(views: Views, page: Page, who: Caller) -> Response:
     """Agents by id: sign of life, tasks in hand, failures of the last hour."""
     rows = await views.page(
         "agent_load",
@@ -36,11 +97,11 @@ async def list_agents(views: Views, page: Page, who: Who) -> Response:
 
 @router.get(
     "/{agent_id:path}",
-    response_model=models.AgentRow,
+    response_model=AgentRow,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
+async def show(agent_id: AgentId, views: Views, who: Caller) -> Response:
     """One agent."""
     asked = {"agent_id = {}": agent_id, **_within(who)}
     rows = await views.page("agent_load", key="agent_id", limit=1, where=asked)
@@ -48,60 +109,60 @@ async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
         raise UnknownAgent(
             f"agent {agent_id} is not registered", hint="First: PUT /v1/agents/{id}", agent=agent_id
         )
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))
 
 
 # Before the agent itself: an id may have slashes.
 @router.put(
     "/{agent_id:path}/status",
-    response_model=models.AgentState,
+    response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def set_status(
-    agent_id: AgentId, asked: models.AgentStatus, calls: Calls, views: Views, who: Who
+    agent_id: AgentId, asked: AgentStatus, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Let an agent work, drain it, or take it offline."""
     await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, asked.status, who.name)
-    return answer({"id": agent_id, "status": asked.status})
+    return json_response({"id": agent_id, "status": asked.status})
 
 
-@router.put("/{agent_id:path}", response_model=models.AgentState, dependencies=[need("work")])
+@router.put("/{agent_id:path}", response_model=AgentState, dependencies=[requires("work")])
 async def register(
-    agent_id: AgentId, asked: models.Agent, calls: Calls, views: Views, who: Who
+    agent_id: AgentId, asked: Agent, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make an agent known, or known again after a restart."""
     await _check(views, agent_id, who)
     for queue in asked.queues:
         who.check_queue(queue)
     await calls.register_agent(AgentProfile(id=agent_id, **asked.model_dump()))
-    return answer({"id": agent_id, "status": "active"})
+    return json_response({"id": agent_id, "status": "active"})
 
 
 @router.post(
     "/{agent_id:path}/heartbeat",
-    response_model=models.AgentState,
+    response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
-async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
+async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
     """An agent lives; it learns whether it should go on claiming. Leases are renewed per claim."""
     await _check(views, agent_id, who)
-    return answer({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
+    return json_response({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
 
 
 @router.post(
     "/{agent_id:path}/leave",
-    response_model=models.AgentState,
+    response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
-async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
+async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
     """An agent stops: it is offline at once, not when its signs of life are missed."""
     await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, "offline", who.name)
-    return answer({"id": agent_id, "status": "offline"})
+    return json_response({"id": agent_id, "status": "offline"})
 
 
 def _within(who: Principal) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 from uuid import UUID
@@ -9,18 +10,17 @@ from uuid import UUID
 import anyio
 import structlog
 from fastapi import APIRouter, Header
+from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import App, Views
+from treadle.api.access import App, Caller, Principal, Views, check_seen, requires
 from treadle.api.problems import answers
-from treadle.api.v1 import models_artifacts as models
-from treadle.api.v1.rows import check_seen
-from treadle.api.wire import answer, record
-from treadle.db.reader import Reader
+from treadle.api.responses import json_response, json_row
+from treadle.api.v1.tasks import Status
+from treadle.artifacts.store import Store
+from treadle.db.database import Reader
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
-from treadle.store import Store
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/v1/artifacts", tags=["tasks"])
@@ -41,28 +41,49 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 }
 
 
+class Artifact(BaseModel):
+    """A file of a task; `linked` lies elsewhere, at `uri`, and `storing` is not there yet."""
+
+    id: UUID
+    task_id: UUID
+    name: str
+    status: str
+    media_type: str | None
+    bytes: int | None
+    sha256: str | None
+    uri: str
+    attempt: int | None
+    agent_id: str | None
+    queue: str
+    type: str
+    title: str | None
+    task_status: Status
+    created_at: datetime
+    stored_at: datetime | None
+
+
 @router.get(
     "/{artifact_id}",
-    response_model=models.Artifact,
+    response_model=Artifact,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(artifact_id: UUID, views: Views, who: Who) -> Response:
+async def show(artifact_id: UUID, views: Views, who: Caller) -> Response:
     """One file of a task: who made it, its size and hash, and where it is."""
     found = await _seen(artifact_id, views, who)
-    return answer(record({name: found[name] for name in models.Artifact.model_fields}))
+    return json_response(json_row({name: found[name] for name in Artifact.model_fields}))
 
 
 @router.get(
     "/{artifact_id}/content",
     responses={**_CONTENT, **answers(404, 409)},
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def content(
     artifact_id: UUID,
     app: App,
     views: Views,
-    who: Who,
+    who: Caller,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
     """What is in it, from the store of the server's settings; 409 when it lies elsewhere."""

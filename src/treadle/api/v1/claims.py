@@ -5,31 +5,200 @@ Everything about a claim needs its token, which makes a repeat safe: there is no
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from treadle.api.access import ClaimAccess
+from treadle.api.batch import ClaimRequest, Completion, batcher_of
+from treadle.api.bodies import Body, Id, Name, Object, Seconds, Text
+from treadle.api.long_poll import LONGEST_S, long_poll_of
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
-from treadle.api.v1 import models_claims as models
-from treadle.api.v1.crowd import Done, Wish, crowd_of
-from treadle.api.v1.hand import Hand
-from treadle.api.v1.waiting import bell_of
-from treadle.api.wire import answer, record
-from treadle.db.gateway import Pair
+from treadle.api.responses import json_response, json_row
+from treadle.api.v1.tasks import BATCH, Queues
+from treadle.db.database import Pair
 from treadle.errors import ClaimLost, InvalidArgument
-from treadle.jsontext import clean_text, encode
+from treadle.json import clean_text, encode
 from treadle.models import Claim, Failure
 
+Json = Any
+Remark = Annotated[Text, Field(max_length=2000)]
 router = APIRouter(prefix="/v1/claims", tags=["claims"], route_class=Quick)
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to do."}}
 _FIELDS = {each.name: each.name for each in fields(Claim)} | {"lease_until": "lease_expires_at"}
 
 
-@router.post("", response_model=models.Claims, responses={**NOTHING, **answers(404)})
-async def claim(asked: models.ClaimTasks, request: Request, hand: Hand) -> Response:
+class ClaimTasks(Body):
+    """What an agent would work on."""
+
+    agent: Name = Field(description="Registered with PUT /v1/agents/{id}.")
+    queues: Queues = Field(default_factory=lambda: ["default"])
+    types: Annotated[list[Name], Field(max_length=1000)] | None = None
+    limit: int = Field(1, ge=1, le=BATCH)
+    wait_seconds: float = Field(
+        0, ge=0, le=LONGEST_S, allow_inf_nan=False, description="Wait so long for a task."
+    )
+    start: bool = Field(
+        True, description="Running at once; else claimed, to be started within the claim's time."
+    )
+    token: Id | None = Field(
+        None, description="Your own: a repeat with it gets the same tasks, if the answer was lost."
+    )
+
+
+class Claimed(BaseModel):
+    """A task for the agent, and the token that everything about it needs."""
+
+    id: UUID
+    token: UUID
+    queue: str
+    type: str
+    spec: Object
+    attempt: int
+    max_attempts: int
+    timeout_s: float | None
+    priority: int
+    lease_expires_at: datetime
+    created_at: datetime
+    deadline_at: datetime | None
+    title: str | None
+    tags: list[str] | None
+    parent_id: UUID | None
+    dag_id: UUID | None
+    project_id: UUID | None
+    idempotency_key: str | None
+    previous: list[Object] | None = Field(description="What earlier attempts came to.")
+    name: str | None
+    steps: list[Object] | None = Field(description="What was done already.")
+    problem: str | None = Field(description="Why inputs could not be filled in.")
+    max_cost_usd: float | None
+    cost_usd: float
+    gates: list[str]
+    models: list[str]
+    validation: list[Object] | None
+    report: bool = Field(description="Whether a decision report is required.")
+
+
+class Claims(BaseModel):
+    """The best first."""
+
+    claims: list[Claimed]
+
+
+class Token(Body):
+    """The token that came with the claim."""
+
+    token: Id
+
+
+class Heartbeat(Token):
+    """The agent lives, and how far it has come."""
+
+    progress: Json = None
+
+
+class HeartbeatResult(BaseModel):
+    """Whether to go on: `cancel_requested` says to stop and drop the result."""
+
+    id: UUID
+    verdict: Literal["ok", "cancelled"]
+    cancel_requested: bool
+
+
+class HeartbeatVerdict(BaseModel):
+    """`lost`: another claim took over, or it ran out."""
+
+    id: UUID
+    verdict: Literal["ok", "cancelled", "lost"]
+    cancel_requested: bool
+
+
+class ClaimRef(Token):
+    """A claim, among many."""
+
+    id: Id
+
+
+class HeartbeatNamed(ClaimRef):
+    """A claim that goes on."""
+
+    progress: Json = None
+
+
+class HeartbeatMany(Body):
+    """Claims that go on."""
+
+    claims: list[HeartbeatNamed] = Field(min_length=1, max_length=BATCH)
+
+
+class HeartbeatVerdicts(BaseModel):
+    """One for each claim of the request, in its order."""
+
+    items: list[HeartbeatVerdict]
+
+
+class Complete(Token):
+    """The result."""
+
+    output: Json = None
+    report: Object | None = Field(None, description="The decision report.")
+
+
+class CompleteNamed(ClaimRef):
+    """The result of one task among many."""
+
+    output: Json = None
+    report: Object | None = None
+
+
+class CompleteMany(Body):
+    """Results of many tasks, each judged by itself."""
+
+    claims: list[CompleteNamed] = Field(min_length=1, max_length=BATCH)
+
+
+class Ended(BaseModel):
+    """`already` is a repeat."""
+
+    id: UUID
+    verdict: str
+
+
+class EndedMany(BaseModel):
+    """completed, already, stale (superseded), or report_required; in the order of the request."""
+
+    items: list[Ended]
+
+
+class Fail(Token):
+    """Why the attempt ends without a result."""
+
+    error: Text = Field("", max_length=20_000)
+    failure_class: Name | None = Field(None, description="Found in the error where it is not said.")
+    action: Literal["retry", "fail", "cancel"] | None = Field(
+        None, description="Instead of what the retry policy says."
+    )
+    retry_after_s: Seconds | None = None
+    key: Name | None = Field(None, description="The gate that a rate limit closes.")
+    feedback: Annotated[list[Remark], Field(max_length=100)] = Field(default_factory=list)
+
+
+class FailedNow(BaseModel):
+    """retrying, ready, dead_lettered, cancelled, or already."""
+
+    id: UUID
+    verdict: str
+    retry_at: datetime | None
+    failure_class: str | None
+
+
+@router.post("", response_model=Claims, responses={**NOTHING, **answers(404)})
+async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Response:
     """Take up to `limit` of the best tasks, or wait for one; 204 when there is nothing to do."""
     who, calls = hand.who, hand.calls
     who.check_agent(asked.agent)
@@ -52,32 +221,34 @@ async def claim(asked: models.ClaimTasks, request: Request, hand: Hand) -> Respo
 
     if asked.limit == 1 and asked.token is None:
         types = None if asked.types is None else tuple(asked.types)
-        wish = Wish(tuple(asked.queues), types, asked.start)
-        found = await crowd_of(request).claim(wish, asked.agent)
+        wish = ClaimRequest(tuple(asked.queues), types, asked.start)
+        found = await batcher_of(request).claim(wish, asked.agent)
     else:
         found = await look(idle=False)
     if not found and asked.wait_seconds > 0:
-        found = await bell_of(request).look_until(request, asked.queues, asked.wait_seconds, look)
+        found = await long_poll_of(request).poll_until(
+            request, asked.queues, asked.wait_seconds, look
+        )
     if not found:
         return Response(status_code=204)
     if await request.is_disconnected():
         # Nobody would ever hear of them.
         await calls.release_tasks([(each.id, each.token) for each in found])
         return Response(status_code=204)
-    return answer({"claims": [_shown(each) for each in found]})
+    return json_response({"claims": [_shown(each) for each in found]})
 
 
-@router.post("/heartbeat", response_model=models.Beats)
-async def heartbeat_many(asked: models.HeartbeatMany, hand: Hand) -> Response:
+@router.post("/heartbeat", response_model=HeartbeatVerdicts)
+async def heartbeat_many(asked: HeartbeatMany, hand: ClaimAccess) -> Response:
     """Renew many leases; says of each whether to go on."""
     pairs = _pairs(asked.claims)
     calls = await hand.on_many(pairs)
     verdicts = await calls.heartbeat_tasks(pairs, [_progress(each) for each in asked.claims])
-    return answer({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
+    return json_response({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
 
 
-@router.post("/complete", response_model=models.EndedMany)
-async def complete_many(asked: models.CompleteMany, hand: Hand) -> Response:
+@router.post("/complete", response_model=EndedMany)
+async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
     """Store many results; each is judged by itself."""
     pairs = _pairs(asked.claims)
     calls = await hand.on_many(pairs)
@@ -88,43 +259,43 @@ async def complete_many(asked: models.CompleteMany, hand: Hand) -> Response:
         [None if each.report is None else encode(each.report) for each in asked.claims],
     )
     ended = [{"id": each, "verdict": others.get(each, "completed")} for each, _ in pairs]
-    return answer({"items": ended})
+    return json_response({"items": ended})
 
 
-@router.post("/{task_id}/start", response_model=models.Ended, responses=answers(409))
-async def start(task_id: UUID, asked: models.Token, hand: Hand) -> Response:
+@router.post("/{task_id}/start", response_model=Ended, responses=answers(409))
+async def start(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Say that a claimed task is being executed now."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.start_tasks([(task_id, asked.token)])
-    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+    return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
-@router.post("/{task_id}/heartbeat", response_model=models.Beat, responses=answers(409))
-async def heartbeat(task_id: UUID, asked: models.Heartbeat, hand: Hand) -> Response:
+@router.post("/{task_id}/heartbeat", response_model=HeartbeatResult, responses=answers(409))
+async def heartbeat(task_id: UUID, asked: Heartbeat, hand: ClaimAccess) -> Response:
     """Renew the lease and say how far it is; learn whether to stop."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.heartbeat_tasks([(task_id, asked.token)], [_progress(asked)])
     if verdicts[task_id] == "lost":
         held(task_id, "lost")
-    return answer(_beat(task_id, verdicts[task_id]))
+    return json_response(_beat(task_id, verdicts[task_id]))
 
 
-@router.post("/{task_id}/complete", response_model=models.Ended, responses=answers(409))
-async def complete(task_id: UUID, asked: models.Complete, request: Request, hand: Hand) -> Response:
+@router.post("/{task_id}/complete", response_model=Ended, responses=answers(409))
+async def complete(task_id: UUID, asked: Complete, request: Request, hand: ClaimAccess) -> Response:
     """Store the result of a task and end it."""
     calls = await hand.on(task_id, asked.token)
     output = encode(asked.output, name="output")
     report = None if asked.report is None else encode(asked.report, name="report")
-    done = Done(task_id, asked.token, output, report)
-    verdict = await crowd_of(request).complete(None, done)
+    done = Completion(task_id, asked.token, output, report)
+    verdict = await batcher_of(request).complete(None, done)
     if verdict not in ("completed", "already"):
         # Alone it is told why.
         verdict = await calls.complete_task(*done)
-    return answer({"id": task_id, "verdict": verdict})
+    return json_response({"id": task_id, "verdict": verdict})
 
 
-@router.post("/{task_id}/fail", response_model=models.FailedNow, responses=answers(409))
-async def fail(task_id: UUID, asked: models.Fail, hand: Hand) -> Response:
+@router.post("/{task_id}/fail", response_model=FailedNow, responses=answers(409))
+async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
     """End an attempt that did not work out; the retry policy decides what follows."""
     calls = await hand.on(task_id, asked.token)
     failure = Failure(
@@ -137,8 +308,8 @@ async def fail(task_id: UUID, asked: models.Fail, hand: Hand) -> Response:
     )
     [failed] = await calls.fail_tasks([(task_id, asked.token)], [failure])
     held(task_id, failed.verdict)
-    return answer(
-        record(
+    return json_response(
+        json_row(
             {
                 "id": task_id,
                 "verdict": failed.verdict,
@@ -149,12 +320,12 @@ async def fail(task_id: UUID, asked: models.Fail, hand: Hand) -> Response:
     )
 
 
-@router.post("/{task_id}/release", response_model=models.Ended, responses=answers(409))
-async def release(task_id: UUID, asked: models.Token, hand: Hand) -> Response:
+@router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
+async def release(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Give a task back unfinished; no attempt is burnt."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.release_tasks([(task_id, asked.token)])
-    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+    return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
 def held(task_id: UUID, verdict: str) -> str:
@@ -168,7 +339,7 @@ def held(task_id: UUID, verdict: str) -> str:
     return verdict
 
 
-def _pairs(claims: Sequence[models.Named]) -> list[Pair]:
+def _pairs(claims: Sequence[ClaimRef]) -> list[Pair]:
     pairs = [(each.id, each.token) for each in claims]
     if len({task_id for task_id, _ in pairs}) < len(pairs):
         raise InvalidArgument("a task is named twice", hint="Name each once.", argument="claims")
@@ -176,10 +347,10 @@ def _pairs(claims: Sequence[models.Named]) -> list[Pair]:
 
 
 def _shown(claim: Claim) -> dict[str, Any]:
-    return record({label: getattr(claim, name) for name, label in _FIELDS.items()})
+    return json_row({label: getattr(claim, name) for name, label in _FIELDS.items()})
 
 
-def _progress(asked: models.Heartbeat | models.HeartbeatNamed) -> bytes | None:
+def _progress(asked: Heartbeat | HeartbeatNamed) -> bytes | None:
     return None if asked.progress is None else encode(asked.progress, name="progress")
 
 

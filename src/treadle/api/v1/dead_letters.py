@@ -3,36 +3,240 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Views
+from treadle.api.access import (
+    Caller,
+    Principal,
+    Views,
+    check_move,
+    check_places,
+    check_whole_queues,
+    is_restricted,
+    queues_of,
+    requires,
+    within,
+)
+from treadle.api.bodies import Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_dead as models
-from treadle.api.v1.fields import Moment, Name
-from treadle.api.v1.plans import check_move
-from treadle.api.v1.reach import check_places, check_whole_queues, is_bound, queues_of, within
-from treadle.api.wire import answer, record, records
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
-from treadle.db.reviews import Decided
+from treadle.api.responses import json_response, json_row, json_rows
+from treadle.db.database import Gateway, Reader
+from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
 
+Resolution = Literal["retry", "cancel", "modify", "escalate"]
+MOST_IDS = 1000
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
 DONE = ("retried", "cancelled", "escalated")
 
 
-@router.get("", response_model=Listed[models.Letter], dependencies=[need("read")])
+class Changes(Body):
+    """What is changed before a letter runs again; what is not named stays."""
+
+    spec: Object | None = Field(None, description="Arguments to change; the others stay.")
+    set: Object | None = Field(None, description='Single values: {"options.retries": 0}.')
+    unset: list[Name] | None = Field(None, max_length=100)
+    queue: Name | None = None
+    type: Name | None = None
+    priority: int | None = Field(None, ge=0, le=100)
+    max_attempts: int | None = Field(None, ge=1, le=1000)
+    timeout_s: Seconds | None = None
+    assigned_agent: Name | None = None
+    retry: Object | None = None
+    max_cost_usd: Usd | None = None
+    max_tokens: int | None = Field(None, ge=0, le=2**53)
+    models: list[Name] | None = Field(None, max_length=20)
+    validation: list[Object] | None = Field(None, max_length=20)
+
+
+class Resolve(Body):
+    """A decision; `modify` goes with changes, `escalate` with to, a delay with what runs again."""
+
+    resolution: Resolution
+    changes: Changes | None = None
+    note: Text | None = Field(None, max_length=2000)
+    delay_s: float | None = Field(None, ge=0, le=31_536_000)
+    to: Text | None = Field(None, min_length=1, max_length=200)
+
+    def decision(self, by: str) -> Decision:
+        """As the gateway takes it."""
+        word = "modify_and_retry" if self.resolution == "modify" else self.resolution
+        changes = self.changes.named() if self.changes else {}
+        return Decision(word, changes, by, self.note, self.delay_s, self.to)
+
+
+class LetterFilter(Body):
+    """Which letters are meant; all that is named must hold."""
+
+    group: Name | None = None
+    queue: Name | None = None
+    type: Name | None = None
+    failure_class: Name | None = Field(None, alias="class")
+    dead_before: Text | None = Field(None, min_length=1, max_length=100)
+    dead_after: Text | None = Field(None, min_length=1, max_length=100)
+    poison: bool | None = None
+    escalated: bool | None = None
+
+    def filters(self) -> dict[str, Any]:
+        """As SQL reads it; a filter without a condition is all open letters."""
+        words = {"group": "fingerprint", "class": "failure_class"}
+        named = {
+            words.get(name, name): value
+            for name, value in self.named().items()
+            if value is not None
+        }
+        return named or {"status": "dead_lettered"}
+
+
+class ResolveMany(Resolve):
+    """A decision about letters by their ids, or about all that a filter finds."""
+
+    ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_IDS)
+    filter: LetterFilter | None = Field(None, description="{} is every open letter.")
+    dry_run: bool = Field(False, description="Only count what the filter finds.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.ids is None) == (self.filter is None):
+            raise ValueError("give ids or a filter, and not both")
+        if self.dry_run and self.filter is None:
+            raise ValueError("dry_run goes with a filter, not with ids")
+        return self
+
+
+class Resolved(BaseModel):
+    """What became of a letter, and the state of its task now."""
+
+    id: UUID
+    task_id: UUID | None
+    letter_id: UUID | None
+    verdict: Literal["retried", "cancelled", "escalated", "already", "refused", "unknown"]
+    status: str | None
+    why: str | None
+
+
+class LetterCount(BaseModel):
+    """So many letters of one kind, and what became of them."""
+
+    queue: str
+    type: str
+    failure_class: str
+    fingerprint: str
+    verdict: str
+    why: str | None
+    letters: int
+
+
+class ResolvedMany(BaseModel):
+    """With ids what became of each, with a filter how many; `done` counts those decided about."""
+
+    dry_run: bool
+    done: int
+    items: list[Resolved] | None = None
+    counts: list[LetterCount] | None = None
+
+
+class Attempt(BaseModel):
+    """An attempt that led to a letter."""
+
+    attempt: int
+    agent: str | None
+    outcome: str
+    failure_class: str | None = Field(alias="class")
+    reason: str | None
+    error: str | None
+    model: str | None
+    duration_s: float | None
+    cost_usd: float | None
+    ended_at: datetime
+
+
+class DeadLetter(BaseModel):
+    """A task that gave up, and what was decided about it."""
+
+    id: UUID
+    task_id: UUID
+    queue: str
+    type: str
+    title: str | None
+    dag_id: UUID | None
+    failure_class: str = Field(alias="class")
+    reason: str | None
+    poison_pill: bool
+    attempts: int
+    total_cost_usd: float
+    dead_lettered_at: datetime
+    reviewed: bool
+    resolution: str | None
+    resolved_at: datetime | None
+    reviewer: str | None
+    note: str | None
+    spec: Any
+    history: list[Attempt] | None
+    fingerprint: str
+    about: str
+    escalated_at: datetime | None
+    escalated_to: str | None
+
+
+class DecisionLogEntry(BaseModel):
+    """A decision about a letter; none is ever removed."""
+
+    id: int
+    at: datetime
+    decision: str
+    actor: str
+    note: str | None
+    changes: Any
+    delay_s: float | None
+    escalated_to: str | None
+    letter_id: UUID
+    task_id: UUID
+    queue: str
+    type: str
+    failure_class: str = Field(alias="class")
+    fingerprint: str
+    about: str
+
+
+class DeadLetterDetails(DeadLetter):
+    """A letter with every decision about its task."""
+
+    decisions: list[DecisionLogEntry]
+
+
+class DeadLetterGroup(BaseModel):
+    """Open letters with one class and one kind of error."""
+
+    fingerprint: str
+    failure_class: str = Field(alias="class")
+    about: str
+    letters: int
+    poison_pills: int
+    escalated: int
+    queues: list[str]
+    types: list[str]
+    agents: list[str | None] | None
+    attempts: int
+    total_cost_usd: float
+    first_at: datetime
+    last_at: datetime
+    sample_task: UUID
+    sample_reason: str | None
+
+
+@router.get("", response_model=Listed[DeadLetter], dependencies=[requires("read")])
 async def list_letters(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     queue: Name | None = None,
     type: Name | None = None,
@@ -65,8 +269,8 @@ async def list_letters(
     return page.answer(_with_times(rows), "id")
 
 
-@router.get("/groups", response_model=Listed[models.Group], dependencies=[need("read")])
-async def groups(views: Views, page: Page, who: Who) -> Response:
+@router.get("/groups", response_model=Listed[DeadLetterGroup], dependencies=[requires("read")])
+async def groups(views: Views, page: Page, who: Caller) -> Response:
     """Open dead letters by what went wrong, with counts."""
     check_whole_queues(who)
     rows = await views.page(
@@ -80,8 +284,8 @@ async def groups(views: Views, page: Page, who: Who) -> Response:
     return page.answer(rows, "fingerprint")
 
 
-@router.get("/log", response_model=Listed[models.DecisionMade], dependencies=[need("read")])
-async def log(views: Views, page: Page, who: Who, task_id: UUID | None = None) -> Response:
+@router.get("/log", response_model=Listed[DecisionLogEntry], dependencies=[requires("read")])
+async def log(views: Views, page: Page, who: Caller, task_id: UUID | None = None) -> Response:
     """Decisions about dead letters, the newest first."""
     rows = await views.page(
         "dead_letter_log",
@@ -99,12 +303,12 @@ async def log(views: Views, page: Page, who: Who, task_id: UUID | None = None) -
 
 @router.post(
     "/resolve",
-    response_model=models.ResolvedMany,
+    response_model=ResolvedMany,
     response_model_exclude_none=True,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resolve_many(asked: models.ResolveMany, views: Views, who: Who, once: Once) -> Response:
+async def resolve_many(asked: ResolveMany, views: Views, who: Caller, once: Once) -> Response:
     """Decide about many letters; one that cannot be decided about does not stop the others."""
     decision = asked.decision(who.name)
     ids = list(dict.fromkeys(asked.ids or []))
@@ -120,24 +324,24 @@ async def resolve_many(asked: models.ResolveMany, views: Views, who: Who, once: 
             found = await calls.resolve_dead_letters(ids, decision)
             items = [asdict(each) for each in found.values()]
             done = sum(each.verdict in DONE for each in found.values())
-            return answer({"dry_run": False, "done": done, "items": items})
+            return json_response({"dry_run": False, "done": done, "items": items})
         counts = await calls.resolve_dead_where(
             asked.filter.filters(), decision, dry_run=asked.dry_run
         )
         done = sum(each.letters for each in counts if each.verdict in DONE)
         shown = [asdict(each) for each in counts]
-        return answer({"dry_run": asked.dry_run, "done": done, "counts": shown})
+        return json_response({"dry_run": asked.dry_run, "done": done, "counts": shown})
 
     return await once(effect)
 
 
 @router.get(
     "/{letter_id}",
-    response_model=models.WholeLetter,
+    response_model=DeadLetterDetails,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(letter_id: UUID, views: Views, who: Who) -> Response:
+async def show(letter_id: UUID, views: Views, who: Caller) -> Response:
     """A dead letter, by its id or that of its task: every attempt, and every decision."""
     letters = await views.dead_letters(reviewed=True, task_id=letter_id, limit=1)
     if not letters:
@@ -145,17 +349,17 @@ async def show(letter_id: UUID, views: Views, who: Who) -> Response:
     [letter] = _with_times(letters)
     await _check(views, [letter["task_id"]], who)
     decisions = await views.decisions(task_id=letter["task_id"], limit=1000)
-    return answer({**record(letter), "decisions": records(decisions)})
+    return json_response({**json_row(letter), "decisions": json_rows(decisions)})
 
 
 @router.post(
     "/{letter_id}/resolve",
-    response_model=models.Resolved,
+    response_model=Resolved,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def resolve(
-    letter_id: UUID, asked: models.Resolve, views: Views, who: Who, once: Once
+    letter_id: UUID, asked: Resolve, views: Views, who: Caller, once: Once
 ) -> Response:
     """Decide about one letter: retry, cancel, modify and retry, or escalate."""
     await _check(views, [letter_id], who)
@@ -166,7 +370,7 @@ async def resolve(
         decided = (await calls.resolve_dead_letters([letter_id], decision))[letter_id]
         if decided.verdict not in DONE:
             raise _problem(decided)
-        return answer(asdict(decided))
+        return json_response(asdict(decided))
 
     return await once(effect)
 
@@ -183,7 +387,7 @@ def _missing(letter_id: UUID) -> NotFound:
 
 async def _check(views: Reader, ids: Sequence[UUID], who: Principal) -> None:
     """Refuse letters that are out of reach of the token."""
-    if is_bound(who):
+    if is_restricted(who):
         check_places(who, await views.letter_places(ids))
 
 

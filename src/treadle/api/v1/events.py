@@ -9,12 +9,18 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Views
+from treadle.api.access import (
+    OF_AGENT,
+    Caller,
+    Views,
+    check_whole_queues,
+    requires,
+    whole_dags,
+    within,
+)
+from treadle.api.bodies import Name
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
-from treadle.api.v1.fields import Name
-from treadle.api.v1.reach import OF_AGENT, check_whole_queues, whole_dags, within
 from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
@@ -28,7 +34,7 @@ Kinds = Annotated[
 ]
 
 
-class Happened(BaseModel):
+class EventDetails(BaseModel):
     """Something that happened."""
 
     id: int
@@ -42,11 +48,11 @@ class Happened(BaseModel):
     data: Any
 
 
-@router.get("", response_model=Listed[Happened], dependencies=[need("read")])
+@router.get("", response_model=Listed[EventDetails], dependencies=[requires("read")])
 async def list_events(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     kind: Kinds = None,
     task_id: UUID | None = None,
@@ -88,11 +94,11 @@ async def list_events(
     responses={
         200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "Events."}
     },
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def stream(
     request: Request,
-    who: Who,
+    who: Caller,
     kind: Annotated[
         list[Name] | None,
         Query(max_length=50, description="Only these kinds; task.* is all that begin so."),

@@ -1,32 +1,113 @@
 """`/v1/schedules`: work that starts by the calendar."""
 
 from contextlib import suppress
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Principal, Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import (
+    Caller,
+    Calls,
+    Principal,
+    Views,
+    check_options,
+    check_references,
+    check_template,
+    is_restricted,
+    queues_of,
+    requires,
+    tasks_of,
+)
+from treadle.api.bodies import Body, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_schedules as models
-from treadle.api.v1.fields import Reason
-from treadle.api.v1.plans import check_options, check_references, check_template, tasks_of
-from treadle.api.v1.reach import is_bound, queues_of
-from treadle.api.wire import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.cron import Cron, zone_named
-from treadle.db.gateway import Gateway
-from treadle.db.reader import Reader
+from treadle.db.database import Gateway, Reader
 from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 
 
-@router.get("", response_model=Listed[models.Schedule], dependencies=[need("read")])
-async def list_schedules(views: Views, page: Page, who: Who) -> Response:
+class ScheduleSettings(Body):
+    """When something is made, and what: a task or a DAG. What is not named stays as it is."""
+
+    cron: Text | None = Field(
+        None, min_length=1, max_length=200, description="Five fields, or a word like @daily."
+    )
+    timezone: Text | None = Field(None, min_length=1, max_length=100, examples=["Europe/Berlin"])
+    task: Object | None = Field(None, description='The task to make: {"type": "report"}.')
+    dag: Object | None = Field(None, description="Or the DAG to make, as POST /v1/dags takes it.")
+    jitter_s: int | None = Field(None, ge=0, le=86_400)
+    catch_up: Literal["skip", "one", "all"] | None = None
+    overlap: Literal["allow", "skip", "cancel_previous"] | None = None
+    grace_s: int | None = Field(None, ge=1, le=86_400)
+
+
+class Schedule(BaseModel):
+    """A schedule: its next time, and what became of the last."""
+
+    id: UUID
+    name: str
+    state: Literal["active", "paused", "stopped"]
+    cron: str
+    timezone: str
+    next_at: datetime | None
+    last_at: datetime | None
+    last_status: str | None
+    last_error: str | None
+    last_task: UUID | None
+    last_dag: UUID | None
+    last_queue_id: str | None
+    makes: Literal["task", "dag"]
+    what: str
+    queue: str | None
+    jitter_s: int
+    catch_up: str
+    overlap: str
+    grace_s: int
+    template: dict[str, Any]
+    paused_at: datetime | None
+    paused_by: str | None
+    paused_reason: str | None
+    in_code: bool
+    created_by: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScheduleRun(BaseModel):
+    """What became of a time of a schedule."""
+
+    id: int
+    schedule: str
+    nominal_at: datetime | None
+    missed_until: datetime | None
+    fired_at: datetime
+    status: str
+    now: str | None
+    task_id: UUID | None
+    dag_id: UUID | None
+    actor: str | None
+    error: str | None
+
+
+class MadeBySchedule(BaseModel):
+    """What an extra run made; not `created` is one that had its key already."""
+
+    task_id: UUID | None
+    dag_id: UUID | None
+    created: bool
+
+
+@router.get("", response_model=Listed[Schedule], dependencies=[requires("read")])
+async def list_schedules(views: Views, page: Page, who: Caller) -> Response:
     """Schedules by name: the next time, and what became of the last."""
     who.check_project(None)
     rows = await views.page(
@@ -41,11 +122,11 @@ async def list_schedules(views: Views, page: Page, who: Who) -> Response:
 
 @router.get(
     "/{name:path}/runs",
-    response_model=Listed[models.ScheduleRun],
+    response_model=Listed[ScheduleRun],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
+async def runs(name: Name, views: Views, page: Page, who: Caller) -> Response:
     """What a schedule made, skipped or missed, the newest first; also after it was removed."""
     after = page.after(int)
     rows = await views.page(
@@ -56,7 +137,7 @@ async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
         newest=True,
         where={"schedule = {}": name},
     )
-    if is_bound(who) or (not rows and after is None):
+    if is_restricted(who) or (not rows and after is None):
         await _found(views, name, who)
     return page.answer(rows, "id")
 
@@ -64,17 +145,17 @@ async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
 @router.post(
     "/{name:path}/run",
     status_code=201,
-    response_model=models.MadeBySchedule,
+    response_model=MadeBySchedule,
     responses=answers(404, 409, 503),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def run(name: Name, calls: Calls, views: Views, who: Who, once: Once) -> Response:
+async def run(name: Name, calls: Calls, views: Views, who: Caller, once: Once) -> Response:
     """Make its task or DAG now, besides its times; also while it is paused. 503: queue full."""
     await _found(views, name, who)
 
     async def effect(calls: Gateway) -> Response:
         task_id, dag_id, created = await calls.run_schedule(name, who.name)
-        return answer({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
+        return json_response({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
 
     try:
         return await once(effect)
@@ -85,12 +166,12 @@ async def run(name: Name, calls: Calls, views: Views, who: Who, once: Once) -> R
 
 @router.post(
     "/{name:path}/pause",
-    response_model=models.Schedule,
+    response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    name: Name, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: Name, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let a schedule make nothing until it is resumed."""
     await _found(views, name, who)
@@ -100,11 +181,11 @@ async def pause(
 
 @router.post(
     "/{name:path}/resume",
-    response_model=models.Schedule,
+    response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a paused schedule go on; its catch-up policy says what is made up for."""
     await _found(views, name, who)
     await calls.resume_schedule(name, who.name)
@@ -113,23 +194,23 @@ async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
 
 @router.get(
     "/{name:path}",
-    response_model=models.Schedule,
+    response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(name: Name, views: Views, who: Who) -> Response:
+async def show(name: Name, views: Views, who: Caller) -> Response:
     """One schedule."""
-    return answer(record(await _found(views, name, who)))
+    return json_response(json_row(await _found(views, name, who)))
 
 
 @router.put(
     "/{name:path}",
-    response_model=models.Schedule,
+    response_model=Schedule,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define(
-    name: Name, settings: models.ScheduleSettings, calls: Calls, views: Views, who: Who
+    name: Name, settings: ScheduleSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a schedule, or change one; what is not named stays as it is."""
     given = settings.model_dump(exclude_none=True)
@@ -139,7 +220,7 @@ async def define(
     for task in tasks:
         check_options(who, task)
     await check_references(who, views, tasks)
-    if is_bound(who):
+    if is_restricted(who):
         with suppress(UnknownSchedule):
             await _found(views, name, who)
     # Without the reader of cron lines the scheduler finds out, and says so.
@@ -153,9 +234,9 @@ async def define(
 
 
 @router.delete(
-    "/{name:path}", status_code=204, responses=answers(404), dependencies=[need("operate")]
+    "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
 )
-async def remove(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def remove(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Remove a schedule; what it made stays, and the record of its runs."""
     await _found(views, name, who)
     await calls.remove_schedule(name, who.name)
@@ -170,4 +251,4 @@ async def _found(views: Reader, name: str, who: Principal) -> dict[str, Any]:
 
 
 async def _shown(views: Reader, name: str) -> Response:
-    return answer(record(await views.schedule(name)))
+    return json_response(json_row(await views.schedule(name)))

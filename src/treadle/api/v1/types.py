@@ -1,26 +1,66 @@
 """`/v1/types`: the kinds of tasks, their settings, and whether they are claimed."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Calls, Views
+from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
+from treadle.api.bodies import Name, Object, Reason, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_queues as models
-from treadle.api.v1.fields import Reason
-from treadle.api.v1.reach import check_everywhere
-from treadle.api.wire import answer, record
-from treadle.db.reader import Reader
+from treadle.api.responses import json_response, json_row
+from treadle.api.v1.queues import TaskDefaults
+from treadle.db.database import Reader
 from treadle.errors import UnknownType
 
 router = APIRouter(prefix="/v1/types", tags=["types"])
-Name = Annotated[str, Path(min_length=1, max_length=100)]
+TypeName = Annotated[str, Path(min_length=1, max_length=100)]
 
 
-@router.get("", response_model=Listed[models.Type], dependencies=[need("read")])
+class TypeSettings(TaskDefaults):
+    """What tasks of a type are like; what is not named stays as it is."""
+
+    description: Text | None = Field(None, max_length=1000)
+    gates: list[Name] | None = Field(None, max_length=20)
+    breaker: Object | None = Field(None, description="threshold, first_probe_s, cooldown_s.")
+    max_cost_usd: Usd | None = None
+    max_tokens: int | None = Field(None, ge=0, le=2**53)
+    on_budget: Literal["ask", "fail"] | None = None
+    validation: list[Object] | None = Field(None, max_length=20)
+    report: Literal["required", "optional"] | None = None
+    models: list[Name] | None = Field(None, max_length=20)
+    fallback_models: list[Name] | None = Field(None, max_length=20)
+
+
+class Type(BaseModel):
+    """A kind of task: its settings, and whether it is claimed; null leaves it to the queue."""
+
+    type: str
+    state: str
+    paused_at: datetime | None
+    paused_by: str | None
+    paused_reason: str | None
+    description: str | None
+    priority: int | None
+    max_attempts: int | None
+    timeout_s: float | None
+    ageing_rate: float | None
+    retry: dict[str, Any]
+    gates: list[str]
+    breaker: dict[str, Any]
+    max_cost_usd: float | None
+    max_tokens: int | None
+    on_budget: str | None
+    validation: list[dict[str, Any]] | None
+    report: str | None
+    models: list[str] | None
+    fallback_models: list[str] | None
+
+
+@router.get("", response_model=Listed[Type], dependencies=[requires("read")])
 async def list_types(views: Views, page: Page) -> Response:
     """Types with their settings."""
     rows = await views.page("type_status", key="type", after=page.after(str), limit=page.more)
@@ -29,12 +69,12 @@ async def list_types(views: Views, page: Page) -> Response:
 
 @router.post(
     "/{name:path}/pause",
-    response_model=models.Type,
+    response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    name: Name, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: TypeName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let no more tasks of a type be claimed; what runs, runs on."""
     check_everywhere(who)
@@ -44,11 +84,11 @@ async def pause(
 
 @router.post(
     "/{name:path}/resume",
-    response_model=models.Type,
+    response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: TypeName, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a paused type go on."""
     check_everywhere(who)
     await calls.resume_type(name, who.name)
@@ -56,21 +96,21 @@ async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
 
 
 @router.get(
-    "/{name:path}", response_model=models.Type, responses=answers(404), dependencies=[need("read")]
+    "/{name:path}", response_model=Type, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: Name, views: Views) -> Response:
+async def show(name: TypeName, views: Views) -> Response:
     """One type."""
     return await _shown(views, name)
 
 
 @router.put(
     "/{name:path}",
-    response_model=models.Type,
+    response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define(
-    name: Name, settings: models.TypeSettings, calls: Calls, views: Views, who: Who
+    name: TypeName, settings: TypeSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a type, or change one; what is not named stays as it is."""
     check_everywhere(who)
@@ -82,4 +122,4 @@ async def _shown(views: Reader, name: str) -> Response:
     rows = await views.page("type_status", key="type", limit=1, where={"type = {}": name})
     if not rows:
         raise UnknownType(f"there is no task type {name!r}", type=name)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))

@@ -1,32 +1,107 @@
 """`/v1/waits` and `/v1/events`: what tasks wait for, and how people and programs answer."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Views
+from treadle.api.access import (
+    Caller,
+    Views,
+    check_everywhere,
+    check_seen,
+    check_touched,
+    requires,
+    within,
+)
+from treadle.api.bodies import Body, Id, Name, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_waits as models
-from treadle.api.v1.reach import check_everywhere, within
-from treadle.api.v1.rows import check_seen, check_touched
-from treadle.api.wire import answer, record
-from treadle.db.gateway import Gateway
-from treadle.jsontext import encode
+from treadle.api.responses import json_response, json_row
+from treadle.db.database import Gateway
+from treadle.json import encode
 
 router = APIRouter(prefix="/v1", tags=["waits"])
 
 
-@router.get("/waits", response_model=Listed[models.Wait], dependencies=[need("read")])
+class Wait(BaseModel):
+    """What a task waits for, or waited for: an answer, an approval, or an event."""
+
+    id: UUID
+    task_id: UUID
+    name: str
+    kind: str
+    status: str
+    awaited: bool = Field(description="Whether the task gave up its claim for it.")
+    question: str | None
+    context: Any
+    options: list[Any] | None
+    answer_schema: Any = Field(alias="schema")
+    approvers: int
+    answers: list[Any]
+    event: str | None
+    event_key: str | None
+    event_id: int | None
+    expires_at: datetime | None
+    on_expiry: str | None
+    default_answer: Any
+    escalated_at: datetime | None
+    answer: Any
+    answered_by: str | None
+    note: str | None
+    opened_at: datetime
+    ended_at: datetime | None
+    type: str
+    title: str | None
+    queue: str
+    task_status: str
+    task_name: str | None
+    dag_id: UUID | None
+    dag_name: str | None
+    project_id: UUID | None
+
+
+class Answer(Body):
+    """The answer of a person, who is the caller."""
+
+    value: Any
+    note: Text | None = Field(None, max_length=2000)
+    by: Name | None = Field(None, description="Who says so; only with the scope admin.")
+
+
+class Answered(BaseModel):
+    """answered: it is decided. recorded: more people have to say the same. already: a repeat."""
+
+    id: UUID
+    verdict: Literal["answered", "recorded", "already"]
+
+
+class NewEvent(Body):
+    """Something that happened; tasks that wait for it go on."""
+
+    event: Name
+    payload: Any = Field(default_factory=dict)
+    key: Annotated[Text, Field(max_length=200)] = ""
+    dedup_key: Name | None = Field(None, description="A repeat gets the id of the first.")
+    task_id: Id | None = Field(None, description="The task that says so.")
+
+
+class Emitted(BaseModel):
+    """The event."""
+
+    id: int
+
+
+@router.get("/waits", response_model=Listed[Wait], dependencies=[requires("read")])
 async def list_waits(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     status: Annotated[
         Literal["open", "ended"], Query(description="Open, oldest first; or ended, newest first.")
@@ -52,25 +127,25 @@ async def list_waits(
 
 @router.get(
     "/waits/{wait_id}",
-    response_model=models.Wait,
+    response_model=Wait,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(wait_id: UUID, views: Views, who: Who) -> Response:
+async def show(wait_id: UUID, views: Views, who: Caller) -> Response:
     """One wait with the answers so far."""
     wait = await views.wait(wait_id)
     await check_touched(who, views, wait["task_id"])
-    return answer(record(wait))
+    return json_response(json_row(wait))
 
 
 @router.post(
     "/waits/{wait_id}/answer",
-    response_model=models.Answered,
+    response_model=Answered,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def answer_wait(
-    wait_id: UUID, asked: models.Answer, views: Views, who: Who, once: Once
+    wait_id: UUID, asked: Answer, views: Views, who: Caller, once: Once
 ) -> Response:
     """Answer a question, or vote on an approval; a person has one vote."""
     if asked.by is not None:
@@ -84,7 +159,7 @@ async def answer_wait(
 
     async def effect(calls: Gateway) -> Response:
         verdict = await calls.answer_wait(wait_id, value, asked.by or who.name, asked.note)
-        return answer({"id": wait_id, "verdict": verdict})
+        return json_response({"id": wait_id, "verdict": verdict})
 
     return await once(effect)
 
@@ -92,11 +167,11 @@ async def answer_wait(
 @router.post(
     "/events",
     status_code=201,
-    response_model=models.Emitted,
+    response_model=Emitted,
     responses=answers(404),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def emit(asked: models.NewEvent, views: Views, who: Who, once: Once) -> Response:
+async def emit(asked: NewEvent, views: Views, who: Caller, once: Once) -> Response:
     """Say that something happened; every task that waits for it goes on."""
     # Whoever waits for it hears of it, in every queue; `task_id` says only who says so.
     check_everywhere(who)
@@ -113,7 +188,7 @@ async def emit(asked: models.NewEvent, views: Views, who: Who, once: Once) -> Re
             actor=who.name,
             task_id=asked.task_id,
         )
-        return answer({"id": made}, 201)
+        return json_response({"id": made}, 201)
 
     return await once(effect)
 

@@ -1,28 +1,28 @@
 """`/v1/webhooks`: where events are sent, and how it goes; and calls that come in from outside."""
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Body, Path, Request
+import fastapi
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Who, need
-from treadle.api.deps import Calls, Config, Views
+from treadle.api.access import Caller, Calls, Config, Views, check_everywhere, requires
+from treadle.api.bodies import Body, Name, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1 import models_webhooks as models
-from treadle.api.v1.fields import Reason
-from treadle.api.v1.reach import check_everywhere
-from treadle.api.wire import answer, record
-from treadle.db.gateway import Gateway
+from treadle.api.responses import json_response, json_row
+from treadle.db.database import Gateway
 from treadle.errors import InvalidArgument, MissingExtra
-from treadle.jsontext import encode
+from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for
-from treadle.services.notifier_addresses import Rules
+from treadle.services.outbound import OutboundPolicy
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
-Name = Annotated[str, Path(min_length=1, max_length=100)]
+WebhookName = Annotated[str, Path(min_length=1, max_length=100)]
 # What stands there in the path of `receive`.
 TAKEN = "in"
 Source = Annotated[str, Path(min_length=1, max_length=200)]
@@ -31,11 +31,100 @@ _KEPT = ("content-type", "user-agent", "webhook-id", "webhook-timestamp")
 _IDS = ("webhook-id", "idempotency-key", "x-github-delivery")
 
 
+class WebhookSettings(Body):
+    """Where events are sent, and which; what is not named stays as it is."""
+
+    url: Text | None = Field(None, min_length=1, max_length=2000)
+    format: Literal["standard", "slack", "redis"] | None = None
+    kinds: list[Name] | None = Field(
+        None, min_length=1, max_length=100, description="With * for any ending; else all."
+    )
+    filter: Object | None = Field(None, description="What an event must contain, as it is sent.")
+    stream: Text | None = Field(None, min_length=1, max_length=500)
+    max_length: int | None = Field(None, ge=1, le=100_000_000)
+    allow_private: bool | None = None
+    secret: Text | None = Field(None, min_length=38, max_length=94)
+    from_start: bool | None = Field(None, description="Begin with the oldest event kept.")
+
+
+class Rotate(Body):
+    """For how long the former secret signs too."""
+
+    keep_s: float = Field(86_400, ge=0, le=31_536_000)
+
+
+class Webhook(BaseModel):
+    """A webhook with everything but its secrets and the path of its address."""
+
+    name: str
+    format: str
+    address: str
+    stream: str | None
+    kinds: list[str]
+    filter: dict[str, Any]
+    allow_private: bool
+    status: str
+    reason: str | None
+    failures: int
+    failed_since_at: datetime | None
+    next_try_at: datetime | None
+    last_status: int | None
+    last_error: str | None
+    last_try_at: datetime | None
+    delivered: int
+    delivered_at: datetime | None
+    unread: int
+    delivering: bool | None
+    rotated_until: datetime | None
+    created_at: datetime
+    created_by: str
+
+
+class DefinedWebhook(Webhook):
+    """A webhook; its secret where it is new, this once."""
+
+    secret: str | None
+
+
+class Secret(BaseModel):
+    """A new secret, shown this once."""
+
+    name: str
+    secret: str
+
+
+class Delivery(BaseModel):
+    """A try to deliver an event."""
+
+    id: int
+    webhook: str
+    at: datetime
+    event_id: int
+    kind: str | None
+    status: int | None
+    error: str | None
+    ms: int
+
+
+class Tested(BaseModel):
+    """What the other side said to a test message; without an error it arrived."""
+
+    status: int | None
+    error: str | None
+    ms: int
+
+
+class Received(BaseModel):
+    """The event that a call from outside became."""
+
+    event_id: int
+
+
 @router.post(
     "/in/{name}",
     status_code=202,
-    response_model=models.Received,
-    dependencies=[need("enqueue")],
+    response_model=Received,
+    dependencies=[requires("enqueue")],
     openapi_extra={
         "parameters": [
             {
@@ -49,7 +138,11 @@ _IDS = ("webhook-id", "idempotency-key", "x-github-delivery")
     },
 )
 async def receive(
-    name: Source, request: Request, calls: Calls, who: Who, payload: Annotated[Any, Body()]
+    name: Source,
+    request: Request,
+    calls: Calls,
+    who: Caller,
+    payload: Annotated[Any, fastapi.Body()],
 ) -> Response:
     """Somebody outside has called: the event webhook.received, with the name as its key.
 
@@ -62,11 +155,11 @@ async def receive(
     event_id = await calls.receive_webhook(
         name, encode(payload, name="payload"), headers=headers, dedup_key=dedup, actor=who.name
     )
-    return answer({"event_id": event_id}, 202)
+    return json_response({"event_id": event_id}, 202)
 
 
-@router.get("", response_model=Listed[models.Webhook], dependencies=[need("read")])
-async def list_webhooks(views: Views, page: Page, who: Who) -> Response:
+@router.get("", response_model=Listed[Webhook], dependencies=[requires("read")])
+async def list_webhooks(views: Views, page: Page, who: Caller) -> Response:
     """Webhooks by name: what was delivered, what waits, what went wrong."""
     check_everywhere(who)
     rows = await views.page("webhook_status", key="name", after=page.after(str), limit=page.more)
@@ -74,17 +167,17 @@ async def list_webhooks(views: Views, page: Page, who: Who) -> Response:
 
 
 @router.get(
-    "/{name}", response_model=models.Webhook, responses=answers(404), dependencies=[need("read")]
+    "/{name}", response_model=Webhook, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: Name, views: Views, who: Who) -> Response:
+async def show(name: WebhookName, views: Views, who: Caller) -> Response:
     """One webhook."""
     check_everywhere(who)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
-@router.put("/{name}", response_model=models.DefinedWebhook, dependencies=[need("admin")])
+@router.put("/{name}", response_model=DefinedWebhook, dependencies=[requires("admin")])
 async def define(
-    name: Name, settings: models.WebhookSettings, calls: Calls, views: Views, who: Who
+    name: WebhookName, settings: WebhookSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Add a webhook, or change one; its secret is in the answer once, when it is made."""
     check_everywhere(who)
@@ -97,11 +190,11 @@ async def define(
     given = settings.model_dump(exclude_none=True)
     secret = await calls.define_webhook(name, given, who.name)
     shown = None if settings.secret is not None else secret
-    return answer({**record(await views.webhook(name)), "secret": shown})
+    return json_response({**json_row(await views.webhook(name)), "secret": shown})
 
 
-@router.delete("/{name}", status_code=204, responses=answers(404), dependencies=[need("admin")])
-async def remove(name: Name, calls: Calls, who: Who) -> Response:
+@router.delete("/{name}", status_code=204, responses=answers(404), dependencies=[requires("admin")])
+async def remove(name: WebhookName, calls: Calls, who: Caller) -> Response:
     """Forget a webhook; what it has not got is not sent to it any more."""
     check_everywhere(who)
     await calls.remove_webhook(name, who.name)
@@ -110,77 +203,79 @@ async def remove(name: Name, calls: Calls, who: Who) -> Response:
 
 @router.post(
     "/{name}/pause",
-    response_model=models.Webhook,
+    response_model=Webhook,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
 async def pause(
-    name: Name, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: WebhookName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Send nothing to a webhook for now; its events wait."""
     check_everywhere(who)
     await calls.pause_webhook(name, why.reason if why else None, who.name)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
 @router.post(
     "/{name}/resume",
-    response_model=models.Webhook,
+    response_model=Webhook,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: WebhookName, calls: Calls, views: Views, who: Caller) -> Response:
     """Send to a webhook again, at once and from where it stopped."""
     check_everywhere(who)
     await calls.resume_webhook(name, who.name)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
 @router.post(
     "/{name}/rotate",
-    response_model=models.Secret,
+    response_model=Secret,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def rotate(name: Name, who: Who, once: Once, asked: models.Rotate | None = None) -> Response:
+async def rotate(
+    name: WebhookName, who: Caller, once: Once, asked: Rotate | None = None
+) -> Response:
     """Give a webhook a new secret, shown once; for a while both sign."""
     check_everywhere(who)
-    given = asked or models.Rotate.model_validate({})
+    given = asked or Rotate.model_validate({})
 
     async def effect(calls: Gateway) -> Response:
         secret = await calls.rotate_webhook(name, given.keep_s, who.name)
-        return answer({"name": name, "secret": secret})
+        return json_response({"name": name, "secret": secret})
 
     return await once(effect)
 
 
 @router.post(
     "/{name}/test",
-    response_model=models.Tested,
+    response_model=Tested,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def test(name: Name, calls: Calls, config: Config, who: Who) -> Response:
+async def test(name: WebhookName, calls: Calls, config: Config, who: Caller) -> Response:
     """Send a webhook.test message from this server, now, and say what came of it."""
     check_everywhere(who)
     target, document = await calls.test_webhook(name)
     try:
-        async with sender_for(target, Rules.of(config)) as sender:
+        async with sender_for(target, OutboundPolicy.for_webhooks(config)) as sender:
             said = await sender.send(
                 message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
             )
     except MissingExtra as error:
-        return answer({"status": None, "error": str(error), "ms": 0})
-    return answer({"status": said.status, "error": said.error, "ms": said.ms})
+        return json_response({"status": None, "error": str(error), "ms": 0})
+    return json_response({"status": said.status, "error": said.error, "ms": said.ms})
 
 
 @router.get(
     "/{name}/deliveries",
-    response_model=Listed[models.Delivery],
+    response_model=Listed[Delivery],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def deliveries(name: Name, views: Views, page: Page, who: Who) -> Response:
+async def deliveries(name: WebhookName, views: Views, page: Page, who: Caller) -> Response:
     """The last tries, the newest first; a hundred are kept of each webhook."""
     check_everywhere(who)
     await views.webhook(name)

@@ -1,0 +1,158 @@
+"""Requests that wait: for tasks to claim, or for the end of one.
+
+One LISTEN connection serves all of them, and nobody holds a connection of the pool while waiting.
+NOTIFY is a hint: they look by themselves as well.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
+
+import anyio
+from fastapi import FastAPI, Request
+
+from treadle.api.access import check_token_valid
+from treadle.app import Treadle
+from treadle.db.listener import Listener
+
+LONGEST_S = 30
+# A task may come between a look and the mark that makes its producer notify.
+QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
+# The mark must not run out meanwhile.
+MARK_S = 20.0
+# A notification wakes everybody; the rest of the pool is for the others.
+LOOKS_AT_ONCE = 2
+Found = TypeVar("Found")
+
+
+class _Waiter:
+    __slots__ = ("channels", "event")
+
+    def __init__(self, channels: frozenset[str]) -> None:
+        self.channels = channels
+        self.event = anyio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self.event.wait()
+        self.event = anyio.Event()
+
+
+class LongPoll:
+    """Rings for requests that wait for tasks of a queue."""
+
+    def __init__(self, url: str | None, poll_s: float) -> None:
+        self._url = url
+        self._longest_s = poll_s if url is None else min(poll_s, MARK_S)
+        self._channels: set[str] = set()
+        self._more = anyio.Event()
+        self._waiters: set[_Waiter] = set()
+        self._looking = anyio.Semaphore(LOOKS_AT_ONCE)
+        self._closed = False
+
+    async def run(self) -> None:
+        """Listen, from the first queue that is asked for on; for ever."""
+        while True:
+            await self._more.wait()
+            self._more = anyio.Event()
+            if self._url is None:
+                continue
+            listener = Listener(self._url, sorted(self._channels), self._heard)
+            async with anyio.create_task_group() as listening:
+                listening.start_soon(listener.run)
+                await self._more.wait()
+                listening.cancel_scope.cancel()
+            # The next one says when it listens, and then everybody looks.
+
+    def close(self) -> None:
+        """Let everybody go home: the server stops."""
+        self._closed = True
+        self._heard(None)
+
+    async def poll_until(
+        self,
+        request: Request,
+        queues: Sequence[str],
+        seconds: float,
+        look: Callable[[], Awaitable[Sequence[Found]]],
+    ) -> Sequence[Found]:
+        """Look now and whenever something came, until there is something or the time is up.
+
+        A look is never broken off: what it took is known. It may come too late for the caller.
+        """
+        found: Sequence[Found] = ()
+        until = time.monotonic() + seconds
+        with self._waiter(queues) as waiter:
+            async with cancel_on_disconnect(request):
+                looks = 0
+                while not self._closed:
+                    await check_token_valid(request)
+                    async with self._looking:
+                        with anyio.CancelScope(shield=True):
+                            found = await look()
+                    left = until - time.monotonic()
+                    if found or left <= 0:
+                        break
+                    await waiter.sleep(min(self._pause(looks), left))
+                    looks += 1
+        return found
+
+    def _pause(self, looks: int) -> float:
+        if looks < len(QUICK_LOOKS_S):
+            return min(QUICK_LOOKS_S[looks], self._longest_s)
+        return self._longest_s * random.uniform(0.8, 1.0)
+
+    @contextmanager
+    def _waiter(self, queues: Sequence[str]) -> Iterator[_Waiter]:
+        waiter = _Waiter(frozenset(f"task_ready.{queue}" for queue in queues))
+        if not waiter.channels <= self._channels:
+            self._channels |= waiter.channels
+            self._more.set()
+        self._waiters.add(waiter)
+        try:
+            yield waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def _heard(self, channel: str | None) -> None:
+        for waiter in self._waiters:
+            if channel is None or channel in waiter.channels:
+                waiter.event.set()
+
+
+@asynccontextmanager
+async def cancel_on_disconnect(request: Request) -> AsyncIterator[None]:
+    """End what is inside when the client goes away."""
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        watcher = asyncio.create_task(watch(scope))
+        try:
+            yield
+        finally:
+            watcher.cancel()
+
+
+@asynccontextmanager
+async def long_poll_lifespan(app: FastAPI, treadle: Treadle) -> AsyncIterator[None]:
+    """The long polls of a server, while it runs."""
+    settings = treadle.settings
+    url = (settings.listen_url or treadle.url) if settings.notify else None
+    app.state.long_poll = LongPoll(url, settings.poll_s)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(app.state.long_poll.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def long_poll_of(request: Request) -> LongPoll:
+    """The long polls of the server that answers."""
+    long_poll: LongPoll = request.app.state.long_poll
+    return long_poll

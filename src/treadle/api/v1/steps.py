@@ -1,0 +1,248 @@
+"""`/v1/claims/{task_id}/…`: what a running task asks for: steps, money, answers, subtasks."""
+
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from treadle.api.access import ClaimAccess, check_options, check_references, own_name, own_project
+from treadle.api.bodies import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
+from treadle.api.problems import answers
+from treadle.api.responses import json_response, json_row
+from treadle.api.v1.claims import Json, Token
+from treadle.api.v1.dags import Node
+from treadle.api.v1.tasks import BATCH, CreatedTask
+from treadle.db.database import Reader
+from treadle.json import encode
+
+Ids = Annotated[list[Id], Field(max_length=BATCH)]
+Spent = Annotated[Usd, Field(le=1_000_000)]
+Tokens = Annotated[int, Field(ge=0, le=999_999_999_999)]
+router = APIRouter(
+    prefix="/v1/claims/{task_id}",
+    tags=["claims"],
+    responses=answers(409),
+)
+
+
+class PaidCall(Body):
+    """One call that was paid for; the same `call_id` counts once."""
+
+    call_id: Name | None = None
+    usd: Spent | None = None
+    model: Name | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+
+
+Calls = Annotated[list[PaidCall], Field(max_length=BATCH)]
+
+
+class SaveStep(Token):
+    """The result of a step, so that no later attempt does it again."""
+
+    name: Name
+    output: Json
+    input_hash: Name | None = None
+    input: Text | None = Field(None, max_length=2000, description="For people.")
+    took_s: Seconds = 0.0
+    calls: Calls = Field(default_factory=list)
+
+
+class Saved(BaseModel):
+    """What is kept under the name: the first result stays. `verdict` is ok, ask or fail."""
+
+    output: Any
+    verdict: str
+
+
+class Spend(Token):
+    """What was paid for."""
+
+    calls: Calls = Field(min_length=1)
+
+
+class Reserve(Token):
+    """What the next call may cost."""
+
+    usd: Spent
+    ask: bool = Field(True, description="Open a wait that asks for money where there is none.")
+
+
+class Money(BaseModel):
+    """What the task has cost and may still spend; `verdict` is ok, ask or fail."""
+
+    cost_usd: float
+    max_cost_usd: float | None
+    left_usd: float | None
+    verdict: str
+    reason: str | None
+    wait_id: UUID | None
+
+
+class Ask(Token):
+    """A question, an approval (with `approvers`), or an event to wait for, under a name."""
+
+    name: Name
+    question: Text | None = Field(None, max_length=20_000)
+    context: Json = None
+    options: Annotated[list[Json], Field(max_length=100)] | None = None
+    schema_: Object | bool | None = Field(None, alias="schema")
+    approvers: int | None = Field(None, ge=1, le=1000)
+    event: Name | None = None
+    key: Name | None = None
+    expires_s: Seconds | None = None
+    expires_at: Moment | None = None
+    on_expiry: Name | None = None
+    default: Json = None
+
+
+class Asked(BaseModel):
+    """The wait; `answer` is there once it has ended."""
+
+    wait_id: UUID | None
+    status: str
+    answer: Any
+
+
+class Suspend(Token):
+    """What to wait for: subtasks, waits, or a moment. The claim ends, no attempt is burnt."""
+
+    children: Ids = Field(default_factory=list)
+    waits: Ids = Field(default_factory=list)
+    run_at: Moment | None = None
+    optional: bool = Field(False, description="Go on too when children are cancelled or give up.")
+
+
+class Suspended(BaseModel):
+    """blocked, pending, ready or already."""
+
+    id: UUID
+    status: str
+
+
+class Spawn(Token):
+    """Subtasks, remembered as a step under this name: the next attempt gets the same ones."""
+
+    name: Name
+    tasks: Annotated[list[Node], Field(min_length=1, max_length=BATCH)] = Field(
+        description="As POST /v1/dags takes them; their project is that of the task."
+    )
+
+
+class Spawned(BaseModel):
+    """One for each task, in their order."""
+
+    items: list[CreatedTask]
+
+
+class LinkArtifact(Token):
+    """A file of the task that lies elsewhere."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=1000)]
+    uri: Annotated[Text, Field(min_length=1, max_length=4000)]
+    media_type: Name | None = None
+    bytes: int | None = Field(None, ge=0, le=INT64)
+    sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] | None = None
+
+
+class Linked(BaseModel):
+    """The artifact; later tasks refer to it as artifact:<id>."""
+
+    id: UUID
+
+
+@router.post("/steps", response_model=Saved)
+async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Response:
+    """Remember the result of a step; the first one under a name stays."""
+    calls = await hand.on(task_id, asked.token)
+    output, verdict = await calls.save_step(
+        task_id,
+        asked.token,
+        asked.name,
+        encode(asked.output, name="output"),
+        input_hash=asked.input_hash,
+        shown=asked.input,
+        took_s=float(asked.took_s),
+        calls=_paid(asked.calls),
+    )
+    return json_response({"output": output, "verdict": verdict})
+
+
+@router.post("/spend", response_model=Money)
+async def spend(task_id: UUID, asked: Spend, hand: ClaimAccess) -> Response:
+    """Count what the task has paid for; learn whether it may go on."""
+    calls = await hand.on(task_id, asked.token)
+    money = await calls.record_spend(task_id, asked.token, _paid(asked.calls))
+    return json_response(json_row(asdict(money)))
+
+
+@router.post("/reserve", response_model=Money)
+async def reserve(task_id: UUID, asked: Reserve, hand: ClaimAccess) -> Response:
+    """Reserve money before it is spent; where there is not so much, a person is asked."""
+    calls = await hand.on(task_id, asked.token)
+    money = await calls.reserve_spend(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
+    return json_response(json_row(asdict(money)))
+
+
+@router.post("/ask", response_model=Asked)
+async def ask(task_id: UUID, asked: Ask, hand: ClaimAccess) -> Response:
+    """Ask a question, ask for approval, or wait for an event; the same name is the same wait."""
+    calls = await hand.on(task_id, asked.token)
+    wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
+    opened = await calls.open_wait(task_id, asked.token, asked.name, encode(wait, name="wait"))
+    return json_response({"wait_id": opened.id, "status": opened.status, "answer": opened.answer})
+
+
+@router.post("/suspend", response_model=Suspended, responses=answers(404))
+async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
+    """Give up the claim until subtasks, answers or a moment have come."""
+    calls = await hand.on(task_id, asked.token)
+    children = [{"after": asked.children}]
+    await check_references(hand.who, Reader(calls), children, by=task_id)
+    status = await calls.suspend_task(
+        task_id,
+        asked.token,
+        children=asked.children,
+        waits=asked.waits,
+        run_at=asked.run_at,
+        optional=asked.optional,
+    )
+    return json_response({"id": task_id, "status": status})
+
+
+@router.post("/spawn", response_model=Spawned, responses=answers(404))
+async def spawn(task_id: UUID, asked: Spawn, hand: ClaimAccess) -> Response:
+    """Start subtasks; a repeat under the same name gets the same ones."""
+    calls = await hand.on(task_id, asked.token)
+    tasks = [task.named() for task in asked.tasks]
+    for task in tasks:
+        check_options(hand.who, {**own_name(hand.who), **task})
+    await check_references(hand.who, Reader(calls), tasks, by=task_id)
+    document = encode([own_project(hand.who, task) for task in tasks], name="tasks")
+    made = await calls.spawn_tasks(task_id, asked.token, asked.name, document)
+    return json_response({"items": made})
+
+
+@router.post("/artifacts", response_model=Linked)
+async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: ClaimAccess) -> Response:
+    """Note a file of the task that lies elsewhere."""
+    calls = await hand.on(task_id, asked.token)
+    made = await calls.record_artifact(
+        task_id,
+        asked.token,
+        asked.name,
+        asked.uri,
+        media_type=asked.media_type,
+        size=asked.bytes,
+        sha256=asked.sha256,
+    )
+    return json_response({"id": made})
+
+
+def _paid(calls: list[PaidCall]) -> list[dict[str, Any]]:
+    return [each.model_dump(exclude_none=True) for each in calls]

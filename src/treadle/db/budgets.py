@@ -1,0 +1,126 @@
+"""Budgets: limits, what running tasks reserve and spend, and the views of both."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from treadle.db.calls import Calls, RawJson
+from treadle.json import encode
+from treadle.models import BudgetReview, SpendState
+
+Record = dict[str, Any]
+KINDS = ("day", "agent", "model", "type", "project")
+
+
+class MoneyCalls(Calls):
+    """Budgets and what is spent of them."""
+
+    async def record_spend(
+        self, task_id: UUID, token: UUID, calls: Sequence[Mapping[str, Any]]
+    ) -> SpendState:
+        """Count paid calls, each once by its id; says whether the task may go on."""
+        rows = await self._call(
+            """
+            select cost_usd, max_cost_usd, left_usd, verdict, reason
+            from treadle.record_spend(%b, %b, %b)
+            """,
+            task_id,
+            token,
+            RawJson(encode(calls, name="calls")),
+        )
+        return SpendState(*rows[0])
+
+    async def reserve_spend(
+        self, task_id: UUID, token: UUID, usd: Decimal, *, ask: bool = True
+    ) -> SpendState:
+        """Reserve for a running task; where there is not so much, open the wait that asks."""
+        rows = await self._call(
+            """
+            select cost_usd, max_cost_usd, left_usd, verdict, reason, wait_id
+            from treadle.reserve_spend(%b, %b, %b, %b)
+            """,
+            task_id,
+            token,
+            usd,
+            ask,
+        )
+        return SpendState(*rows[0])
+
+    async def set_budget(
+        self,
+        scope: str,
+        key: str | None,
+        limit_usd: Decimal,
+        *,
+        period: str | None = None,
+        on_exhausted: str | None = None,
+        actor: str | None = None,
+    ) -> int:
+        rows = await self._call(
+            "select treadle.set_budget(%b, %b, %b, %b, %b, %b)",
+            scope,
+            key,
+            limit_usd,
+            period,
+            on_exhausted,
+            actor,
+        )
+        return int(rows[0][0])
+
+    async def remove_budget(
+        self, scope: str, key: str | None, *, period: str | None = None, actor: str | None = None
+    ) -> None:
+        await self._call("select treadle.remove_budget(%b, %b, %b, %b)", scope, key, period, actor)
+
+    async def review_budgets(self, limit: int, skip: Iterable[UUID]) -> list[BudgetReview]:
+        """Let tasks go on that budgets have room for; ask or give up where one ran out."""
+        rows = await self._call(
+            "select id, verdict, problem from treadle.review_budgets(%b::integer, %b::uuid[])",
+            limit,
+            list(skip),
+        )
+        return [BudgetReview(*row) for row in rows]
+
+
+class Ledger(ABC):
+    """Reads budgets and the ledger; mixed into the reader."""
+
+    @abstractmethod
+    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
+        """Run a select and return its rows by name."""
+
+    async def budgets(self) -> list[Record]:
+        """Every budget with what is spent, reserved and left; those nearest their end first."""
+        return await self.rows(
+            """
+            select
+              id, scope, key, name, period, limit_usd, spent_usd, reserved_usd, left_usd,
+              overrun_usd, on_exhausted, parked_tasks, open_wait, period_end, set_by, created_at
+            from treadle.budget_status
+            order by (spent_usd + reserved_usd) / nullif(limit_usd, 0) desc nulls first, id
+            """
+        )
+
+    async def spending(self, by: str, days: int) -> list[Record]:
+        """What the last days have cost, today included, by one of KINDS; the most first."""
+        query = sql.SQL(
+            """
+            select
+              {by}::text as {by}, sum(calls)::bigint as calls,
+              sum(input_tokens)::bigint as input_tokens,
+              sum(output_tokens)::bigint as output_tokens, sum(usd) as usd
+            from treadle.daily_spend
+            where day > (clock_timestamp() at time zone 'UTC')::date - {days}
+            group by 1
+            order by {order}, 1
+            """
+        ).format(
+            by=sql.Identifier(by),
+            days=sql.Literal(days),
+            order=sql.SQL("1 desc" if by == "day" else "usd desc"),
+        )
+        return await self.rows(query)

@@ -1,0 +1,1 @@
+"""Install, upgrade and check the schema."""

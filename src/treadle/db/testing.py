@@ -1,0 +1,113 @@
+"""What tests do to a database and nobody else may: make and drop it, age its claims, bend its time.
+
+Everything here needs a login that may create databases and act for treadle_owner.
+"""
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+from psycopg import errors, sql
+from psycopg.conninfo import make_conninfo
+
+from treadle.db.database import Gateway
+from treadle.db.errors import translate_errors
+from treadle.db.pool import connect_sync
+from treadle.errors import IllegalTransition
+
+BUSY_S = 10.0
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    if "://" not in url:
+        return make_conninfo(url, dbname=name)
+    parts = urlsplit(url)
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
+
+
+def drop_database(server_url: str, name: str) -> None:
+    """Drop a database, also from under those who use it."""
+    with connect_sync(server_url) as conn:
+        query = sql.SQL("drop database if exists {} with (force)")
+        conn.execute(query.format(sql.Identifier(name)))
+
+
+@contextmanager
+def temporary_database(server_url: str, *, template: str | None = None) -> Iterator[str]:
+    """The name of a database that lives as long as the block; a copy when a template is given."""
+    name = f"treadle_test_{secrets.token_hex(6)}"
+    query = sql.SQL("create database {} template {}").format(
+        sql.Identifier(name), sql.Identifier(template or "template1")
+    )
+    deadline = time.monotonic() + BUSY_S
+    with connect_sync(server_url) as conn:
+        while True:
+            try:
+                conn.execute(query)
+                break
+            except errors.ObjectInUse:
+                # The template's last connection is still on its way out.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+    try:
+        yield name
+    finally:
+        drop_database(server_url, name)
+
+
+async def age_claim(gateway: Gateway, task_id: UUID, by: timedelta) -> None:
+    """Make a claim look as if it had been taken, started and renewed that much earlier."""
+    with translate_errors():
+        async with gateway.connection() as conn:
+            cursor = await conn.execute(
+                """
+                update treadle.tasks
+                set
+                  claimed_at = claimed_at - %(by)s,
+                  started_at = started_at - %(by)s,
+                  heartbeat_at = heartbeat_at - %(by)s,
+                  lease_until = lease_until - %(by)s
+                where id = %(id)s and status in ('claimed', 'running', 'validating')
+                """,
+                {"by": by, "id": task_id},
+            )
+    if cursor.rowcount == 0:
+        raise IllegalTransition(
+            f"task {task_id} is not claimed", hint="Claim it first.", task_id=str(task_id)
+        )
+
+
+async def set_clock(gateway: Gateway, ahead: timedelta) -> None:
+    """Let treadle.clock() of this database run so much ahead of the real time."""
+    with translate_errors():
+        async with gateway.connection() as conn:
+            await conn.execute(
+                sql.SQL(
+                    """
+                    create or replace function treadle.clock()
+                    returns timestamptz
+                    language sql
+                    volatile
+                    parallel safe
+                    as $$ select pg_catalog.clock_timestamp() + {}::pg_catalog.interval $$
+                    """
+                ).format(sql.Literal(f"{ahead.total_seconds():f} seconds"))
+            )
+
+
+@asynccontextmanager
+async def only_task(gateway: Gateway, task_id: UUID) -> AsyncIterator[None]:
+    """Hold every other ready task: a claim skips what is locked, so it can find only this one."""
+    async with gateway.connection() as conn, conn.transaction():
+        await conn.execute(
+            "select id from treadle.tasks where status = 'ready' and id <> %s for update",
+            (task_id,),
+        )
+        yield

