@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.behaviour.driver import Driver
+from tests.behaviour.driver import Connection, Driver
 from treadle.db.install import files
 
 # How a test fails on its own account.
@@ -32,11 +32,25 @@ class Mutant:
         driver.conn.execute(self.text().encode())
         for _ in range(self.tries - 1):
             try:
-                self.killer(driver)
+                self._kill(driver)
             except self.noticed:
                 return
         with pytest.raises(self.noticed):
-            self.killer(driver)
+            self._kill(driver)
+
+    def _kill(self, driver: Driver) -> None:
+        """Run the killer once, and close the sessions that it opened."""
+        opened: list[Connection] = []
+
+        def connect() -> Connection:
+            opened.append(driver.connect())
+            return opened[-1]
+
+        try:
+            self.killer(Driver(driver.url, connect))
+        finally:
+            for conn in opened:
+                conn.close()
 
     def text(self) -> str:
         """The statement that creates the broken function, in whatever file it stands."""

@@ -97,3 +97,42 @@ def test_views_that_need_each_other_are_refused_by_name(folder: Path) -> None:
 
     with pytest.raises(ConfigurationError, match=r"a -> b|b -> a"):
         files.code_files(folder)
+
+
+def test_a_function_comes_after_what_its_parsed_body_calls(folder: Path) -> None:
+    texts = {
+        "a": "create function treadle.a() returns int language sql return treadle.c() + 1;",
+        "b": "create function treadle.b() returns int language sql as $$ select treadle.d() $$;",
+        "c": "-- treadle.a() calls it.\n"
+        "create function treadle.b2() returns int language sql return 1;\n"
+        "create function treadle.c() returns int language sql return treadle.b2();\n"
+        "comment on function treadle.c() is 'For treadle.a().';",
+        "d": "create function treadle.d(p int default treadle.a()) returns int language sql"
+        " as $$ select treadle.b() $$;",
+    }
+    for name, text in texts.items():
+        (folder / "functions" / f"{name}.sql").write_text(text)
+
+    names = [name for name, _ in files.code_files(folder)]
+
+    assert names == [f"functions/{name}.sql" for name in "bcad"]
+
+
+def test_function_files_that_need_each_other_are_refused_by_name(folder: Path) -> None:
+    create = "create function treadle.{}() returns int language sql return treadle.{}();"
+    (folder / "functions" / "a.sql").write_text(create.format("f", "g"))
+    (folder / "functions" / "b.sql").write_text(create.format("g", "f"))
+
+    with pytest.raises(ConfigurationError, match=r"a -> b|b -> a"):
+        files.code_files(folder)
+
+
+def test_each_function_of_a_text_is_its_own_statement() -> None:
+    quoted = "create function treadle.a() returns text\nlanguage sql return 'x;''; -- y';"
+    commented = "create or replace function treadle.b() returns int -- not; here\nreturn 1 / 2;"
+    body = "create or replace function treadle.c() returns int\nas $$\n  select 1; -- it's\n$$;"
+    text = f"-- a: it's one;\n\n{quoted}\n\n-- b\n{commented}\n{body}\n\ngrant x to y;\n"
+
+    found = files.functions_in(text)
+
+    assert found == {"a": quoted, "b": commented, "c": body}
