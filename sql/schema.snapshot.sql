@@ -189,6 +189,7 @@ create table treadle.api_tokens (
   scopes text[] not null,
   queues text[],
   agent text,
+  project_id uuid,
   project text,
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
@@ -196,7 +197,6 @@ create table treadle.api_tokens (
   created_by text not null default SESSION_USER,
   revoked_at timestamp with time zone,
   revoked_by text,
-  project_id uuid,
   constraint api_tokens_id_check CHECK ((id ~ '^[0-9a-f]{12}$'::text)),
   constraint api_tokens_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
   constraint api_tokens_pkey PRIMARY KEY (id),
@@ -210,8 +210,8 @@ alter table treadle.api_tokens owner to treadle_owner;
 comment on table treadle.api_tokens is 'Tokens for HTTP, with what each may do. A row stays when its token is revoked.';
 comment on column treadle.api_tokens.secret_hash is 'SHA-256 of the secret part, which has 256 random bits; the secret itself is nowhere.';
 comment on column treadle.api_tokens.queues is 'The queues that it is for; null is all.';
-comment on column treadle.api_tokens.project is 'What the project was called when the token was made.';
 comment on column treadle.api_tokens.project_id is 'The project that it is for; null is all.';
+comment on column treadle.api_tokens.project is 'What the project was called when the token was made.';
 CREATE UNIQUE INDEX api_tokens_name_key ON treadle.api_tokens USING btree (name) WHERE (revoked_at IS NULL);
 
 -- table treadle.artifact_store
@@ -229,16 +229,16 @@ create table treadle.artifacts (
   id uuid not null default treadle.uuidv7(),
   task_id uuid not null,
   claim_token uuid not null,
+  attempt smallint,
+  agent_id text,
   name text not null,
+  status text not null default 'linked'::text,
+  key text,
   uri text not null,
   media_type text,
   bytes bigint,
   sha256 text,
   created_at timestamp with time zone not null default clock_timestamp(),
-  status text not null default 'linked'::text,
-  key text,
-  attempt smallint,
-  agent_id text,
   stored_at timestamp with time zone,
   constraint artifacts_bytes_check CHECK ((bytes >= 0)),
   constraint artifacts_key_check CHECK (((status = 'linked'::text) = (key IS NULL))),
@@ -268,9 +268,9 @@ create table treadle.attempts (
   class text,
   reason text,
   error text,
+  feedback jsonb,
   model text,
   cost_usd numeric(14,6) not null default 0,
-  feedback jsonb,
   constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text, 'unavailable'::text]))),
   constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text, 'suspended'::text]))),
   constraint attempts_pkey PRIMARY KEY (task_id, claim_token),
@@ -435,17 +435,17 @@ create table treadle.dead_letters (
   attempts smallint not null,
   class text not null,
   reason text,
+  about text not null,
+  fingerprint text not null,
   poison_pill boolean not null default false,
   total_cost_usd numeric(14,6) not null default 0,
+  escalated_at timestamp with time zone,
+  escalated_to text,
   resolved_at timestamp with time zone,
   resolution text,
   reviewer text,
   note text,
   changes jsonb,
-  about text not null,
-  fingerprint text not null,
-  escalated_at timestamp with time zone,
-  escalated_to text,
   constraint dead_letters_escalation_check CHECK ((num_nonnulls(escalated_at, escalated_to) = ANY (ARRAY[0, 2]))),
   constraint dead_letters_pkey PRIMARY KEY (id),
   constraint dead_letters_resolution_check CHECK ((resolution = ANY (ARRAY['retry'::text, 'cancel'::text, 'modify_and_retry'::text]))),
@@ -464,17 +464,17 @@ create table treadle.dependencies (
   task_id uuid not null,
   depends_on uuid not null,
   created_at timestamp with time zone not null default clock_timestamp(),
+  met_at timestamp with time zone,
   optional boolean not null default false,
   on_dead_letter text not null default 'wait'::text,
-  met_at timestamp with time zone,
   constraint dependencies_pkey PRIMARY KEY (depends_on, task_id),
   constraint dependencies_policy_check CHECK ((on_dead_letter = ANY (ARRAY['wait'::text, 'cancel'::text, 'continue'::text]))),
   constraint dependencies_self_check CHECK ((task_id <> depends_on)),
 );
 alter table treadle.dependencies owner to treadle_owner;
 comment on table treadle.dependencies is 'task_id waits for depends_on.';
-comment on column treadle.dependencies.optional is 'The dependent goes on without it when it is cancelled.';
 comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
+comment on column treadle.dependencies.optional is 'The dependent goes on without it when it is cancelled.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
 
 -- table treadle.dispatches
@@ -543,22 +543,22 @@ comment on table treadle.event_readers is 'How far each reader of the events has
 -- table treadle.events
 create table treadle.events (
   id bigint not null generated always as identity,
+  xid xid8 not null default pg_current_xact_id(),
   at timestamp with time zone not null default clock_timestamp(),
-  kind text not null,
   task_id uuid,
+  dag_id uuid,
+  kind text not null,
   queue text,
   actor text,
-  data jsonb not null default '{}'::jsonb,
-  dag_id uuid,
   key text,
   dedup_key text,
-  xid xid8 not null default pg_current_xact_id(),
+  data jsonb not null default '{}'::jsonb,
   constraint events_pkey PRIMARY KEY (id),
 );
 alter table treadle.events owner to treadle_owner;
 comment on table treadle.events is 'Outbox of what matters; every transition too, for queues whose audit is full.';
-comment on column treadle.events.key is 'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
 comment on column treadle.events.xid is 'The transaction that wrote it: readers stay behind the oldest one that still runs.';
+comment on column treadle.events.key is 'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
 CREATE INDEX events_dag_idx ON treadle.events USING btree (dag_id) WHERE (dag_id IS NOT NULL);
 CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
@@ -670,8 +670,8 @@ create table treadle.lanes (
   capabilities text[] not null default '{}'::text[],
   agent_id text,
   ageing bigint not null default 0,
-  created_at timestamp with time zone not null default clock_timestamp(),
   urgency bigint not null default 0,
+  created_at timestamp with time zone not null default clock_timestamp(),
   gates text[] not null default '{}'::text[],
   project_id uuid,
   constraint lanes_identity_key UNIQUE NULLS NOT DISTINCT (queue, type, capabilities, agent_id, ageing, urgency, gates, project_id),
@@ -712,11 +712,11 @@ comment on table treadle.migrations is 'One row per applied migration file.';
 create table treadle.projects (
   id uuid not null default treadle.uuidv7(),
   name text not null,
+  label text,
   external_ref text,
   share numeric(10,3) not null default 1,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
-  label text,
   constraint projects_label_check CHECK (((octet_length(label) >= 1) AND (octet_length(label) <= 200))),
   constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <=
 CASE
@@ -729,8 +729,8 @@ END))),
 );
 alter table treadle.projects owner to treadle_owner;
 comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
-comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
 comment on column treadle.projects.label is 'What the work API calls it, where another project has that name.';
+comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
 
 -- table treadle.push_agents
 create table treadle.push_agents (
@@ -754,17 +754,17 @@ create table treadle.queues (
   ageing_rate numeric(10,6),
   retry jsonb not null default '{}'::jsonb,
   max_spec_bytes integer not null default 1048576,
-  audit text not null default 'compact'::text,
-  paused_at timestamp with time zone,
-  paused_by text,
-  paused_reason text,
-  created_at timestamp with time zone not null default clock_timestamp(),
   max_depth integer,
   fair boolean not null default false,
+  audit text not null default 'compact'::text,
   keep_completed_s double precision,
   keep_cancelled_s double precision,
   keep_dead_s double precision,
   prune_mode text not null default 'archive'::text,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  created_at timestamp with time zone not null default clock_timestamp(),
   constraint queues_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint queues_audit_check CHECK ((audit = ANY (ARRAY['compact'::text, 'full'::text]))),
   constraint queues_depth_check CHECK ((max_depth >= 1)),
@@ -781,9 +781,9 @@ alter table treadle.queues owner to treadle_owner;
 comment on table treadle.queues is 'Where tasks wait; defaults for those that do not say.';
 comment on column treadle.queues.ageing_rate is 'Priority points that a waiting task gains each minute.';
 comment on column treadle.queues.retry is 'Retry policy below the type''s and the task''s; see treadle.retry_policy.';
-comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
 comment on column treadle.queues.max_depth is 'So many tasks may wait here; one more is refused. Empty: any number.';
 comment on column treadle.queues.fair is 'Projects take turns, by their shares.';
+comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
 comment on column treadle.queues.keep_completed_s is 'Completed tasks go so many seconds after their end; empty: never.';
 comment on column treadle.queues.keep_cancelled_s is 'Cancelled tasks go so many seconds after their end; empty: never.';
 comment on column treadle.queues.keep_dead_s is 'Dead letters that nobody decided about go after so many seconds; empty: never.';
@@ -910,6 +910,7 @@ create table treadle.spend (
   task_id uuid not null,
   call_id text collate "C" not null,
   dag_id uuid,
+  project_id uuid,
   agent_id text,
   type text not null,
   attempt smallint not null,
@@ -919,7 +920,6 @@ create table treadle.spend (
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
   at timestamp with time zone not null default clock_timestamp(),
-  project_id uuid,
   constraint spend_call_check CHECK (((octet_length(call_id) >= 1) AND (octet_length(call_id) <= 200))),
   constraint spend_pkey PRIMARY KEY (task_id, call_id),
   constraint spend_tokens_check CHECK ((LEAST(input_tokens, output_tokens) >= 0)),
@@ -1013,19 +1013,19 @@ create table treadle.task_types (
   timeout_s double precision,
   ageing_rate numeric(10,6),
   retry jsonb not null default '{}'::jsonb,
-  created_at timestamp with time zone not null default clock_timestamp(),
   gates text[] not null default '{}'::text[],
   breaker jsonb not null default '{}'::jsonb,
   max_cost_usd numeric(14,6),
   max_tokens bigint,
   on_budget text,
-  paused_at timestamp with time zone,
-  paused_by text,
-  paused_reason text,
   validation jsonb,
   report text,
   models text[],
   fallback_models text[],
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  created_at timestamp with time zone not null default clock_timestamp(),
   constraint task_types_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint task_types_budget_check CHECK ((on_budget = ANY (ARRAY['ask'::text, 'fail'::text]))),
   constraint task_types_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -1057,7 +1057,9 @@ create table treadle.tasks (
   completed_at timestamp with time zone,
   run_at timestamp with time zone,
   retry_at timestamp with time zone,
+  delayed_at timestamp with time zone,
   deadline_at timestamp with time zone,
+  rerank_at timestamp with time zone,
   consumed_at timestamp with time zone,
   timeout_s double precision,
   claim_token uuid,
@@ -1066,20 +1068,29 @@ create table treadle.tasks (
   parent_id uuid,
   dag_id uuid,
   project_id uuid,
+  forked_from uuid,
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
+  max_tokens bigint,
+  budget_id bigint,
   lane_id integer not null,
   blocked_count integer not null default 0,
   priority smallint not null default 50,
   attempt smallint not null default 0,
   max_attempts smallint not null default 3,
   rate_limits smallint not null default 0,
+  critical_path smallint not null default 0,
+  durable boolean not null default false,
+  budgeted boolean not null default false,
+  capped boolean not null default false,
   cost_usd numeric(14,6) not null default 0,
   max_cost_usd numeric(14,6),
   ageing_rate numeric(10,6),
   status text not null default 'ready'::text,
   queue text not null default 'default'::text,
   type text not null,
+  slot text,
+  concurrency_key text collate "C",
   agent_id text collate "C",
   completed_by text,
   outcome text,
@@ -1088,8 +1099,14 @@ create table treadle.tasks (
   idempotency_key text collate "C",
   consumer text collate "C",
   assigned_agent text,
+  on_budget text,
+  report text,
   capabilities text[],
+  gates text[],
+  models text[],
+  fallback_models text[],
   tags text[],
+  name text collate "C",
   title text,
   created_by text,
   source text,
@@ -1097,32 +1114,15 @@ create table treadle.tasks (
   external_ref text,
   notes text,
   output_ref text,
+  inputs jsonb,
   retry jsonb,
   validation jsonb,
   artifacts jsonb,
   progress jsonb,
+  attempt_notes jsonb,
   decision_report jsonb,
   spec jsonb not null default '{}'::jsonb,
   output jsonb,
-  name text collate "C",
-  inputs jsonb,
-  forked_from uuid,
-  durable boolean not null default false,
-  rerank_at timestamp with time zone,
-  max_tokens bigint,
-  budget_id bigint,
-  critical_path smallint not null default 0,
-  budgeted boolean not null default false,
-  capped boolean not null default false,
-  on_budget text,
-  slot text,
-  concurrency_key text collate "C",
-  gates text[],
-  report text,
-  models text[],
-  fallback_models text[],
-  attempt_notes jsonb,
-  delayed_at timestamp with time zone,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
   constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
@@ -1148,30 +1148,30 @@ comment on column treadle.tasks.rank is 'Order inside a lane, in millionths of a
 comment on column treadle.tasks.lease_until is 'The reaper takes the task back after this.';
 comment on column treadle.tasks.completed_at is 'When it ended, in whichever way.';
 comment on column treadle.tasks.run_at is 'Not before; empty means at once.';
+comment on column treadle.tasks.delayed_at is 'Since when the delay up to retry_at or run_at counts; empty where a caller named the moment.';
+comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';
 comment on column treadle.tasks.claim_token is 'The fence: fresh and random on every claim.';
 comment on column treadle.tasks.last_token is 'Token of the claim that ended last: its answer may be repeated, or come late.';
+comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
+comment on column treadle.tasks.budget_id is 'The budget that has no room for it now.';
 comment on column treadle.tasks.blocked_count is 'Dependencies that are not done yet.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
 comment on column treadle.tasks.attempt is 'Claims so far that count; never goes back once ended.';
 comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
-comment on column treadle.tasks.outcome is 'How it ended, in a word.';
-comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
-comment on column treadle.tasks.validation is 'Validators of its own; empty: those of its type.';
-comment on column treadle.tasks.decision_report is 'What was decided and why, as the agent that completed it tells.';
-comment on column treadle.tasks.name is 'Its name in its DAG.';
-comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
-comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
-comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
-comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';
-comment on column treadle.tasks.budget_id is 'The budget that has no room for it now.';
 comment on column treadle.tasks.critical_path is 'Length of the longest chain of tasks that wait behind it; 30 stands for more.';
+comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
 comment on column treadle.tasks.budgeted is 'A budget counted its last claim.';
 comment on column treadle.tasks.capped is 'It counts in the depth of its queue while it waits.';
 comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held.';
-comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
+comment on column treadle.tasks.outcome is 'How it ended, in a word.';
+comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
 comment on column treadle.tasks.report is 'required or optional; empty: as its type says.';
+comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
+comment on column treadle.tasks.name is 'Its name in its DAG.';
+comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
+comment on column treadle.tasks.validation is 'Validators of its own; empty: those of its type.';
 comment on column treadle.tasks.attempt_notes is 'What attempts have left for later ones: [{"token", "attempt", "at", "note"}].';
-comment on column treadle.tasks.delayed_at is 'Since when the delay up to retry_at or run_at counts; empty where a caller named the moment.';
+comment on column treadle.tasks.decision_report is 'What was decided and why, as the agent that completed it tells.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
@@ -1291,6 +1291,7 @@ create table treadle.waits (
   event text collate "C",
   event_key text collate "C",
   event_id bigint,
+  budget_id bigint,
   expires_at timestamp with time zone,
   on_expiry text not null default 'fail'::text,
   default_answer jsonb,
@@ -1300,7 +1301,6 @@ create table treadle.waits (
   note text,
   opened_at timestamp with time zone not null default clock_timestamp(),
   ended_at timestamp with time zone,
-  budget_id bigint,
   constraint waits_approvers_check CHECK (((approvers >= 1) AND (approvers <= 100))),
   constraint waits_end_check CHECK (((ended_at IS NULL) = (status = 'open'::text))),
   constraint waits_event_check CHECK (((event IS NOT NULL) = (kind = 'event'::text))),

@@ -1,4 +1,66 @@
--- 0013_webhooks: where events are sent, how far each endpoint has come, and its last tries.
+-- 0008_events_and_webhooks: the event log, its readers and listeners, and webhooks.
+
+create table treadle.events (
+  id         bigint not null generated always as identity,
+  xid        xid8 not null default pg_current_xact_id(),
+  at         timestamptz not null default clock_timestamp(),
+  task_id    uuid,
+  dag_id     uuid,
+  kind       text not null,
+  queue      text,
+  actor      text,
+  key        text,
+  dedup_key  text,
+  data       jsonb not null default '{}',
+  constraint events_pkey primary key (id)
+);
+
+comment on table treadle.events is
+'Outbox of what matters; every transition too, for queues whose audit is full.';
+comment on column treadle.events.xid is
+'The transaction that wrote it: readers stay behind the oldest one that still runs.';
+comment on column treadle.events.key is
+'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
+
+-- Ids are assigned before transactions commit, so that a reader that goes by id alone would miss
+-- events that commit late. Readers go by transaction and id.
+create index events_order_idx on treadle.events (xid, id);
+
+create index events_task_idx on treadle.events (task_id)
+where task_id is not null;
+
+create index events_dag_idx on treadle.events (dag_id)
+where dag_id is not null;
+
+create index events_emitted_idx on treadle.events (kind, key, id)
+where key is not null;
+
+create unique index events_dedup_idx on treadle.events (kind, dedup_key)
+where dedup_key is not null;
+
+create table treadle.event_readers (
+  name     text not null,
+  xid      xid8 not null,
+  id       bigint not null,
+  read_at  timestamptz not null default clock_timestamp(),
+  constraint event_readers_pkey primary key (name),
+  constraint event_readers_name_check check (octet_length(name) between 1 and 200)
+);
+
+comment on table treadle.event_readers is 'How far each reader of the events has come.';
+
+-- Sessions that want a NOTIFY at once; readers find every event without it.
+create table treadle.event_listeners (
+  name             text not null,
+  listening_until  timestamptz not null,
+  kinds            text[],
+  constraint event_listeners_pkey primary key (name),
+  constraint event_listeners_name_check check (octet_length(name) between 1 and 200)
+)
+with (fillfactor = 50);
+
+comment on table treadle.event_listeners is 'Who is told of new events, and until when.';
+comment on column treadle.event_listeners.kinds is 'Only of these; empty means of all.';
 
 create table treadle.webhooks (
   name             text not null,
@@ -60,7 +122,7 @@ comment on table treadle.webhook_deliveries is 'The last tries of each webhook; 
 
 create index webhook_deliveries_idx on treadle.webhook_deliveries (webhook, id);
 
--- What it takes to send to an endpoint; for the notifier only.
+-- What the notifier needs to send to an endpoint; no other function returns it.
 create type treadle.webhook_target as (
   name           text,
   id             uuid,

@@ -1,27 +1,7 @@
--- 0015_retention: how long finished tasks are kept, and where they go then.
+-- 0010_retention: the archive of pruned tasks and DAGs, and how long other rows are kept.
 
-alter table treadle.queues
-add column keep_completed_s double precision,
-add column keep_cancelled_s double precision,
-add column keep_dead_s double precision,
-add column prune_mode text not null default 'archive',
-add constraint queues_keep_check check (
-  least(keep_completed_s, keep_cancelled_s, keep_dead_s) >= 0
-  and greatest(keep_completed_s, keep_cancelled_s, keep_dead_s) <= 3153600000
-),
-add constraint queues_prune_check check (prune_mode in ('archive', 'drop'));
-
-comment on column treadle.queues.keep_completed_s is
-'Completed tasks go so many seconds after their end; empty: never.';
-comment on column treadle.queues.keep_cancelled_s is
-'Cancelled tasks go so many seconds after their end; empty: never.';
-comment on column treadle.queues.keep_dead_s is
-'Dead letters that nobody decided about go after so many seconds; empty: never.';
-comment on column treadle.queues.prune_mode is
-'archive: what goes is kept in task_history; drop: it is not.';
-
--- Insert-only. The row of the task is whole, in task, spec, output and documents; columns that were
--- empty are left out.
+-- Insert-only. The columns task, spec, output and documents together hold the whole row of the
+-- task; columns that were null are left out.
 create table treadle.task_history (
   id            uuid not null,
   queue         text not null,
@@ -54,7 +34,7 @@ comment on column treadle.task_history.task is
 'The row of the task without its documents; the view archived_tasks has all of it.';
 comment on column treadle.task_history.documents is 'What else in the row is json, by column.';
 
--- Not unique: who makes ids by hand may use one again once its task is gone.
+-- Not unique: a caller that makes its own ids may use one again once its task is gone.
 create index task_history_id_idx on treadle.task_history (id);
 
 create index task_history_completed_idx on treadle.task_history using brin (completed_at)
@@ -77,30 +57,6 @@ comment on table treadle.dag_history is
 
 create index dag_history_id_idx on treadle.dag_history (id);
 
--- By the hour, since no budget has a shorter period: what is summed up here counts as before.
-create table treadle.spend_hours (
-  hour           timestamptz not null,
-  agent_id       text,
-  model          text,
-  type           text not null,
-  project_id     uuid,
-  calls          bigint not null,
-  input_tokens   bigint not null,
-  output_tokens  bigint not null,
-  usd            numeric(20, 6) not null,
-  constraint spend_hours_key unique nulls not distinct (hour, agent_id, model, type, project_id)
-)
-with (fillfactor = 90);
-
-comment on table treadle.spend_hours is
-'What pruned tasks have cost, summed up by hour: the ledger without its single calls.';
-
--- Who refers to a task by its inputs alone, with no edge to it: forks, and readers of artifacts.
-create index tasks_references_idx on treadle.tasks (id)
-where
-inputs is not null and status not in ('completed', 'cancelled')
-and (forked_from is not null or inputs::text like '%artifact:%');
-
 create table treadle.retention (
   kind    text not null,
   keep_s  double precision not null,
@@ -112,7 +68,7 @@ create table treadle.retention (
 comment on table treadle.retention is
 'How long other things than tasks are kept; what is not here is kept for ever.';
 
--- A stretch of the walk over the tasks.
+-- One stretch of the pruner's walk over the table of tasks.
 create type treadle.found_tasks as (
   place  tid,
   ids    uuid[]
