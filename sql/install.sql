@@ -13,51 +13,51 @@ set local statement_timeout = 0;
 
 \ir migrations/0001_foundation.sql
 insert into treadle.migrations (version, name, checksum)
-values (1, 'foundation', '685be62de16bf26475e17755ed76da5b8e533be6af7504576bae5fed59c37b50');
+values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b1343632ab4530');
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '50fe007858c927c73b1393dcfb911ff55864315474917fb821bfac45e99064d8');
+values (2, 'queues_and_agents', '67b077fefc4711fda45e0d07d3ec8f5134567b35c296ab5a39cdd0367c63769b');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', '1ffc6ec53cf66bfd4a1edf99bac65f1d4d3ce358cead071efc6ccc3b93262406');
+values (3, 'tasks', 'e6bc3d8810960d454d6a94d0875a0dd3bf00e8e5add761d032a6906fe0d81955');
 
 \ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
-values (4, 'dags', 'f94ec37d6dd0f97070f7b01e1013ca273c13f664cb850e2d58792c710afa04d8');
+values (4, 'dags', '7a4a0a205123d211e5376f39d86bd312013cde8686de4035606e8a48262aa6fd');
 
 \ir migrations/0005_attempts_and_dead_letters.sql
 insert into treadle.migrations (version, name, checksum)
-values (5, 'attempts_and_dead_letters', '0185c29f7df203a8ced2b6a8ae09fe78aa0848e6fb700f523fb4d7c14468679c');
+values (5, 'attempts_and_dead_letters', 'bf01dac67cbf8fbe0b4a7f985e9040fa47067617bbd4ad997a9fdc05593d2f87');
 
 \ir migrations/0006_steps_and_waits.sql
 insert into treadle.migrations (version, name, checksum)
-values (6, 'steps_and_waits', '860a772308cc917eab48a59932fb3202af4973e6541837e62669c267933b29b2');
+values (6, 'steps_and_waits', 'e82ebb8779d5c2454ecf877975b9be36830274d79b5754a94ebdb13e6b37064a');
 
 \ir migrations/0007_limits_and_budgets.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'limits_and_budgets', '088f9834add710b833d0bed71cb98179d32b2b02ad1b03facddb592166049cdc');
+values (7, 'limits_and_budgets', '9d6bfdd94a9349f4569f1ed2594fe88da4f801dffe44f80f89524e514b32a5cb');
 
 \ir migrations/0008_events_and_webhooks.sql
 insert into treadle.migrations (version, name, checksum)
-values (8, 'events_and_webhooks', '64a86e66d5dd02d59ea1261319c0b5732ea683a41e37890c63a884d02c53203c');
+values (8, 'events_and_webhooks', '2a6e72e9f194a83655b4a69291bf9187019bf53e90f8f2073f0852f9d998d9df');
 
 \ir migrations/0009_schedules_and_triggers.sql
 insert into treadle.migrations (version, name, checksum)
-values (9, 'schedules_and_triggers', '3924cc1bc808cfbc6b19ee67b04736f9bf4a17f2d073706baf06b95bb9dbeef8');
+values (9, 'schedules_and_triggers', 'd555fd2af4abcad33255ab6abfc79579933198e45dfecba1e094519b5232efca');
 
 \ir migrations/0010_retention.sql
 insert into treadle.migrations (version, name, checksum)
-values (10, 'retention', '444a20475035eaa3705aa034725d1876e3b2a981444c6655cb8e66d933690cc0');
+values (10, 'retention', 'cfebfe16297901261f4a2843e2a9d3477f8f23e14bd56776c6d9c7c5d1acd32b');
 
 \ir migrations/0011_tokens_and_replies.sql
 insert into treadle.migrations (version, name, checksum)
-values (11, 'tokens_and_replies', '0160efab51043b7fbf676a2a7e195b6658cb57b069b2dcbb8b818341090416b2');
+values (11, 'tokens_and_replies', '84f2eada3df2697a5c7240b50a17f7ab4553c874490da41df6cbb8c7db91e940');
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'work_push_harness', 'cda4f0b8db7cc0d6156a3de84ef5d64d25c6aa55b67c11541594f26be0321617');
+values (12, 'work_push_harness', '2fe14e18dd899429f384b2559fff42e559b3004f0354fca5585d8417dc9e1dcb');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql

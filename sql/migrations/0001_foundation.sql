@@ -5,7 +5,7 @@
 
 create schema treadle authorization treadle_owner;
 
-comment on schema treadle is 'Task queue: every task is a row, functions decide.';
+comment on schema treadle is 'Task queue: every task is a row, and functions change its state.';
 
 set local role treadle_owner;
 
@@ -35,7 +35,7 @@ create table treadle.code (
   constraint code_only_row_check check (only_row)
 );
 
-comment on table treadle.code is 'Which text of the functions and views is installed.';
+comment on table treadle.code is 'Checksum of the installed functions, views and triggers.';
 
 -- Transactions that must not run at the same time update the same row: checks for cycles in DAGs,
 -- and checks of the depth of a queue.
@@ -46,7 +46,7 @@ create table treadle.locks (
 )
 with (fillfactor = 50);
 
-comment on table treadle.locks is 'Rows that are updated to make things happen one by one.';
+comment on table treadle.locks is 'Rows that transactions update to run one after the other.';
 
 -- PostgreSQL 18 has uuidv7(). Older versions build the same layout (RFC 9562, method 3): 48 bits of
 -- milliseconds, 12 bits for the fraction of the millisecond, 62 random bits.

@@ -19,11 +19,11 @@ create table treadle.projects (
   constraint projects_share_check check (share > 0 and share <= 1000000)
 );
 
-comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
+comment on table treadle.projects is 'Owners of tasks and DAGs, for fair shares and budgets.';
 comment on column treadle.projects.label is
-'What the work API calls it, where another project has that name.';
+'Name in the work API, where another project already has that name.';
 comment on column treadle.projects.share is
-'Its part of what runs in a fair queue, against the shares of the others that wait there.';
+'Weight in a fair queue, relative to the other projects that wait there.';
 
 create table treadle.queues (
   name              text not null,
@@ -61,24 +61,24 @@ create table treadle.queues (
   constraint queues_prune_check check (prune_mode in ('archive', 'drop'))
 );
 
-comment on table treadle.queues is 'Where tasks wait; defaults for those that do not say.';
+comment on table treadle.queues is 'Queues that tasks wait in, with defaults for their tasks.';
 comment on column treadle.queues.ageing_rate is
 'Priority points that a waiting task gains each minute.';
 comment on column treadle.queues.retry is
-'Retry policy below the type''s and the task''s; see treadle.retry_policy.';
+'Retry policy; those of the type and the task take precedence. See treadle.retry_policy.';
 comment on column treadle.queues.max_depth is
-'So many tasks may wait here; one more is refused. Empty: any number.';
-comment on column treadle.queues.fair is 'Projects take turns, by their shares.';
+'Maximum number of waiting tasks; more are rejected. Null: no limit.';
+comment on column treadle.queues.fair is 'Whether projects take turns, weighted by their shares.';
 comment on column treadle.queues.audit is
-'compact: what matters is an event; full: every transition is.';
+'compact: write events for important transitions only; full: for every transition.';
 comment on column treadle.queues.keep_completed_s is
-'Completed tasks go so many seconds after their end; empty: never.';
+'Seconds after which completed tasks are pruned; null: never.';
 comment on column treadle.queues.keep_cancelled_s is
-'Cancelled tasks go so many seconds after their end; empty: never.';
+'Seconds after which cancelled tasks are pruned; null: never.';
 comment on column treadle.queues.keep_dead_s is
-'Dead letters that nobody decided about go after so many seconds; empty: never.';
+'Seconds after which dead letters without a decision are pruned; null: never.';
 comment on column treadle.queues.prune_mode is
-'archive: what goes is kept in task_history; drop: it is not.';
+'archive: move pruned tasks to task_history; drop: delete them.';
 
 insert into treadle.queues (name) values ('default');
 
@@ -91,7 +91,7 @@ create unlogged table treadle.idle_queues (
 )
 with (fillfactor = 50);
 
-comment on table treadle.idle_queues is 'Queues on which a worker waits to be woken.';
+comment on table treadle.idle_queues is 'Queues on which a worker waits for a notification.';
 
 create table treadle.task_types (
   name             text not null,
@@ -128,17 +128,17 @@ create table treadle.task_types (
 );
 
 comment on table treadle.task_types is
-'What kinds of work exist; a task of another type is refused.';
-comment on column treadle.task_types.gates is 'Keys that must be open for its tasks to start.';
+'Known types of tasks; a task of an unknown type is rejected.';
+comment on column treadle.task_types.gates is 'Gates that must be open for its tasks to start.';
 comment on column treadle.task_types.breaker is
-'Overrides of its breaker: threshold, first_probe_s, cooldown_s; threshold 0 is none.';
+'Overrides for its circuit breaker: threshold, first_probe_s, cooldown_s. Threshold 0 turns it '
+'off.';
 comment on column treadle.task_types.validation is
-'The validators that an output has to pass, in order; a task may name others.';
+'Validators that an output has to pass, in order; a task may override them.';
 comment on column treadle.task_types.report is
-'required: a task is not completed without a decision report.';
-comment on column treadle.task_types.models is 'Models to use, the best first.';
-comment on column treadle.task_types.fallback_models is
-'Models to use from the third attempt on.';
+'required: a task cannot be completed without a decision report.';
+comment on column treadle.task_types.models is 'Models to use, best first.';
+comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
 
 insert into treadle.task_types (name, description)
 values
@@ -175,10 +175,10 @@ create table treadle.agents (
 with (fillfactor = 70);
 
 comment on table treadle.agents is
-'Who works: registered workers, what they can do, whether they live.';
-comment on column treadle.agents.task_types is 'Types it has handlers for; empty means any.';
+'Registered agents: what they can do and whether they are alive.';
+comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is
-'Set offline by the reaper for want of heartbeats; the next heartbeat brings it back.';
+'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
 
 create table treadle.lanes (
   id            integer not null generated always as identity,
@@ -200,10 +200,13 @@ create table treadle.lanes (
 );
 
 comment on table treadle.lanes is
-'Interned: all that an agent''s right to a task depends on, and the rate at which it ages.';
-comment on column treadle.lanes.capabilities is 'What an agent needs; sorted, without repeats.';
+'Interned combinations of everything that decides which agents may claim a task, and of its '
+'ageing rate.';
+comment on column treadle.lanes.capabilities is
+'Capabilities that an agent needs; sorted, without duplicates.';
 comment on column treadle.lanes.ageing is
-'Millionths of a priority point gained each minute, those of a near deadline included.';
-comment on column treadle.lanes.urgency is 'What of ageing comes from a deadline that is near.';
-comment on column treadle.lanes.gates is 'Keys of the gates before it, that of its type included.';
-comment on column treadle.lanes.project_id is 'Whose tasks these are, in a queue that is fair.';
+'Millionths of a priority point gained each minute, including those of a near deadline.';
+comment on column treadle.lanes.urgency is 'The part of ageing that comes from a near deadline.';
+comment on column treadle.lanes.gates is
+'Gates that its tasks must pass, including that of its type.';
+comment on column treadle.lanes.project_id is 'Project of its tasks, in a fair queue.';

@@ -129,44 +129,48 @@ with (
   autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table treadle.tasks is 'One row per unit of work; the row is the truth about its state.';
+comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
 comment on column treadle.tasks.rank is
-'Order inside a lane, in millionths of a priority point; lower is sooner.';
-comment on column treadle.tasks.lease_until is 'The reaper takes the task back after this.';
-comment on column treadle.tasks.completed_at is 'When it ended, in whichever way.';
-comment on column treadle.tasks.run_at is 'Not before; empty means at once.';
+'Order inside a lane, in millionths of a priority point; lower goes first.';
+comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
+comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
 comment on column treadle.tasks.delayed_at is
-'Since when the delay up to retry_at or run_at counts; empty where a caller named the moment.';
-comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';
-comment on column treadle.tasks.claim_token is 'The fence: fresh and random on every claim.';
+'Start of the delay that ends at retry_at or run_at; null where a caller set the time.';
+comment on column treadle.tasks.rerank_at is 'When its deadline changes its rank next.';
+comment on column treadle.tasks.claim_token is 'Fencing token: new and random on every claim.';
 comment on column treadle.tasks.last_token is
-'Token of the claim that ended last: its answer may be repeated, or come late.';
-comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
-comment on column treadle.tasks.budget_id is 'The budget that has no room for it now.';
-comment on column treadle.tasks.blocked_count is 'Dependencies that are not done yet.';
+'Token of the last claim that ended: its result may be repeated, or arrive late.';
+comment on column treadle.tasks.forked_from is 'The task whose first steps were copied.';
+comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
+comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
-comment on column treadle.tasks.attempt is 'Claims so far that count; never goes back once ended.';
-comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
+comment on column treadle.tasks.attempt is
+'Attempts so far; claims that were released, suspended or rate limited do not count.';
+comment on column treadle.tasks.rate_limits is
+'Attempts that did not count because of a rate limit.';
 comment on column treadle.tasks.critical_path is
-'Length of the longest chain of tasks that wait behind it; 30 stands for more.';
-comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
-comment on column treadle.tasks.budgeted is 'A budget counted its last claim.';
-comment on column treadle.tasks.capped is 'It counts in the depth of its queue while it waits.';
-comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held.';
-comment on column treadle.tasks.outcome is 'How it ended, in a word.';
-comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
-comment on column treadle.tasks.report is
-'required or optional; empty: as its type says.';
-comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
-comment on column treadle.tasks.name is 'Its name in its DAG.';
+'Length of the longest chain of tasks that depend on it, up to 30.';
+comment on column treadle.tasks.durable is
+'Whether it has steps or waits, to be read at the next claim.';
+comment on column treadle.tasks.budgeted is 'Whether its last claim reserved money in a budget.';
+comment on column treadle.tasks.capped is
+'Whether it counts towards the depth of its queue while it waits.';
+comment on column treadle.tasks.slot is 'State of its concurrency slot: waiting or held.';
+comment on column treadle.tasks.outcome is 'How the task ended.';
+comment on column treadle.tasks.consumer is
+'Name of the consumer that takes the result with take_results.';
+comment on column treadle.tasks.report is 'required or optional; null: as for its type.';
+comment on column treadle.tasks.gates is 'Gates that must be open for it to start.';
+comment on column treadle.tasks.name is 'Name in its DAG.';
 comment on column treadle.tasks.inputs is
-'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
-comment on column treadle.tasks.validation is
-'Validators of its own; empty: those of its type.';
+'Arguments taken from outputs of other tasks, filled in at the claim: {"brief": '
+'"task:<id>:output"}.';
+comment on column treadle.tasks.validation is 'Its own validators; null: those of its type.';
 comment on column treadle.tasks.attempt_notes is
-'What attempts have left for later ones: [{"token", "attempt", "at", "note"}].';
+'Notes of attempts for later ones: [{"token", "attempt", "at", "note"}].';
 comment on column treadle.tasks.decision_report is
-'What was decided and why, as the agent that completed it tells.';
+'What was decided and why, as reported by the agent that completed it.';
 
 -- Same column order as the `order by` of claim_tasks.
 create index tasks_ready_idx on treadle.tasks (lane_id, rank, id)

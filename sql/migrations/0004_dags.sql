@@ -34,11 +34,12 @@ create table treadle.dags (
 )
 with (fillfactor = 50);
 
-comment on table treadle.dags is 'Tasks that belong together; the counters say how far they are.';
+comment on table treadle.dags is
+'Groups of tasks that depend on each other, with counters of their progress.';
 comment on column treadle.dags.status is
-'open: being built; failed: a task gave up and waits for a person; completed, cancelled: ended.';
+'open: being built; failed: a dead letter needs a decision; completed, cancelled: ended.';
 comment on column treadle.dags.on_dead_letter is
-'What becomes of the dependents of a task that gave up, unless the edge says otherwise.';
+'What happens to the dependents of a dead-lettered task, unless the dependency overrides it.';
 
 create unique index dags_key_idx on treadle.dags (idempotency_key)
 where idempotency_key is not null;
@@ -58,8 +59,8 @@ create table treadle.dependencies (
 );
 
 comment on table treadle.dependencies is 'task_id waits for depends_on.';
-comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
+comment on column treadle.dependencies.met_at is 'When it stopped blocking its dependent.';
 comment on column treadle.dependencies.optional is
-'The dependent goes on without it when it is cancelled.';
+'The dependent continues when the dependency is cancelled.';
 
 create index dependencies_task_idx on treadle.dependencies (task_id);

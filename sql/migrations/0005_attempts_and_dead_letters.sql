@@ -31,9 +31,9 @@ create table treadle.attempts (
 comment on table treadle.attempts is
 'Append-only: one row per attempt that ended without completing its task.';
 comment on column treadle.attempts.reason is
-'What ended it: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
+'What ended the attempt: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
 comment on column treadle.attempts.feedback is
-'What validators had against its output, as a list of texts.';
+'Objections of validators to its output, as a list of strings.';
 
 create index attempts_ended_idx on treadle.attempts (ended_at);
 
@@ -88,11 +88,11 @@ create table treadle.dead_letters (
 );
 
 comment on table treadle.dead_letters is
-'Tasks that gave up, and what a person decided; a task can come here more than once.';
+'Tasks that gave up, and the decisions about them; a task can have several.';
 comment on column treadle.dead_letters.about is
-'The error without what differs from case to case; see error_about.';
+'The error without its variable parts; see error_about.';
 comment on column treadle.dead_letters.fingerprint is
-'The group: letters of one class with the same error.';
+'Group key: dead letters of one class with the same error.';
 
 create unique index dead_letters_open_idx on treadle.dead_letters (task_id)
 where resolution is null;
@@ -129,7 +129,7 @@ create table treadle.dead_letter_decisions (
 );
 
 comment on table treadle.dead_letter_decisions is
-'Append-only: what people decided about dead letters, when and why; it outlives the tasks.';
+'Append-only: decisions about dead letters, when and why; they outlive the tasks.';
 
 create index dead_letter_decisions_task_idx on treadle.dead_letter_decisions (task_id);
 

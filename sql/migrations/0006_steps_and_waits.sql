@@ -21,10 +21,12 @@ create table treadle.steps (
 );
 
 comment on table treadle.steps is
-'What a task has done and need not do again: the first result under a name stays.';
-comment on column treadle.steps.seq is 'The order in which they were saved, from 1; for forks.';
-comment on column treadle.steps.input_hash is 'Of what it was called with; another is an error.';
-comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
+'Saved results of steps, which later attempts reuse: the first result under a name stays.';
+comment on column treadle.steps.seq is
+'Order in which the steps were saved, from 1; used by forks.';
+comment on column treadle.steps.input_hash is
+'Hash of the arguments; a call with other arguments is an error.';
+comment on column treadle.steps.input is 'The beginning of the arguments, for people to read.';
 
 create unique index steps_seq_idx on treadle.steps (task_id, seq);
 
@@ -69,11 +71,13 @@ create table treadle.waits (
 );
 
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
-comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
-comment on column treadle.waits.approvers is 'So many people must give the same answer.';
-comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
+comment on column treadle.waits.awaited is
+'Whether the task gave up its claim until this is answered.';
+comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
+comment on column treadle.waits.event_id is
+'The event that answered it; a task receives each event once.';
 comment on column treadle.waits.budget_id is
-'The budget that ran out; empty where the limit of the task itself did.';
+'The budget that ran out; null: the limit of the task itself.';
 
 create index waits_open_idx on treadle.waits (opened_at)
 where status = 'open';
@@ -96,7 +100,7 @@ create table treadle.answers (
   constraint answers_pkey primary key (wait_id, actor)
 );
 
-comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+comment on table treadle.answers is 'Answers to waits; one per person.';
 
 -- The row is locked both when an event is emitted and when a task begins to wait for it, so that
 -- neither misses the other.
@@ -107,7 +111,7 @@ create table treadle.topics (
   constraint topics_pkey primary key (event, key)
 );
 
-comment on table treadle.topics is 'Events by name and key, and the latest of each.';
+comment on table treadle.topics is 'Events by name and key, with the latest of each.';
 
 create table treadle.artifacts (
   id           uuid not null default treadle.uuidv7(),
@@ -137,11 +141,11 @@ create table treadle.artifacts (
   )
 );
 
-comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
+comment on table treadle.artifacts is 'Files that tasks produced, and where they are.';
 comment on column treadle.artifacts.status is
-'linked: the file lies elsewhere. storing: it is on its way. stored: it is there. doomed: it goes.';
+'linked: kept elsewhere; storing: being uploaded; stored: in the store; doomed: to be deleted.';
 comment on column treadle.artifacts.key is
-'Where the file is in the store; null when it lies elsewhere.';
+'Key of the file in the store; null when it is kept elsewhere.';
 
 create index artifacts_task_idx on treadle.artifacts (task_id);
 
@@ -157,4 +161,4 @@ create table treadle.artifact_store (
 );
 
 comment on table treadle.artifact_store is
-'The folder of this database in a store: others may keep their files beside it.';
+'Folder of this database in a store that other databases may share.';

@@ -11,8 +11,9 @@ create table treadle.concurrency_keys (
 with (fillfactor = 50);
 
 comment on table treadle.concurrency_keys is
-'How many tasks of a key may be under way at once; a key that is not here has one slot.';
-comment on column treadle.concurrency_keys.touched is 'Written by who gives slots away.';
+'How many tasks of a key may run at once; a key without a row has one slot.';
+comment on column treadle.concurrency_keys.touched is
+'Updated by whatever assigns slots, so that two transactions cannot do it at once.';
 
 -- A transaction that frees a slot or money adds a row here and locks nothing. The next claim reads
 -- the rows and admits the tasks that fit.
@@ -30,8 +31,9 @@ create table treadle.admissions (
 create index admissions_key_idx on treadle.admissions (kind, key, id);
 
 comment on table treadle.admissions is
-'Concurrency keys and budgets that may have room for a task that waits.';
-comment on column treadle.admissions.max is 'A limit that who enqueues wants the key to have.';
+'Concurrency keys and budgets that may have room for a waiting task.';
+comment on column treadle.admissions.max is
+'New limit of the key, as requested by the caller that enqueued.';
 
 create table treadle.gates (
   key           text not null collate "C",
@@ -57,11 +59,13 @@ create table treadle.gates (
 with (fillfactor = 50);
 
 comment on table treadle.gates is
-'What tasks have to pass to start: closed for a while after a rate limit, or limited by rate.';
-comment on column treadle.gates.slowdowns is 'Times in a row that it was closed by a rate limit.';
+'Conditions for tasks to start: closed for a while after a rate limit, or limited by rate.';
+comment on column treadle.gates.slowdowns is
+'Number of consecutive times that a rate limit closed it.';
 comment on column treadle.gates.slowed_until is
-'Until when a rate limit closed it last; another one before then is nothing new.';
-comment on column treadle.gates.touched is 'Written by who counts, so that nobody counts twice.';
+'End of its last closing by a rate limit; further rate limits before then are ignored.';
+comment on column treadle.gates.touched is
+'Updated by whatever counts its use, so that nothing is counted twice.';
 
 create table treadle.gate_uses (
   key     text not null collate "C",
@@ -72,7 +76,7 @@ create table treadle.gate_uses (
 with (fillfactor = 50);
 
 comment on table treadle.gate_uses is
-'What passed a gate that is limited by rate, by sixtieths of its period.';
+'Use of gates that are limited by rate, in buckets of a sixtieth of the period.';
 
 create table treadle.breakers (
   type             text not null,
@@ -93,9 +97,9 @@ create table treadle.breakers (
 with (fillfactor = 50);
 
 comment on table treadle.breakers is
-'Types whose tasks failed in a row; none of an open one is claimed until its probe is due.';
+'Circuit breakers of task types: an open one stops claims until its probe is due.';
 comment on column treadle.breakers.lost_agent is
-'The last agent whose loss was counted: all that it had is one failure.';
+'The last agent whose loss was counted: all of its tasks count as one failure.';
 comment on column treadle.breakers.probe_at is 'When one task may be tried.';
 
 create table treadle.budgets (
@@ -125,9 +129,9 @@ create table treadle.budgets (
 with (fillfactor = 50);
 
 comment on table treadle.budgets is
-'Dollars that an agent, a DAG, a project, a type or all may spend, for good or in each period.';
+'Dollar limits of an agent, a DAG, a project, a type or everything, in total or per period.';
 comment on column treadle.budgets.reserved_usd is
-'What claimed tasks may still spend; the sum of its reservations.';
+'What claimed tasks may still spend: the sum of its reservations.';
 
 create table treadle.reservations (
   task_id    uuid not null,
@@ -179,5 +183,4 @@ create table treadle.spend_hours (
 )
 with (fillfactor = 90);
 
-comment on table treadle.spend_hours is
-'What pruned tasks have cost, summed up by hour: the ledger without its single calls.';
+comment on table treadle.spend_hours is 'Cost of pruned tasks, summed up by hour.';

@@ -16,11 +16,11 @@ create table treadle.events (
 );
 
 comment on table treadle.events is
-'Outbox of what matters; every transition too, for queues whose audit is full.';
+'Event log: important changes, and every transition in queues with a full audit.';
 comment on column treadle.events.xid is
-'The transaction that wrote it: readers stay behind the oldest one that still runs.';
+'The transaction that wrote it: readers stay behind the oldest one that is still running.';
 comment on column treadle.events.key is
-'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
+'Subject of an emitted event, empty if it has none; null for events of treadle itself.';
 
 -- Ids are assigned before transactions commit, so that a reader that goes by id alone would miss
 -- events that commit late. Readers go by transaction and id.
@@ -47,7 +47,7 @@ create table treadle.event_readers (
   constraint event_readers_name_check check (octet_length(name) between 1 and 200)
 );
 
-comment on table treadle.event_readers is 'How far each reader of the events has come.';
+comment on table treadle.event_readers is 'Position of each reader in the event log.';
 
 -- Sessions that want a NOTIFY at once; readers find every event without it.
 create table treadle.event_listeners (
@@ -59,8 +59,9 @@ create table treadle.event_listeners (
 )
 with (fillfactor = 50);
 
-comment on table treadle.event_listeners is 'Who is told of new events, and until when.';
-comment on column treadle.event_listeners.kinds is 'Only of these; empty means of all.';
+comment on table treadle.event_listeners is
+'Listeners that are notified of new events, and until when.';
+comment on column treadle.event_listeners.kinds is 'Kinds to notify about; null: all.';
 
 create table treadle.webhooks (
   name             text not null,
@@ -99,13 +100,13 @@ create table treadle.webhooks (
 );
 
 comment on table treadle.webhooks is
-'Endpoints that events are sent to, each in order; its place is in event_readers.';
+'Endpoints that events are sent to in order; the position of each is in event_readers.';
 comment on column treadle.webhooks.secret is
-'Signs the messages. No view shows it; functions of the operator give it to the notifier.';
+'Signs the messages. No view shows it; only functions for operators return it.';
 comment on column treadle.webhooks.previous_secret is
-'Signs them too until previous_until, so that a receiver can change over.';
+'Also signs the messages until previous_until, so that a receiver can switch.';
 comment on column treadle.webhooks.token is
-'Who delivers now: fresh and random each time, void after lease_until.';
+'Lease of the current delivery: new and random each time, void after lease_until.';
 
 create table treadle.webhook_deliveries (
   id        bigint not null generated always as identity,
@@ -118,7 +119,8 @@ create table treadle.webhook_deliveries (
   constraint webhook_deliveries_pkey primary key (id)
 );
 
-comment on table treadle.webhook_deliveries is 'The last tries of each webhook; older ones go.';
+comment on table treadle.webhook_deliveries is
+'The latest delivery attempts of each webhook; older ones are deleted.';
 
 create index webhook_deliveries_idx on treadle.webhook_deliveries (webhook, id);
 

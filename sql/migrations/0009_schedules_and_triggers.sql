@@ -45,22 +45,21 @@ create table treadle.schedules (
 with (fillfactor = 50);
 
 comment on table treadle.schedules is
-'Work that starts by the calendar: a cron line in a time zone, and the task or DAG it makes.';
+'Recurring work: a cron expression in a time zone, and the task or DAG that it enqueues.';
 comment on column treadle.schedules.template is
-'{"task": …} as a task of a DAG, or {"dag": …} as create_dag takes it.';
+'{"task": …} in the form of a task of a DAG, or {"dag": …} as create_dag takes it.';
 comment on column treadle.schedules.catch_up is
-'What becomes of times that no scheduler came to within grace_s: none, one for all, each.';
-comment on column treadle.schedules.overlap is
-'What happens at a time when the work of an earlier one has not ended.';
+'What to run for times missed by more than grace_s: nothing, one run for all, or each.';
+comment on column treadle.schedules.overlap is 'What to do when the previous run has not ended.';
 comment on column treadle.schedules.revision is
-'Another after each change: what a scheduler worked out before it counts for nothing.';
+'Incremented by each change: what a scheduler computed for an older revision is ignored.';
 comment on column treadle.schedules.next_at is
-'The next nominal time; empty: the first after from_at, a scheduler works it out; '
-'infinity: there is none, last_error says why.';
+'The next nominal time. Null: the first one after from_at, computed by a scheduler. Infinity: '
+'there is none, see last_error.';
 comment on column treadle.schedules.last_at is
-'The last nominal time that was dealt with, or the moment of a run by hand since.';
+'The last nominal time that was handled, or the time of a manual run since.';
 comment on column treadle.schedules.declared is
-'What code said of it last; the same again changes nothing that an operator has set since.';
+'The last declaration in code; repeating it does not override changes by an operator.';
 
 create index schedules_next_idx on treadle.schedules (next_at) where paused_at is null;
 
@@ -91,9 +90,9 @@ create table treadle.schedule_runs (
 );
 
 comment on table treadle.schedule_runs is
-'What became of each nominal time of a schedule, and of runs that a person asked for.';
+'Result of each nominal time of a schedule, and of manual runs.';
 comment on column treadle.schedule_runs.missed_until is
-'Nominal times from nominal_at to this one went by and are not made up for one by one.';
+'Nominal times from nominal_at to this one were missed and are not run one by one.';
 
 create index schedule_runs_made_idx on treadle.schedule_runs (schedule_id, id)
 where status = 'queued';
@@ -138,16 +137,17 @@ create table treadle.triggers (
   constraint triggers_hourly_check check (max_per_hour between 1 and 1000000)
 );
 
-comment on table treadle.triggers is 'When an event, then a task or a DAG from a template.';
+comment on table treadle.triggers is
+'Rules that enqueue a task or a DAG from a template when an event happens.';
 comment on column treadle.triggers.filter is 'What the event must contain.';
 comment on column treadle.triggers.failure_rate is
-'For type.failing: of which type, over what window, above what share of attempts.';
+'For type.failing: the type, the time window and the share of failed attempts.';
 comment on column treadle.triggers.max_depth is
-'So many triggers may have led to one another, this one included: what bounds a loop.';
-comment on column treadle.triggers.active_at is 'What happened before does not count.';
-comment on column treadle.triggers.refused_at is 'When it was last told that it may not fire.';
-comment on column treadle.triggers.checked_at is 'When its failure rate was last looked at.';
-comment on column treadle.triggers.passed_at is 'When its failure rate last passed the limit.';
+'Maximum length of a chain of triggers, including this one; stops loops.';
+comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
+comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
+comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 
 create index triggers_event_idx on treadle.triggers (on_event)
 where paused_at is null;
@@ -172,8 +172,8 @@ create table treadle.trigger_fires (
 );
 
 comment on table treadle.trigger_fires is
-'What each trigger made of an event, or why it could not: at most once for each event.';
-comment on column treadle.trigger_fires.depth is 'How many triggers led to it.';
+'What a trigger did with an event, or why it could not; one row per event.';
+comment on column treadle.trigger_fires.depth is 'Length of the chain of triggers that led to it.';
 
 create index trigger_fires_made_idx on treadle.trigger_fires (coalesce(task_id, dag_id))
 where verdict = 'fired';

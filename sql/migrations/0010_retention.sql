@@ -28,11 +28,10 @@ create table treadle.task_history (
 )
 with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
-comment on table treadle.task_history is
-'Finished tasks that were pruned, with all that belonged to them.';
+comment on table treadle.task_history is 'Pruned tasks, with everything that belonged to them.';
 comment on column treadle.task_history.task is
 'The row of the task without its documents; the view archived_tasks has all of it.';
-comment on column treadle.task_history.documents is 'What else in the row is json, by column.';
+comment on column treadle.task_history.documents is 'The other json columns of the row, by name.';
 
 -- Not unique: a caller that makes its own ids may use one again once its task is gone.
 create index task_history_id_idx on treadle.task_history (id);
@@ -52,8 +51,7 @@ create table treadle.dag_history (
   events       jsonb
 );
 
-comment on table treadle.dag_history is
-'Ended DAGs that were pruned; their tasks are in task_history.';
+comment on table treadle.dag_history is 'Pruned DAGs; their tasks are in task_history.';
 
 create index dag_history_id_idx on treadle.dag_history (id);
 
@@ -66,7 +64,7 @@ create table treadle.retention (
 );
 
 comment on table treadle.retention is
-'How long other things than tasks are kept; what is not here is kept for ever.';
+'How long rows other than tasks are kept; a kind without a row is kept forever.';
 
 -- One stretch of the pruner's walk over the table of tasks.
 create type treadle.found_tasks as (

@@ -29,14 +29,13 @@ create table treadle.api_tokens (
 );
 
 comment on table treadle.api_tokens is
-'Tokens for HTTP, with what each may do. A row stays when its token is revoked.';
+'HTTP tokens and their permissions. The row stays when the token is revoked.';
 comment on column treadle.api_tokens.secret_hash is
-'SHA-256 of the secret part, which has 256 random bits; the secret itself is nowhere.';
-comment on column treadle.api_tokens.queues is 'The queues that it is for; null is all.';
-comment on column treadle.api_tokens.project_id is 'The project that it is for; null is all.';
+'SHA-256 of the secret part, which has 256 random bits; the secret itself is not stored.';
+comment on column treadle.api_tokens.queues is 'Queues that it is restricted to; null: all.';
+comment on column treadle.api_tokens.project_id is 'Project that it is restricted to; null: all.';
 -- A project can be renamed, and another one can take its old name: the id decides.
-comment on column treadle.api_tokens.project is
-'What the project was called when the token was made.';
+comment on column treadle.api_tokens.project is 'Name of the project when the token was created.';
 
 -- Only one token that is not revoked has a given name. Also tells whether there is any such token.
 create unique index api_tokens_name_key on treadle.api_tokens (name)
@@ -60,10 +59,9 @@ create table treadle.replies (
 );
 
 comment on table treadle.replies is
-'Answers to requests that may be repeated, stored with what they did; kept for 24 hours.';
-comment on column treadle.replies.principal is 'Who asked: a key is the caller''s own.';
-comment on column treadle.replies.hash is 'Of the method, the address and the body.';
-comment on column treadle.replies.status is
-'Of HTTP; empty where the request was begun and its answer was never stored.';
+'Responses to requests with an Idempotency-Key, stored with their effects; kept for 24 hours.';
+comment on column treadle.replies.principal is 'The caller: each one has keys of its own.';
+comment on column treadle.replies.hash is 'Hash of the method, the path and the body.';
+comment on column treadle.replies.status is 'HTTP status; null while the response is not stored.';
 
 create index replies_created_idx on treadle.replies (created_at);

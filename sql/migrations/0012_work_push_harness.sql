@@ -21,11 +21,11 @@ create table treadle.work_log (
 );
 
 comment on table treadle.work_log is
-'Append-only: every change of a work item, in the words of the work API.';
+'Append-only: every change of a work item, in the terms of the work API.';
 comment on column treadle.work_log.handed_over is
-'The item was given to the agent by this: it was dispatched, or given to another one.';
+'Whether this change gave the item to the agent: dispatched, or reassigned.';
 comment on column treadle.work_log.note is
-'What was said with the change; with the first one, a description too long for a title.';
+'Note about the change; in the first row, a description too long for a title.';
 
 create index work_log_task_idx on treadle.work_log (task_id, number);
 
@@ -40,8 +40,8 @@ create table treadle.push_agents (
 );
 
 comment on table treadle.push_agents is
-'Where agents are that tasks are sent to. Operators write it: what an agent says of itself does '
-'not change where the dispatcher connects to.';
+'URLs of agents that tasks are sent to. Only operators change them: an agent cannot change where '
+'the dispatcher connects.';
 
 create table treadle.dispatches (
   task_id        uuid not null,
@@ -78,14 +78,14 @@ create table treadle.dispatches (
 with (fillfactor = 70);
 
 comment on table treadle.dispatches is
-'One row per submission of a task to an agent: kept under a lease until its end is known.';
+'One row per submission of a task to an agent, held under a lease until its end is known.';
 comment on column treadle.dispatches.number is
-'Which submission of the task: with the queue id, the idempotency key that the agent sees.';
+'Number of the submission of the task; part of the idempotency key that the agent sees.';
 comment on column treadle.dispatches.holder is
-'Who follows it now: fresh and random each time, void after lease_until.';
+'Lease of the dispatcher that follows it: new and random each time, void after lease_until.';
 comment on column treadle.dispatches.sent_at is
 'When it was claimed for the agent, before anything was sent.';
-comment on column treadle.dispatches.heard_at is 'When the agent last answered about it.';
+comment on column treadle.dispatches.heard_at is 'When the agent last responded about it.';
 
 -- Few rows at any time: an agent has at most one open dispatch.
 create index dispatches_open_idx on treadle.dispatches (holder)
@@ -122,8 +122,8 @@ create table treadle.harness_agents (
 );
 
 comment on table treadle.harness_agents is
-'Agents that are nudged. Operators write it: what an agent or a task says does not change where '
-'the harness connects to.';
+'URLs of agents that the harness nudges. Only operators change them: an agent or a task cannot '
+'change where the harness connects.';
 
 create table treadle.harness_nudges (
   task_id    uuid not null,
@@ -133,7 +133,7 @@ create table treadle.harness_nudges (
 );
 
 comment on table treadle.harness_nudges is
-'The last nudge about each task: one for every time that it became pending.';
+'The last nudge about each task: one each time that it becomes pending.';
 
 create table treadle.harness_actions (
   task_id      uuid not null,
@@ -162,11 +162,12 @@ create table treadle.harness_actions (
 with (fillfactor = 70);
 
 comment on table treadle.harness_actions is
-'The action log: a decision is here before the harness acts on it, and is here once.';
+'Action log: each decision is recorded once, before the harness acts on it.';
 comment on column treadle.harness_actions.token is
-'Who executes it: fresh and random each time. It stays, so that an ending may be repeated.';
+'Lease of the process that executes it: new and random each time. Kept, so that a report may be '
+'repeated.';
 comment on column treadle.harness_actions.tries is
-'How often it was handed to the callback since it was taken, or since an operator asked again.';
+'Number of calls of the callback since the action was taken or rerun.';
 
 -- Actions that have not ended: few rows at any time.
 create index harness_actions_open_idx on treadle.harness_actions (status)

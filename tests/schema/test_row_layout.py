@@ -18,7 +18,7 @@ def test_fixed_width_columns_of_a_task_come_first_and_widest_first(
         order by attnum
         """
     ).fetchall()
-    # 16 bytes without an alignment of their own: an uuid leaves the next column where it was.
+    # 16 bytes without an alignment of their own: a uuid leaves the next column where it was.
     sizes = [
         (name, length, 8 if length == 16 else ALIGNED[align]) for name, length, align in columns
     ]
