@@ -13,147 +13,51 @@ set local statement_timeout = 0;
 
 \ir migrations/0001_foundation.sql
 insert into treadle.migrations (version, name, checksum)
-values (1, 'foundation', '61b81fdb8a2ee4ff88c100100468061042f227b1950c64bb0bbfec7725491123');
+values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b1343632ab4530');
 
-\ir migrations/0002_registry.sql
+\ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'registry', '50b6443509aba20b671e9e8361f1cf5eb16b2b84cd3d9e95dcaa33370b4614ed');
+values (2, 'queues_and_agents', '67b077fefc4711fda45e0d07d3ec8f5134567b35c296ab5a39cdd0367c63769b');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', 'a7b8c1ce0ae425938987edc7e1e87568bfec4a2fe7a7181e283c2a3ac6bd10e8');
+values (3, 'tasks', 'e6bc3d8810960d454d6a94d0875a0dd3bf00e8e5add761d032a6906fe0d81955');
 
-\ir migrations/0004_history.sql
+\ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
-values (4, 'history', '5327d17a63e0693227e7a3fa9f953371ca78c1a40c81439b8a8e450673c83fa8');
+values (4, 'dags', '7a4a0a205123d211e5376f39d86bd312013cde8686de4035606e8a48262aa6fd');
 
-\ir migrations/0005_dags.sql
+\ir migrations/0005_attempts_and_dead_letters.sql
 insert into treadle.migrations (version, name, checksum)
-values (5, 'dags', '68d05999055861ca0d63b2cb51298bf4117558896d7eca6652a35b72a84c536d');
+values (5, 'attempts_and_dead_letters', 'bf01dac67cbf8fbe0b4a7f985e9040fa47067617bbd4ad997a9fdc05593d2f87');
 
-\ir migrations/0006_durable.sql
+\ir migrations/0006_steps_and_waits.sql
 insert into treadle.migrations (version, name, checksum)
-values (6, 'durable', '4706c7e70668ea65ed47e2ae4e2d4492983b3ffb34234302c829e8df5c8b578d');
+values (6, 'steps_and_waits', 'e82ebb8779d5c2454ecf877975b9be36830274d79b5754a94ebdb13e6b37064a');
 
-\ir migrations/0007_gates.sql
+\ir migrations/0007_limits_and_budgets.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'gates', '2546105b21112c3e6bd1e416aee8532fcf1f2a68fecea706822f798f0d996e63');
+values (7, 'limits_and_budgets', '9d6bfdd94a9349f4569f1ed2594fe88da4f801dffe44f80f89524e514b32a5cb');
 
-\ir migrations/0008_events.sql
+\ir migrations/0008_events_and_webhooks.sql
 insert into treadle.migrations (version, name, checksum)
-values (8, 'events', '2b8cf47d25a03f14fbbed1cada4c98c8f28ea2748ab2af0b1a04aa25a16f3084');
+values (8, 'events_and_webhooks', '2a6e72e9f194a83655b4a69291bf9187019bf53e90f8f2073f0852f9d998d9df');
 
-\ir migrations/0009_validation.sql
+\ir migrations/0009_schedules_and_triggers.sql
 insert into treadle.migrations (version, name, checksum)
-values (9, 'validation', '925a7b70ffe800e05d8ad6ed351b8931b0ad571dcf6ddf2fd5a0c3c955fdeb21');
+values (9, 'schedules_and_triggers', 'd555fd2af4abcad33255ab6abfc79579933198e45dfecba1e094519b5232efca');
 
-\ir migrations/0010_review.sql
+\ir migrations/0010_retention.sql
 insert into treadle.migrations (version, name, checksum)
-values (10, 'review', '6bcda11e3b57d3d6c7420efac7c429b50fef6fa9a1fb417e7cfb965afbc039e4');
+values (10, 'retention', 'cfebfe16297901261f4a2843e2a9d3477f8f23e14bd56776c6d9c7c5d1acd32b');
 
-\ir migrations/0011_schedules.sql
+\ir migrations/0011_tokens_and_replies.sql
 insert into treadle.migrations (version, name, checksum)
-values (11, 'schedules', '86689110b16096b5d6cd3787b0ea45dbf3273b77bef9e7d0abeb10aca7cc4d6e');
+values (11, 'tokens_and_replies', '84f2eada3df2697a5c7240b50a17f7ab4553c874490da41df6cbb8c7db91e940');
 
-\ir migrations/0012_triggers.sql
+\ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'triggers', '40e92180527ebc869f39502e0e3be44be8a9de936c5478be640e26b0bbb97f13');
-
-\ir migrations/0013_webhooks.sql
-insert into treadle.migrations (version, name, checksum)
-values (13, 'webhooks', '0c4316247a3c455fbabbcf9afb5e43c1b658e16e702c9b56d1d86558089d2784');
-
-\ir migrations/0014_artifacts.sql
-insert into treadle.migrations (version, name, checksum)
-values (14, 'artifacts', '5efa742c0d60c9d529ceb619a61885bbbff0050c80e48a1b0cc3bee40382144d');
-
-\ir migrations/0015_retention.sql
-insert into treadle.migrations (version, name, checksum)
-values (15, 'retention', '8f89f696e7870ef78018ac9ee1b8f4ee410316131e9f0be839694644d5b46555');
-
-\ir migrations/0016_tokens.sql
-insert into treadle.migrations (version, name, checksum)
-values (16, 'tokens', '734799732fb94f98b309fb39147e338dc04cb0e08c071fb19940144a2d34bc73');
-
-\ir migrations/0017_work.sql
-insert into treadle.migrations (version, name, checksum)
-values (17, 'work', 'b8527270018853b1f1f2cb0d2bd97517f59e8d6fea8d310b32b9c3719e27294d');
-
-\ir migrations/0018_push.sql
-insert into treadle.migrations (version, name, checksum)
-values (18, 'push', 'b39fb63c2326d00cca164e76ec599af5d2e9722d410638c90502a37fd02f2e28');
-
-\ir migrations/0019_dispatch.sql
-insert into treadle.migrations (version, name, checksum)
-values (19, 'dispatch', '3aa9d994224191bc14a06928732f95e57662550ad717f23db5a118eb889cb749');
-
-\ir migrations/0020_harness.sql
-insert into treadle.migrations (version, name, checksum)
-values (20, 'harness', 'ddd7061d2a673ae5c822c4670ec1b1026c8cf0ebd4a48dcf89e0cf074f4d12f0');
-
-\ir migrations/0021_replies.sql
-insert into treadle.migrations (version, name, checksum)
-values (21, 'replies', 'dcf6d7d6885d04c745b42135bc08a2f389cb1100dcbb32ab55701f81d909b894');
-
-\ir migrations/0022_harness_claims.sql
-insert into treadle.migrations (version, name, checksum)
-values (22, 'harness_claims', '386c088195c0b8f7bd89b178e069978ca9b69c980f62cff8c9fa156c2de135e4');
-
-\ir migrations/0023_dispatch_rest.sql
-insert into treadle.migrations (version, name, checksum)
-values (23, 'dispatch_rest', '864c62badf6342ab92dcdaf9b4a26e4436af50d9132f774b7a1190cb4a2160d4');
-
-\ir migrations/0024_waiting_fires.sql
-insert into treadle.migrations (version, name, checksum)
-values (24, 'waiting_fires', '3287b46d4291250843285148194aa8401f37d215ab179eb5c8fbf8495a13ffc4');
-
-\ir migrations/0025_agent_actors.sql
-insert into treadle.migrations (version, name, checksum)
-values (25, 'agent_actors', '66336f765e9e935d3bc767d979ad27cbe9a017ece08b92e9ec6e5933eebe97d1');
-
-\ir migrations/0026_actors.sql
-insert into treadle.migrations (version, name, checksum)
-values (26, 'actors', 'b11787d82a65a26326ccb55aef3629734a8bdef4427fdf275d275327c8752e30');
-
-\ir migrations/0027_project_labels.sql
-insert into treadle.migrations (version, name, checksum)
-values (27, 'project_labels', '149197a53b8e12d8501b80aa437d3f1213eed43dcfd59fcc410c92e3be71ba0a');
-
-\ir migrations/0028_more_actors.sql
-insert into treadle.migrations (version, name, checksum)
-values (28, 'more_actors', '02c320eed36f24708cfe2fecd5572ff985057b9c78865b64fd544e2ad1b885a5');
-
-\ir migrations/0029_last_at.sql
-insert into treadle.migrations (version, name, checksum)
-values (29, 'last_at', '0f2d03e92251dc525bf240dc714599c5af3958eb4c49fd28aa17871f7cf3c8da');
-
-\ir migrations/0030_matching_letters.sql
-insert into treadle.migrations (version, name, checksum)
-values (30, 'matching_letters', '1753c3f82d0532f73dd7962b1bee9ab84e1b0c8093e1bed4d7e858e2913e1c95');
-
-\ir migrations/0031_moments.sql
-insert into treadle.migrations (version, name, checksum)
-values (31, 'moments', 'bfe9ced9d00d78337f0fe0ccd4eaaf596b1fe78534daa8d418d412b655723b06');
-
-\ir migrations/0032_uuidv7.sql
-insert into treadle.migrations (version, name, checksum)
-values (32, 'uuidv7', '4057e7006f85a18650ae7f200d5054e53f21b689700375cc4a90009bfd9c9475');
-
-\ir migrations/0033_reply_locks.sql
-insert into treadle.migrations (version, name, checksum)
-values (33, 'reply_locks', 'f3074838e11c86e199289946e241dc8e7a41f0b77d5e4db736d64d575471df57');
-
-\ir migrations/0034_no_rows_from_callers.sql
-insert into treadle.migrations (version, name, checksum)
-values (34, 'no_rows_from_callers', 'b344cbb1e9cf1100e86271e3ff80f94e40529a88101a8d4e974dbc5d3e432e60');
-
-\ir migrations/0035_delays.sql
-insert into treadle.migrations (version, name, checksum)
-values (35, 'delays', '6d527f0ffbe29b4c49467b24af87b329ee743901ed290550b621eefee9c6198f');
-
-\ir migrations/0036_token_projects.sql
-insert into treadle.migrations (version, name, checksum)
-values (36, 'token_projects', 'f82c652ccb69bea0ff3678fb4d5549c26c40dbc9c55600992762339b971c1fbc');
+values (12, 'work_push_harness', '2fe14e18dd899429f384b2559fff42e559b3004f0354fca5585d8417dc9e1dcb');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql

@@ -136,8 +136,8 @@ create table treadle.admissions (
   constraint admissions_pkey PRIMARY KEY (id),
 );
 alter table treadle.admissions owner to treadle_owner;
-comment on table treadle.admissions is 'Concurrency keys and budgets that may have room for a task that waits.';
-comment on column treadle.admissions.max is 'A limit that who enqueues wants the key to have.';
+comment on table treadle.admissions is 'Concurrency keys and budgets that may have room for a waiting task.';
+comment on column treadle.admissions.max is 'New limit of the key, as requested by the caller that enqueued.';
 CREATE INDEX admissions_key_idx ON treadle.admissions USING btree (kind, key, id);
 
 -- table treadle.agents
@@ -165,9 +165,9 @@ create table treadle.agents (
   constraint agents_status_check CHECK ((status = ANY (ARRAY['active'::text, 'draining'::text, 'offline'::text]))),
 ) with (fillfactor=70);
 alter table treadle.agents owner to treadle_owner;
-comment on table treadle.agents is 'Who works: registered workers, what they can do, whether they live.';
-comment on column treadle.agents.task_types is 'Types it has handlers for; empty means any.';
-comment on column treadle.agents.silent is 'Set offline by the reaper for want of heartbeats; the next heartbeat brings it back.';
+comment on table treadle.agents is 'Registered agents: what they can do and whether they are alive.';
+comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
+comment on column treadle.agents.silent is 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
 
 -- table treadle.answers
 create table treadle.answers (
@@ -179,7 +179,7 @@ create table treadle.answers (
   constraint answers_pkey PRIMARY KEY (wait_id, actor),
 );
 alter table treadle.answers owner to treadle_owner;
-comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+comment on table treadle.answers is 'Answers to waits; one per person.';
 
 -- table treadle.api_tokens
 create table treadle.api_tokens (
@@ -189,6 +189,7 @@ create table treadle.api_tokens (
   scopes text[] not null,
   queues text[],
   agent text,
+  project_id uuid,
   project text,
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
@@ -196,7 +197,6 @@ create table treadle.api_tokens (
   created_by text not null default SESSION_USER,
   revoked_at timestamp with time zone,
   revoked_by text,
-  project_id uuid,
   constraint api_tokens_id_check CHECK ((id ~ '^[0-9a-f]{12}$'::text)),
   constraint api_tokens_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 100))),
   constraint api_tokens_pkey PRIMARY KEY (id),
@@ -207,11 +207,11 @@ create table treadle.api_tokens (
   constraint api_tokens_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
 );
 alter table treadle.api_tokens owner to treadle_owner;
-comment on table treadle.api_tokens is 'Tokens for HTTP, with what each may do. A row stays when its token is revoked.';
-comment on column treadle.api_tokens.secret_hash is 'SHA-256 of the secret part, which has 256 random bits; the secret itself is nowhere.';
-comment on column treadle.api_tokens.queues is 'The queues that it is for; null is all.';
-comment on column treadle.api_tokens.project is 'What the project was called when the token was made.';
-comment on column treadle.api_tokens.project_id is 'The project that it is for; null is all.';
+comment on table treadle.api_tokens is 'HTTP tokens and their permissions. The row stays when the token is revoked.';
+comment on column treadle.api_tokens.secret_hash is 'SHA-256 of the secret part, which has 256 random bits; the secret itself is not stored.';
+comment on column treadle.api_tokens.queues is 'Queues that it is restricted to; null: all.';
+comment on column treadle.api_tokens.project_id is 'Project that it is restricted to; null: all.';
+comment on column treadle.api_tokens.project is 'Name of the project when the token was created.';
 CREATE UNIQUE INDEX api_tokens_name_key ON treadle.api_tokens USING btree (name) WHERE (revoked_at IS NULL);
 
 -- table treadle.artifact_store
@@ -222,23 +222,23 @@ create table treadle.artifact_store (
   constraint artifact_store_pkey PRIMARY KEY (only_one),
 );
 alter table treadle.artifact_store owner to treadle_owner;
-comment on table treadle.artifact_store is 'The folder of this database in a store: others may keep their files beside it.';
+comment on table treadle.artifact_store is 'Folder of this database in a store that other databases may share.';
 
 -- table treadle.artifacts
 create table treadle.artifacts (
   id uuid not null default treadle.uuidv7(),
   task_id uuid not null,
   claim_token uuid not null,
+  attempt smallint,
+  agent_id text,
   name text not null,
+  status text not null default 'linked'::text,
+  key text,
   uri text not null,
   media_type text,
   bytes bigint,
   sha256 text,
   created_at timestamp with time zone not null default clock_timestamp(),
-  status text not null default 'linked'::text,
-  key text,
-  attempt smallint,
-  agent_id text,
   stored_at timestamp with time zone,
   constraint artifacts_bytes_check CHECK ((bytes >= 0)),
   constraint artifacts_key_check CHECK (((status = 'linked'::text) = (key IS NULL))),
@@ -249,9 +249,9 @@ create table treadle.artifacts (
   constraint artifacts_uri_check CHECK (((octet_length(uri) >= 1) AND (octet_length(uri) <= 4000))),
 );
 alter table treadle.artifacts owner to treadle_owner;
-comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
-comment on column treadle.artifacts.status is 'linked: the file lies elsewhere. storing: it is on its way. stored: it is there. doomed: it goes.';
-comment on column treadle.artifacts.key is 'Where the file is in the store; null when it lies elsewhere.';
+comment on table treadle.artifacts is 'Files that tasks produced, and where they are.';
+comment on column treadle.artifacts.status is 'linked: kept elsewhere; storing: being uploaded; stored: in the store; doomed: to be deleted.';
+comment on column treadle.artifacts.key is 'Key of the file in the store; null when it is kept elsewhere.';
 CREATE INDEX artifacts_task_idx ON treadle.artifacts USING btree (task_id);
 CREATE INDEX artifacts_unfinished_idx ON treadle.artifacts USING btree (id) WHERE (status = ANY (ARRAY['storing'::text, 'doomed'::text]));
 
@@ -268,17 +268,17 @@ create table treadle.attempts (
   class text,
   reason text,
   error text,
+  feedback jsonb,
   model text,
   cost_usd numeric(14,6) not null default 0,
-  feedback jsonb,
   constraint attempts_class_check CHECK ((class = ANY (ARRAY['timeout'::text, 'crash'::text, 'rate_limit'::text, 'invalid_output'::text, 'error'::text, 'auth_failure'::text, 'budget_exceeded'::text, 'refused'::text, 'unavailable'::text]))),
   constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['failed'::text, 'rate_limited'::text, 'cancelled'::text, 'released'::text, 'suspended'::text]))),
   constraint attempts_pkey PRIMARY KEY (task_id, claim_token),
 );
 alter table treadle.attempts owner to treadle_owner;
 comment on table treadle.attempts is 'Append-only: one row per attempt that ended without completing its task.';
-comment on column treadle.attempts.reason is 'What ended it: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
-comment on column treadle.attempts.feedback is 'What validators had against its output, as a list of texts.';
+comment on column treadle.attempts.reason is 'What ended the attempt: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
+comment on column treadle.attempts.feedback is 'Objections of validators to its output, as a list of strings.';
 CREATE INDEX attempts_ended_idx ON treadle.attempts USING btree (ended_at);
 
 -- table treadle.breakers
@@ -299,8 +299,8 @@ create table treadle.breakers (
   constraint breakers_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text]))),
 ) with (fillfactor=50);
 alter table treadle.breakers owner to treadle_owner;
-comment on table treadle.breakers is 'Types whose tasks failed in a row; none of an open one is claimed until its probe is due.';
-comment on column treadle.breakers.lost_agent is 'The last agent whose loss was counted: all that it had is one failure.';
+comment on table treadle.breakers is 'Circuit breakers of task types: an open one stops claims until its probe is due.';
+comment on column treadle.breakers.lost_agent is 'The last agent whose loss was counted: all of its tasks count as one failure.';
 comment on column treadle.breakers.probe_at is 'When one task may be tried.';
 
 -- table treadle.budgets
@@ -327,8 +327,8 @@ create table treadle.budgets (
   constraint budgets_start_check CHECK (((period IS NULL) = (period_start IS NULL))),
 ) with (fillfactor=50);
 alter table treadle.budgets owner to treadle_owner;
-comment on table treadle.budgets is 'Dollars that an agent, a DAG, a project, a type or all may spend, for good or in each period.';
-comment on column treadle.budgets.reserved_usd is 'What claimed tasks may still spend; the sum of its reservations.';
+comment on table treadle.budgets is 'Dollar limits of an agent, a DAG, a project, a type or everything, in total or per period.';
+comment on column treadle.budgets.reserved_usd is 'What claimed tasks may still spend: the sum of its reservations.';
 
 -- table treadle.code
 create table treadle.code (
@@ -339,7 +339,7 @@ create table treadle.code (
   constraint code_pkey PRIMARY KEY (only_row),
 );
 alter table treadle.code owner to treadle_owner;
-comment on table treadle.code is 'Which text of the functions and views is installed.';
+comment on table treadle.code is 'Checksum of the installed functions, views and triggers.';
 
 -- table treadle.concurrency_keys
 create table treadle.concurrency_keys (
@@ -351,8 +351,8 @@ create table treadle.concurrency_keys (
   constraint concurrency_keys_pkey PRIMARY KEY (key),
 ) with (fillfactor=50);
 alter table treadle.concurrency_keys owner to treadle_owner;
-comment on table treadle.concurrency_keys is 'How many tasks of a key may be under way at once; a key that is not here has one slot.';
-comment on column treadle.concurrency_keys.touched is 'Written by who gives slots away.';
+comment on table treadle.concurrency_keys is 'How many tasks of a key may run at once; a key without a row has one slot.';
+comment on column treadle.concurrency_keys.touched is 'Updated by whatever assigns slots, so that two transactions cannot do it at once.';
 
 -- table treadle.dag_history
 create table treadle.dag_history (
@@ -367,7 +367,7 @@ create table treadle.dag_history (
   events jsonb,
 );
 alter table treadle.dag_history owner to treadle_owner;
-comment on table treadle.dag_history is 'Ended DAGs that were pruned; their tasks are in task_history.';
+comment on table treadle.dag_history is 'Pruned DAGs; their tasks are in task_history.';
 CREATE INDEX dag_history_id_idx ON treadle.dag_history USING btree (id);
 
 -- table treadle.dags
@@ -396,9 +396,9 @@ create table treadle.dags (
   constraint dags_status_check CHECK ((status = ANY (ARRAY['open'::text, 'running'::text, 'failed'::text, 'completed'::text, 'cancelled'::text]))),
 ) with (fillfactor=50);
 alter table treadle.dags owner to treadle_owner;
-comment on table treadle.dags is 'Tasks that belong together; the counters say how far they are.';
-comment on column treadle.dags.status is 'open: being built; failed: a task gave up and waits for a person; completed, cancelled: ended.';
-comment on column treadle.dags.on_dead_letter is 'What becomes of the dependents of a task that gave up, unless the edge says otherwise.';
+comment on table treadle.dags is 'Groups of tasks that depend on each other, with counters of their progress.';
+comment on column treadle.dags.status is 'open: being built; failed: a dead letter needs a decision; completed, cancelled: ended.';
+comment on column treadle.dags.on_dead_letter is 'What happens to the dependents of a dead-lettered task, unless the dependency overrides it.';
 CREATE UNIQUE INDEX dags_key_idx ON treadle.dags USING btree (idempotency_key) WHERE (idempotency_key IS NOT NULL);
 
 -- table treadle.dead_letter_decisions
@@ -423,7 +423,7 @@ create table treadle.dead_letter_decisions (
   constraint dead_letter_decisions_to_check CHECK (((escalated_to IS NOT NULL) = (decision = 'escalate'::text))),
 );
 alter table treadle.dead_letter_decisions owner to treadle_owner;
-comment on table treadle.dead_letter_decisions is 'Append-only: what people decided about dead letters, when and why; it outlives the tasks.';
+comment on table treadle.dead_letter_decisions is 'Append-only: decisions about dead letters, when and why; they outlive the tasks.';
 CREATE INDEX dead_letter_decisions_task_idx ON treadle.dead_letter_decisions USING btree (task_id);
 CREATE TRIGGER dead_letter_decisions_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.dead_letter_decisions FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_dead_letter_decisions__keep();
 
@@ -435,26 +435,26 @@ create table treadle.dead_letters (
   attempts smallint not null,
   class text not null,
   reason text,
+  about text not null,
+  fingerprint text not null,
   poison_pill boolean not null default false,
   total_cost_usd numeric(14,6) not null default 0,
+  escalated_at timestamp with time zone,
+  escalated_to text,
   resolved_at timestamp with time zone,
   resolution text,
   reviewer text,
   note text,
   changes jsonb,
-  about text not null,
-  fingerprint text not null,
-  escalated_at timestamp with time zone,
-  escalated_to text,
   constraint dead_letters_escalation_check CHECK ((num_nonnulls(escalated_at, escalated_to) = ANY (ARRAY[0, 2]))),
   constraint dead_letters_pkey PRIMARY KEY (id),
   constraint dead_letters_resolution_check CHECK ((resolution = ANY (ARRAY['retry'::text, 'cancel'::text, 'modify_and_retry'::text]))),
   constraint dead_letters_review_check CHECK ((num_nonnulls(resolved_at, resolution, reviewer) = ANY (ARRAY[0, 3]))),
 );
 alter table treadle.dead_letters owner to treadle_owner;
-comment on table treadle.dead_letters is 'Tasks that gave up, and what a person decided; a task can come here more than once.';
-comment on column treadle.dead_letters.about is 'The error without what differs from case to case; see error_about.';
-comment on column treadle.dead_letters.fingerprint is 'The group: letters of one class with the same error.';
+comment on table treadle.dead_letters is 'Tasks that gave up, and the decisions about them; a task can have several.';
+comment on column treadle.dead_letters.about is 'The error without its variable parts; see error_about.';
+comment on column treadle.dead_letters.fingerprint is 'Group key: dead letters of one class with the same error.';
 CREATE INDEX dead_letters_group_idx ON treadle.dead_letters USING btree (fingerprint, dead_lettered_at) WHERE (resolution IS NULL);
 CREATE UNIQUE INDEX dead_letters_open_idx ON treadle.dead_letters USING btree (task_id) WHERE (resolution IS NULL);
 CREATE INDEX dead_letters_task_idx ON treadle.dead_letters USING btree (task_id);
@@ -464,17 +464,17 @@ create table treadle.dependencies (
   task_id uuid not null,
   depends_on uuid not null,
   created_at timestamp with time zone not null default clock_timestamp(),
+  met_at timestamp with time zone,
   optional boolean not null default false,
   on_dead_letter text not null default 'wait'::text,
-  met_at timestamp with time zone,
   constraint dependencies_pkey PRIMARY KEY (depends_on, task_id),
   constraint dependencies_policy_check CHECK ((on_dead_letter = ANY (ARRAY['wait'::text, 'cancel'::text, 'continue'::text]))),
   constraint dependencies_self_check CHECK ((task_id <> depends_on)),
 );
 alter table treadle.dependencies owner to treadle_owner;
 comment on table treadle.dependencies is 'task_id waits for depends_on.';
-comment on column treadle.dependencies.optional is 'The dependent goes on without it when it is cancelled.';
-comment on column treadle.dependencies.met_at is 'When it stopped holding its dependent back.';
+comment on column treadle.dependencies.met_at is 'When it stopped blocking its dependent.';
+comment on column treadle.dependencies.optional is 'The dependent continues when the dependency is cancelled.';
 CREATE INDEX dependencies_task_idx ON treadle.dependencies USING btree (task_id);
 
 -- table treadle.dispatches
@@ -508,11 +508,11 @@ END)),
   constraint dispatches_pkey PRIMARY KEY (task_id, claim_token),
 ) with (fillfactor=70);
 alter table treadle.dispatches owner to treadle_owner;
-comment on table treadle.dispatches is 'One row per submission of a task to an agent: kept under a lease until its end is known.';
-comment on column treadle.dispatches.number is 'Which submission of the task: with the queue id, the idempotency key that the agent sees.';
-comment on column treadle.dispatches.holder is 'Who follows it now: fresh and random each time, void after lease_until.';
+comment on table treadle.dispatches is 'One row per submission of a task to an agent, held under a lease until its end is known.';
+comment on column treadle.dispatches.number is 'Number of the submission of the task; part of the idempotency key that the agent sees.';
+comment on column treadle.dispatches.holder is 'Lease of the dispatcher that follows it: new and random each time, void after lease_until.';
 comment on column treadle.dispatches.sent_at is 'When it was claimed for the agent, before anything was sent.';
-comment on column treadle.dispatches.heard_at is 'When the agent last answered about it.';
+comment on column treadle.dispatches.heard_at is 'When the agent last responded about it.';
 CREATE INDEX dispatches_agent_idx ON treadle.dispatches USING btree (agent_id, sent_at);
 CREATE INDEX dispatches_open_idx ON treadle.dispatches USING btree (holder) WHERE (ended_at IS NULL);
 
@@ -525,8 +525,8 @@ create table treadle.event_listeners (
   constraint event_listeners_pkey PRIMARY KEY (name),
 ) with (fillfactor=50);
 alter table treadle.event_listeners owner to treadle_owner;
-comment on table treadle.event_listeners is 'Who is told of new events, and until when.';
-comment on column treadle.event_listeners.kinds is 'Only of these; empty means of all.';
+comment on table treadle.event_listeners is 'Listeners that are notified of new events, and until when.';
+comment on column treadle.event_listeners.kinds is 'Kinds to notify about; null: all.';
 
 -- table treadle.event_readers
 create table treadle.event_readers (
@@ -538,27 +538,27 @@ create table treadle.event_readers (
   constraint event_readers_pkey PRIMARY KEY (name),
 );
 alter table treadle.event_readers owner to treadle_owner;
-comment on table treadle.event_readers is 'How far each reader of the events has come.';
+comment on table treadle.event_readers is 'Position of each reader in the event log.';
 
 -- table treadle.events
 create table treadle.events (
   id bigint not null generated always as identity,
+  xid xid8 not null default pg_current_xact_id(),
   at timestamp with time zone not null default clock_timestamp(),
-  kind text not null,
   task_id uuid,
+  dag_id uuid,
+  kind text not null,
   queue text,
   actor text,
-  data jsonb not null default '{}'::jsonb,
-  dag_id uuid,
   key text,
   dedup_key text,
-  xid xid8 not null default pg_current_xact_id(),
+  data jsonb not null default '{}'::jsonb,
   constraint events_pkey PRIMARY KEY (id),
 );
 alter table treadle.events owner to treadle_owner;
-comment on table treadle.events is 'Outbox of what matters; every transition too, for queues whose audit is full.';
-comment on column treadle.events.key is 'What an emitted event is about, empty for nothing in particular; null for treadle''s own.';
-comment on column treadle.events.xid is 'The transaction that wrote it: readers stay behind the oldest one that still runs.';
+comment on table treadle.events is 'Event log: important changes, and every transition in queues with a full audit.';
+comment on column treadle.events.xid is 'The transaction that wrote it: readers stay behind the oldest one that is still running.';
+comment on column treadle.events.key is 'Subject of an emitted event, empty if it has none; null for events of treadle itself.';
 CREATE INDEX events_dag_idx ON treadle.events USING btree (dag_id) WHERE (dag_id IS NOT NULL);
 CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
@@ -574,7 +574,7 @@ create table treadle.gate_uses (
   constraint gate_uses_pkey PRIMARY KEY (key, slot),
 ) with (fillfactor=50);
 alter table treadle.gate_uses owner to treadle_owner;
-comment on table treadle.gate_uses is 'What passed a gate that is limited by rate, by sixtieths of its period.';
+comment on table treadle.gate_uses is 'Use of gates that are limited by rate, in buckets of a sixtieth of the period.';
 
 -- table treadle.gates
 create table treadle.gates (
@@ -599,10 +599,10 @@ create table treadle.gates (
   constraint gates_unit_check CHECK ((unit = ANY (ARRAY['starts'::text, 'tokens'::text, 'usd'::text]))),
 ) with (fillfactor=50);
 alter table treadle.gates owner to treadle_owner;
-comment on table treadle.gates is 'What tasks have to pass to start: closed for a while after a rate limit, or limited by rate.';
-comment on column treadle.gates.slowed_until is 'Until when a rate limit closed it last; another one before then is nothing new.';
-comment on column treadle.gates.slowdowns is 'Times in a row that it was closed by a rate limit.';
-comment on column treadle.gates.touched is 'Written by who counts, so that nobody counts twice.';
+comment on table treadle.gates is 'Conditions for tasks to start: closed for a while after a rate limit, or limited by rate.';
+comment on column treadle.gates.slowed_until is 'End of its last closing by a rate limit; further rate limits before then are ignored.';
+comment on column treadle.gates.slowdowns is 'Number of consecutive times that a rate limit closed it.';
+comment on column treadle.gates.touched is 'Updated by whatever counts its use, so that nothing is counted twice.';
 
 -- table treadle.harness_actions
 create table treadle.harness_actions (
@@ -624,9 +624,9 @@ create table treadle.harness_actions (
   constraint harness_actions_tries_check CHECK ((tries >= 0)),
 ) with (fillfactor=70);
 alter table treadle.harness_actions owner to treadle_owner;
-comment on table treadle.harness_actions is 'The action log: a decision is here before the harness acts on it, and is here once.';
-comment on column treadle.harness_actions.tries is 'How often it was handed to the callback since it was taken, or since an operator asked again.';
-comment on column treadle.harness_actions.token is 'Who executes it: fresh and random each time. It stays, so that an ending may be repeated.';
+comment on table treadle.harness_actions is 'Action log: each decision is recorded once, before the harness acts on it.';
+comment on column treadle.harness_actions.tries is 'Number of calls of the callback since the action was taken or rerun.';
+comment on column treadle.harness_actions.token is 'Lease of the process that executes it: new and random each time. Kept, so that a report may be repeated.';
 CREATE INDEX harness_actions_open_idx ON treadle.harness_actions USING btree (status) WHERE (status = ANY (ARRAY['executing'::text, 'waiting'::text]));
 
 -- table treadle.harness_agents
@@ -641,7 +641,7 @@ create table treadle.harness_agents (
   constraint harness_agents_url_check CHECK (((octet_length(agent_url) >= 1) AND (octet_length(agent_url) <= 200))),
 );
 alter table treadle.harness_agents owner to treadle_owner;
-comment on table treadle.harness_agents is 'Agents that are nudged. Operators write it: what an agent or a task says does not change where the harness connects to.';
+comment on table treadle.harness_agents is 'URLs of agents that the harness nudges. Only operators change them: an agent or a task cannot change where the harness connects.';
 
 -- table treadle.harness_nudges
 create table treadle.harness_nudges (
@@ -651,7 +651,7 @@ create table treadle.harness_nudges (
   constraint harness_nudges_pkey PRIMARY KEY (task_id),
 );
 alter table treadle.harness_nudges owner to treadle_owner;
-comment on table treadle.harness_nudges is 'The last nudge about each task: one for every time that it became pending.';
+comment on table treadle.harness_nudges is 'The last nudge about each task: one each time that it becomes pending.';
 
 -- table treadle.idle_queues
 create unlogged table treadle.idle_queues (
@@ -660,7 +660,7 @@ create unlogged table treadle.idle_queues (
   constraint idle_queues_pkey PRIMARY KEY (queue),
 ) with (fillfactor=50);
 alter table treadle.idle_queues owner to treadle_owner;
-comment on table treadle.idle_queues is 'Queues on which a worker waits to be woken.';
+comment on table treadle.idle_queues is 'Queues on which a worker waits for a notification.';
 
 -- table treadle.lanes
 create table treadle.lanes (
@@ -670,8 +670,8 @@ create table treadle.lanes (
   capabilities text[] not null default '{}'::text[],
   agent_id text,
   ageing bigint not null default 0,
-  created_at timestamp with time zone not null default clock_timestamp(),
   urgency bigint not null default 0,
+  created_at timestamp with time zone not null default clock_timestamp(),
   gates text[] not null default '{}'::text[],
   project_id uuid,
   constraint lanes_identity_key UNIQUE NULLS NOT DISTINCT (queue, type, capabilities, agent_id, ageing, urgency, gates, project_id),
@@ -680,12 +680,12 @@ create table treadle.lanes (
   constraint lanes_type_fkey FOREIGN KEY (type) REFERENCES treadle.task_types(name),
 );
 alter table treadle.lanes owner to treadle_owner;
-comment on table treadle.lanes is 'Interned: all that an agent''s right to a task depends on, and the rate at which it ages.';
-comment on column treadle.lanes.capabilities is 'What an agent needs; sorted, without repeats.';
-comment on column treadle.lanes.ageing is 'Millionths of a priority point gained each minute, those of a near deadline included.';
-comment on column treadle.lanes.urgency is 'What of ageing comes from a deadline that is near.';
-comment on column treadle.lanes.gates is 'Keys of the gates before it, that of its type included.';
-comment on column treadle.lanes.project_id is 'Whose tasks these are, in a queue that is fair.';
+comment on table treadle.lanes is 'Interned combinations of everything that decides which agents may claim a task, and of its ageing rate.';
+comment on column treadle.lanes.capabilities is 'Capabilities that an agent needs; sorted, without duplicates.';
+comment on column treadle.lanes.ageing is 'Millionths of a priority point gained each minute, including those of a near deadline.';
+comment on column treadle.lanes.urgency is 'The part of ageing that comes from a near deadline.';
+comment on column treadle.lanes.gates is 'Gates that its tasks must pass, including that of its type.';
+comment on column treadle.lanes.project_id is 'Project of its tasks, in a fair queue.';
 
 -- table treadle.locks
 create table treadle.locks (
@@ -694,7 +694,7 @@ create table treadle.locks (
   constraint locks_pkey PRIMARY KEY (name),
 ) with (fillfactor=50);
 alter table treadle.locks owner to treadle_owner;
-comment on table treadle.locks is 'Rows that are updated to make things happen one by one.';
+comment on table treadle.locks is 'Rows that transactions update to run one after the other.';
 
 -- table treadle.migrations
 create table treadle.migrations (
@@ -712,11 +712,11 @@ comment on table treadle.migrations is 'One row per applied migration file.';
 create table treadle.projects (
   id uuid not null default treadle.uuidv7(),
   name text not null,
+  label text,
   external_ref text,
   share numeric(10,3) not null default 1,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
-  label text,
   constraint projects_label_check CHECK (((octet_length(label) >= 1) AND (octet_length(label) <= 200))),
   constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <=
 CASE
@@ -728,9 +728,9 @@ END))),
   constraint projects_share_check CHECK (((share > (0)::numeric) AND (share <= (1000000)::numeric))),
 );
 alter table treadle.projects owner to treadle_owner;
-comment on table treadle.projects is 'Whose work it is: for fair shares and budgets.';
-comment on column treadle.projects.share is 'Its part of what runs in a fair queue, against the shares of the others that wait there.';
-comment on column treadle.projects.label is 'What the work API calls it, where another project has that name.';
+comment on table treadle.projects is 'Owners of tasks and DAGs, for fair shares and budgets.';
+comment on column treadle.projects.label is 'Name in the work API, where another project already has that name.';
+comment on column treadle.projects.share is 'Weight in a fair queue, relative to the other projects that wait there.';
 
 -- table treadle.push_agents
 create table treadle.push_agents (
@@ -743,7 +743,7 @@ create table treadle.push_agents (
   constraint push_agents_url_check CHECK (((octet_length(url) >= 1) AND (octet_length(url) <= 2000))),
 );
 alter table treadle.push_agents owner to treadle_owner;
-comment on table treadle.push_agents is 'Where agents are that tasks are sent to. Operators write it: what an agent says of itself does not change where the dispatcher connects to.';
+comment on table treadle.push_agents is 'URLs of agents that tasks are sent to. Only operators change them: an agent cannot change where the dispatcher connects.';
 
 -- table treadle.queues
 create table treadle.queues (
@@ -754,17 +754,17 @@ create table treadle.queues (
   ageing_rate numeric(10,6),
   retry jsonb not null default '{}'::jsonb,
   max_spec_bytes integer not null default 1048576,
-  audit text not null default 'compact'::text,
-  paused_at timestamp with time zone,
-  paused_by text,
-  paused_reason text,
-  created_at timestamp with time zone not null default clock_timestamp(),
   max_depth integer,
   fair boolean not null default false,
+  audit text not null default 'compact'::text,
   keep_completed_s double precision,
   keep_cancelled_s double precision,
   keep_dead_s double precision,
   prune_mode text not null default 'archive'::text,
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  created_at timestamp with time zone not null default clock_timestamp(),
   constraint queues_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint queues_audit_check CHECK ((audit = ANY (ARRAY['compact'::text, 'full'::text]))),
   constraint queues_depth_check CHECK ((max_depth >= 1)),
@@ -778,16 +778,16 @@ create table treadle.queues (
   constraint queues_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
 );
 alter table treadle.queues owner to treadle_owner;
-comment on table treadle.queues is 'Where tasks wait; defaults for those that do not say.';
+comment on table treadle.queues is 'Queues that tasks wait in, with defaults for their tasks.';
 comment on column treadle.queues.ageing_rate is 'Priority points that a waiting task gains each minute.';
-comment on column treadle.queues.retry is 'Retry policy below the type''s and the task''s; see treadle.retry_policy.';
-comment on column treadle.queues.audit is 'compact: what matters is an event; full: every transition is.';
-comment on column treadle.queues.max_depth is 'So many tasks may wait here; one more is refused. Empty: any number.';
-comment on column treadle.queues.fair is 'Projects take turns, by their shares.';
-comment on column treadle.queues.keep_completed_s is 'Completed tasks go so many seconds after their end; empty: never.';
-comment on column treadle.queues.keep_cancelled_s is 'Cancelled tasks go so many seconds after their end; empty: never.';
-comment on column treadle.queues.keep_dead_s is 'Dead letters that nobody decided about go after so many seconds; empty: never.';
-comment on column treadle.queues.prune_mode is 'archive: what goes is kept in task_history; drop: it is not.';
+comment on column treadle.queues.retry is 'Retry policy; those of the type and the task take precedence. See treadle.retry_policy.';
+comment on column treadle.queues.max_depth is 'Maximum number of waiting tasks; more are rejected. Null: no limit.';
+comment on column treadle.queues.fair is 'Whether projects take turns, weighted by their shares.';
+comment on column treadle.queues.audit is 'compact: write events for important transitions only; full: for every transition.';
+comment on column treadle.queues.keep_completed_s is 'Seconds after which completed tasks are pruned; null: never.';
+comment on column treadle.queues.keep_cancelled_s is 'Seconds after which cancelled tasks are pruned; null: never.';
+comment on column treadle.queues.keep_dead_s is 'Seconds after which dead letters without a decision are pruned; null: never.';
+comment on column treadle.queues.prune_mode is 'archive: move pruned tasks to task_history; drop: delete them.';
 
 -- table treadle.replies
 create table treadle.replies (
@@ -806,10 +806,10 @@ create table treadle.replies (
   constraint replies_status_check CHECK (((status >= 100) AND (status <= 599))),
 );
 alter table treadle.replies owner to treadle_owner;
-comment on table treadle.replies is 'Answers to requests that may be repeated, stored with what they did; kept for 24 hours.';
-comment on column treadle.replies.principal is 'Who asked: a key is the caller''s own.';
-comment on column treadle.replies.hash is 'Of the method, the address and the body.';
-comment on column treadle.replies.status is 'Of HTTP; empty where the request was begun and its answer was never stored.';
+comment on table treadle.replies is 'Responses to requests with an Idempotency-Key, stored with their effects; kept for 24 hours.';
+comment on column treadle.replies.principal is 'The caller: each one has keys of its own.';
+comment on column treadle.replies.hash is 'Hash of the method, the path and the body.';
+comment on column treadle.replies.status is 'HTTP status; null while the response is not stored.';
 CREATE INDEX replies_created_idx ON treadle.replies USING btree (created_at);
 
 -- table treadle.reservations
@@ -832,7 +832,7 @@ create table treadle.retention (
   constraint retention_pkey PRIMARY KEY (kind),
 );
 alter table treadle.retention owner to treadle_owner;
-comment on table treadle.retention is 'How long other things than tasks are kept; what is not here is kept for ever.';
+comment on table treadle.retention is 'How long rows other than tasks are kept; a kind without a row is kept forever.';
 
 -- table treadle.schedule_runs
 create table treadle.schedule_runs (
@@ -853,8 +853,8 @@ create table treadle.schedule_runs (
   constraint schedule_runs_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'skipped_queue_full'::text, 'skipped_overlap'::text, 'skipped_missed'::text, 'skipped_duplicate'::text, 'failed'::text]))),
 );
 alter table treadle.schedule_runs owner to treadle_owner;
-comment on table treadle.schedule_runs is 'What became of each nominal time of a schedule, and of runs that a person asked for.';
-comment on column treadle.schedule_runs.missed_until is 'Nominal times from nominal_at to this one went by and are not made up for one by one.';
+comment on table treadle.schedule_runs is 'Result of each nominal time of a schedule, and of manual runs.';
+comment on column treadle.schedule_runs.missed_until is 'Nominal times from nominal_at to this one were missed and are not run one by one.';
 CREATE INDEX schedule_runs_made_idx ON treadle.schedule_runs USING btree (schedule_id, id) WHERE (status = 'queued'::text);
 
 -- table treadle.schedules
@@ -895,14 +895,14 @@ create table treadle.schedules (
   constraint schedules_timezone_check CHECK ((timezone ~ '^[A-Za-z0-9_+/-]{1,64}$'::text)),
 ) with (fillfactor=50);
 alter table treadle.schedules owner to treadle_owner;
-comment on table treadle.schedules is 'Work that starts by the calendar: a cron line in a time zone, and the task or DAG it makes.';
-comment on column treadle.schedules.template is '{"task": …} as a task of a DAG, or {"dag": …} as create_dag takes it.';
-comment on column treadle.schedules.catch_up is 'What becomes of times that no scheduler came to within grace_s: none, one for all, each.';
-comment on column treadle.schedules.overlap is 'What happens at a time when the work of an earlier one has not ended.';
-comment on column treadle.schedules.revision is 'Another after each change: what a scheduler worked out before it counts for nothing.';
-comment on column treadle.schedules.next_at is 'The next nominal time; empty: the first after from_at, a scheduler works it out; infinity: there is none, last_error says why.';
-comment on column treadle.schedules.last_at is 'The last nominal time that was dealt with, or the moment of a run by hand since.';
-comment on column treadle.schedules.declared is 'What code said of it last; the same again changes nothing that an operator has set since.';
+comment on table treadle.schedules is 'Recurring work: a cron expression in a time zone, and the task or DAG that it enqueues.';
+comment on column treadle.schedules.template is '{"task": …} in the form of a task of a DAG, or {"dag": …} as create_dag takes it.';
+comment on column treadle.schedules.catch_up is 'What to run for times missed by more than grace_s: nothing, one run for all, or each.';
+comment on column treadle.schedules.overlap is 'What to do when the previous run has not ended.';
+comment on column treadle.schedules.revision is 'Incremented by each change: what a scheduler computed for an older revision is ignored.';
+comment on column treadle.schedules.next_at is 'The next nominal time. Null: the first one after from_at, computed by a scheduler. Infinity: there is none, see last_error.';
+comment on column treadle.schedules.last_at is 'The last nominal time that was handled, or the time of a manual run since.';
+comment on column treadle.schedules.declared is 'The last declaration in code; repeating it does not override changes by an operator.';
 CREATE INDEX schedules_next_idx ON treadle.schedules USING btree (next_at) WHERE (paused_at IS NULL);
 
 -- table treadle.spend
@@ -910,6 +910,7 @@ create table treadle.spend (
   task_id uuid not null,
   call_id text collate "C" not null,
   dag_id uuid,
+  project_id uuid,
   agent_id text,
   type text not null,
   attempt smallint not null,
@@ -919,7 +920,6 @@ create table treadle.spend (
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
   at timestamp with time zone not null default clock_timestamp(),
-  project_id uuid,
   constraint spend_call_check CHECK (((octet_length(call_id) >= 1) AND (octet_length(call_id) <= 200))),
   constraint spend_pkey PRIMARY KEY (task_id, call_id),
   constraint spend_tokens_check CHECK ((LEAST(input_tokens, output_tokens) >= 0)),
@@ -943,7 +943,7 @@ create table treadle.spend_hours (
   constraint spend_hours_key UNIQUE NULLS NOT DISTINCT (hour, agent_id, model, type, project_id),
 ) with (fillfactor=90);
 alter table treadle.spend_hours owner to treadle_owner;
-comment on table treadle.spend_hours is 'What pruned tasks have cost, summed up by hour: the ledger without its single calls.';
+comment on table treadle.spend_hours is 'Cost of pruned tasks, summed up by hour.';
 
 -- table treadle.steps
 create table treadle.steps (
@@ -966,10 +966,10 @@ create table treadle.steps (
   constraint steps_pkey PRIMARY KEY (task_id, name),
 );
 alter table treadle.steps owner to treadle_owner;
-comment on table treadle.steps is 'What a task has done and need not do again: the first result under a name stays.';
-comment on column treadle.steps.seq is 'The order in which they were saved, from 1; for forks.';
-comment on column treadle.steps.input_hash is 'Of what it was called with; another is an error.';
-comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
+comment on table treadle.steps is 'Saved results of steps, which later attempts reuse: the first result under a name stays.';
+comment on column treadle.steps.seq is 'Order in which the steps were saved, from 1; used by forks.';
+comment on column treadle.steps.input_hash is 'Hash of the arguments; a call with other arguments is an error.';
+comment on column treadle.steps.input is 'The beginning of the arguments, for people to read.';
 CREATE UNIQUE INDEX steps_seq_idx ON treadle.steps USING btree (task_id, seq);
 
 -- table treadle.task_history
@@ -998,9 +998,9 @@ create table treadle.task_history (
   events jsonb,
 ) with (autovacuum_vacuum_insert_scale_factor=0.1);
 alter table treadle.task_history owner to treadle_owner;
-comment on table treadle.task_history is 'Finished tasks that were pruned, with all that belonged to them.';
+comment on table treadle.task_history is 'Pruned tasks, with everything that belonged to them.';
 comment on column treadle.task_history.task is 'The row of the task without its documents; the view archived_tasks has all of it.';
-comment on column treadle.task_history.documents is 'What else in the row is json, by column.';
+comment on column treadle.task_history.documents is 'The other json columns of the row, by name.';
 CREATE INDEX task_history_completed_idx ON treadle.task_history USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX task_history_id_idx ON treadle.task_history USING btree (id);
 
@@ -1013,19 +1013,19 @@ create table treadle.task_types (
   timeout_s double precision,
   ageing_rate numeric(10,6),
   retry jsonb not null default '{}'::jsonb,
-  created_at timestamp with time zone not null default clock_timestamp(),
   gates text[] not null default '{}'::text[],
   breaker jsonb not null default '{}'::jsonb,
   max_cost_usd numeric(14,6),
   max_tokens bigint,
   on_budget text,
-  paused_at timestamp with time zone,
-  paused_by text,
-  paused_reason text,
   validation jsonb,
   report text,
   models text[],
   fallback_models text[],
+  paused_at timestamp with time zone,
+  paused_by text,
+  paused_reason text,
+  created_at timestamp with time zone not null default clock_timestamp(),
   constraint task_types_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
   constraint task_types_budget_check CHECK ((on_budget = ANY (ARRAY['ask'::text, 'fail'::text]))),
   constraint task_types_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -1037,12 +1037,12 @@ create table treadle.task_types (
   constraint task_types_timeout_check CHECK (((timeout_s > (0)::double precision) AND (timeout_s <= (31536000)::double precision))),
 );
 alter table treadle.task_types owner to treadle_owner;
-comment on table treadle.task_types is 'What kinds of work exist; a task of another type is refused.';
-comment on column treadle.task_types.gates is 'Keys that must be open for its tasks to start.';
-comment on column treadle.task_types.breaker is 'Overrides of its breaker: threshold, first_probe_s, cooldown_s; threshold 0 is none.';
-comment on column treadle.task_types.validation is 'The validators that an output has to pass, in order; a task may name others.';
-comment on column treadle.task_types.report is 'required: a task is not completed without a decision report.';
-comment on column treadle.task_types.models is 'Models to use, the best first.';
+comment on table treadle.task_types is 'Known types of tasks; a task of an unknown type is rejected.';
+comment on column treadle.task_types.gates is 'Gates that must be open for its tasks to start.';
+comment on column treadle.task_types.breaker is 'Overrides for its circuit breaker: threshold, first_probe_s, cooldown_s. Threshold 0 turns it off.';
+comment on column treadle.task_types.validation is 'Validators that an output has to pass, in order; a task may override them.';
+comment on column treadle.task_types.report is 'required: a task cannot be completed without a decision report.';
+comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
 
 -- table treadle.tasks
@@ -1057,7 +1057,9 @@ create table treadle.tasks (
   completed_at timestamp with time zone,
   run_at timestamp with time zone,
   retry_at timestamp with time zone,
+  delayed_at timestamp with time zone,
   deadline_at timestamp with time zone,
+  rerank_at timestamp with time zone,
   consumed_at timestamp with time zone,
   timeout_s double precision,
   claim_token uuid,
@@ -1066,20 +1068,29 @@ create table treadle.tasks (
   parent_id uuid,
   dag_id uuid,
   project_id uuid,
+  forked_from uuid,
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
+  max_tokens bigint,
+  budget_id bigint,
   lane_id integer not null,
   blocked_count integer not null default 0,
   priority smallint not null default 50,
   attempt smallint not null default 0,
   max_attempts smallint not null default 3,
   rate_limits smallint not null default 0,
+  critical_path smallint not null default 0,
+  durable boolean not null default false,
+  budgeted boolean not null default false,
+  capped boolean not null default false,
   cost_usd numeric(14,6) not null default 0,
   max_cost_usd numeric(14,6),
   ageing_rate numeric(10,6),
   status text not null default 'ready'::text,
   queue text not null default 'default'::text,
   type text not null,
+  slot text,
+  concurrency_key text collate "C",
   agent_id text collate "C",
   completed_by text,
   outcome text,
@@ -1088,8 +1099,14 @@ create table treadle.tasks (
   idempotency_key text collate "C",
   consumer text collate "C",
   assigned_agent text,
+  on_budget text,
+  report text,
   capabilities text[],
+  gates text[],
+  models text[],
+  fallback_models text[],
   tags text[],
+  name text collate "C",
   title text,
   created_by text,
   source text,
@@ -1097,32 +1114,15 @@ create table treadle.tasks (
   external_ref text,
   notes text,
   output_ref text,
+  inputs jsonb,
   retry jsonb,
   validation jsonb,
   artifacts jsonb,
   progress jsonb,
+  attempt_notes jsonb,
   decision_report jsonb,
   spec jsonb not null default '{}'::jsonb,
   output jsonb,
-  name text collate "C",
-  inputs jsonb,
-  forked_from uuid,
-  durable boolean not null default false,
-  rerank_at timestamp with time zone,
-  max_tokens bigint,
-  budget_id bigint,
-  critical_path smallint not null default 0,
-  budgeted boolean not null default false,
-  capped boolean not null default false,
-  on_budget text,
-  slot text,
-  concurrency_key text collate "C",
-  gates text[],
-  report text,
-  models text[],
-  fallback_models text[],
-  attempt_notes jsonb,
-  delayed_at timestamp with time zone,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
   constraint tasks_blocked_check CHECK ((blocked_count >= 0)),
   constraint tasks_claim_check CHECK ((num_nonnulls(agent_id, claim_token, lease_until) =
@@ -1143,35 +1143,35 @@ END)),
   constraint tasks_times_check CHECK ((isfinite(created_at) AND ((run_at IS NULL) OR ((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at <= '9999-12-31 00:00:00+00'::timestamp with time zone))) AND ((deadline_at IS NULL) OR ((deadline_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (deadline_at <= '9999-12-31 00:00:00+00'::timestamp with time zone))))),
 ) with (autovacuum_analyze_scale_factor=0.05, autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_insert_scale_factor=0.1, autovacuum_vacuum_scale_factor=0.02, fillfactor=80, toast_tuple_target=512);
 alter table treadle.tasks owner to treadle_owner;
-comment on table treadle.tasks is 'One row per unit of work; the row is the truth about its state.';
-comment on column treadle.tasks.rank is 'Order inside a lane, in millionths of a priority point; lower is sooner.';
-comment on column treadle.tasks.lease_until is 'The reaper takes the task back after this.';
-comment on column treadle.tasks.completed_at is 'When it ended, in whichever way.';
-comment on column treadle.tasks.run_at is 'Not before; empty means at once.';
-comment on column treadle.tasks.claim_token is 'The fence: fresh and random on every claim.';
-comment on column treadle.tasks.last_token is 'Token of the claim that ended last: its answer may be repeated, or come late.';
-comment on column treadle.tasks.blocked_count is 'Dependencies that are not done yet.';
+comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
+comment on column treadle.tasks.rank is 'Order inside a lane, in millionths of a priority point; lower goes first.';
+comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
+comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
+comment on column treadle.tasks.delayed_at is 'Start of the delay that ends at retry_at or run_at; null where a caller set the time.';
+comment on column treadle.tasks.rerank_at is 'When its deadline changes its rank next.';
+comment on column treadle.tasks.claim_token is 'Fencing token: new and random on every claim.';
+comment on column treadle.tasks.last_token is 'Token of the last claim that ended: its result may be repeated, or arrive late.';
+comment on column treadle.tasks.forked_from is 'The task whose first steps were copied.';
+comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
+comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
-comment on column treadle.tasks.attempt is 'Claims so far that count; never goes back once ended.';
-comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
-comment on column treadle.tasks.outcome is 'How it ended, in a word.';
-comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
-comment on column treadle.tasks.validation is 'Validators of its own; empty: those of its type.';
-comment on column treadle.tasks.decision_report is 'What was decided and why, as the agent that completed it tells.';
-comment on column treadle.tasks.name is 'Its name in its DAG.';
-comment on column treadle.tasks.inputs is 'Arguments that are outputs of other tasks: {"brief": "task:<id>:output"}; filled in at claim.';
-comment on column treadle.tasks.forked_from is 'The task whose first steps it was given.';
-comment on column treadle.tasks.durable is 'It has steps or waits, to be read with the next claim.';
-comment on column treadle.tasks.rerank_at is 'When its deadline gives it another rank.';
-comment on column treadle.tasks.budget_id is 'The budget that has no room for it now.';
-comment on column treadle.tasks.critical_path is 'Length of the longest chain of tasks that wait behind it; 30 stands for more.';
-comment on column treadle.tasks.budgeted is 'A budget counted its last claim.';
-comment on column treadle.tasks.capped is 'It counts in the depth of its queue while it waits.';
-comment on column treadle.tasks.slot is 'Of its concurrency key: waiting or held.';
-comment on column treadle.tasks.gates is 'Keys that must be open for it to start.';
-comment on column treadle.tasks.report is 'required or optional; empty: as its type says.';
-comment on column treadle.tasks.attempt_notes is 'What attempts have left for later ones: [{"token", "attempt", "at", "note"}].';
-comment on column treadle.tasks.delayed_at is 'Since when the delay up to retry_at or run_at counts; empty where a caller named the moment.';
+comment on column treadle.tasks.attempt is 'Attempts so far; claims that were released, suspended or rate limited do not count.';
+comment on column treadle.tasks.rate_limits is 'Attempts that did not count because of a rate limit.';
+comment on column treadle.tasks.critical_path is 'Length of the longest chain of tasks that depend on it, up to 30.';
+comment on column treadle.tasks.durable is 'Whether it has steps or waits, to be read at the next claim.';
+comment on column treadle.tasks.budgeted is 'Whether its last claim reserved money in a budget.';
+comment on column treadle.tasks.capped is 'Whether it counts towards the depth of its queue while it waits.';
+comment on column treadle.tasks.slot is 'State of its concurrency slot: waiting or held.';
+comment on column treadle.tasks.outcome is 'How the task ended.';
+comment on column treadle.tasks.consumer is 'Name of the consumer that takes the result with take_results.';
+comment on column treadle.tasks.report is 'required or optional; null: as for its type.';
+comment on column treadle.tasks.gates is 'Gates that must be open for it to start.';
+comment on column treadle.tasks.name is 'Name in its DAG.';
+comment on column treadle.tasks.inputs is 'Arguments taken from outputs of other tasks, filled in at the claim: {"brief": "task:<id>:output"}.';
+comment on column treadle.tasks.validation is 'Its own validators; null: those of its type.';
+comment on column treadle.tasks.attempt_notes is 'Notes of attempts for later ones: [{"token", "attempt", "at", "note"}].';
+comment on column treadle.tasks.decision_report is 'What was decided and why, as reported by the agent that completed it.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
@@ -1203,7 +1203,7 @@ create table treadle.topics (
   constraint topics_pkey PRIMARY KEY (event, key),
 );
 alter table treadle.topics owner to treadle_owner;
-comment on table treadle.topics is 'Events by name and key, and the latest of each.';
+comment on table treadle.topics is 'Events by name and key, with the latest of each.';
 
 -- table treadle.trigger_fires
 create table treadle.trigger_fires (
@@ -1220,8 +1220,8 @@ create table treadle.trigger_fires (
   constraint trigger_fires_verdict_check CHECK ((verdict = ANY (ARRAY['fired'::text, 'waiting'::text, 'refused'::text, 'failed'::text]))),
 );
 alter table treadle.trigger_fires owner to treadle_owner;
-comment on table treadle.trigger_fires is 'What each trigger made of an event, or why it could not: at most once for each event.';
-comment on column treadle.trigger_fires.depth is 'How many triggers led to it.';
+comment on table treadle.trigger_fires is 'What a trigger did with an event, or why it could not; one row per event.';
+comment on column treadle.trigger_fires.depth is 'Length of the chain of triggers that led to it.';
 CREATE INDEX trigger_fires_made_idx ON treadle.trigger_fires USING btree (COALESCE(task_id, dag_id)) WHERE (verdict = 'fired'::text);
 CREATE INDEX trigger_fires_time_idx ON treadle.trigger_fires USING btree (trigger_id, fired_at);
 CREATE INDEX trigger_fires_waiting_idx ON treadle.trigger_fires USING btree (trigger_id, event_id) WHERE (verdict = 'waiting'::text);
@@ -1265,14 +1265,14 @@ create table treadle.triggers (
   constraint triggers_template_check CHECK (((jsonb_typeof(template) = 'object'::text) AND ((template ? 'task'::text) <> (template ? 'dag'::text)))),
 );
 alter table treadle.triggers owner to treadle_owner;
-comment on table treadle.triggers is 'When an event, then a task or a DAG from a template.';
+comment on table treadle.triggers is 'Rules that enqueue a task or a DAG from a template when an event happens.';
 comment on column treadle.triggers.filter is 'What the event must contain.';
-comment on column treadle.triggers.failure_rate is 'For type.failing: of which type, over what window, above what share of attempts.';
-comment on column treadle.triggers.max_depth is 'So many triggers may have led to one another, this one included: what bounds a loop.';
-comment on column treadle.triggers.active_at is 'What happened before does not count.';
-comment on column treadle.triggers.refused_at is 'When it was last told that it may not fire.';
-comment on column treadle.triggers.checked_at is 'When its failure rate was last looked at.';
-comment on column treadle.triggers.passed_at is 'When its failure rate last passed the limit.';
+comment on column treadle.triggers.failure_rate is 'For type.failing: the type, the time window and the share of failed attempts.';
+comment on column treadle.triggers.max_depth is 'Maximum length of a chain of triggers, including this one; stops loops.';
+comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
+comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
+comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 CREATE INDEX triggers_event_idx ON treadle.triggers USING btree (on_event) WHERE (paused_at IS NULL);
 
 -- table treadle.waits
@@ -1291,6 +1291,7 @@ create table treadle.waits (
   event text collate "C",
   event_key text collate "C",
   event_id bigint,
+  budget_id bigint,
   expires_at timestamp with time zone,
   on_expiry text not null default 'fail'::text,
   default_answer jsonb,
@@ -1300,7 +1301,6 @@ create table treadle.waits (
   note text,
   opened_at timestamp with time zone not null default clock_timestamp(),
   ended_at timestamp with time zone,
-  budget_id bigint,
   constraint waits_approvers_check CHECK (((approvers >= 1) AND (approvers <= 100))),
   constraint waits_end_check CHECK (((ended_at IS NULL) = (status = 'open'::text))),
   constraint waits_event_check CHECK (((event IS NOT NULL) = (kind = 'event'::text))),
@@ -1314,10 +1314,10 @@ create table treadle.waits (
 );
 alter table treadle.waits owner to treadle_owner;
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
-comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
-comment on column treadle.waits.approvers is 'So many people must give the same answer.';
-comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
-comment on column treadle.waits.budget_id is 'The budget that ran out; empty where the limit of the task itself did.';
+comment on column treadle.waits.awaited is 'Whether the task gave up its claim until this is answered.';
+comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
+comment on column treadle.waits.event_id is 'The event that answered it; a task receives each event once.';
+comment on column treadle.waits.budget_id is 'The budget that ran out; null: the limit of the task itself.';
 CREATE INDEX waits_budget_idx ON treadle.waits USING btree (budget_id) WHERE ((status = 'open'::text) AND (budget_id IS NOT NULL));
 CREATE INDEX waits_event_idx ON treadle.waits USING btree (event, event_key) WHERE ((status = 'open'::text) AND (event IS NOT NULL));
 CREATE INDEX waits_expiry_idx ON treadle.waits USING btree (expires_at) WHERE ((status = 'open'::text) AND (expires_at IS NOT NULL));
@@ -1335,7 +1335,7 @@ create table treadle.webhook_deliveries (
   constraint webhook_deliveries_pkey PRIMARY KEY (id),
 );
 alter table treadle.webhook_deliveries owner to treadle_owner;
-comment on table treadle.webhook_deliveries is 'The last tries of each webhook; older ones go.';
+comment on table treadle.webhook_deliveries is 'The latest delivery attempts of each webhook; older ones are deleted.';
 CREATE INDEX webhook_deliveries_idx ON treadle.webhook_deliveries USING btree (webhook, id);
 
 -- table treadle.webhooks
@@ -1375,10 +1375,10 @@ create table treadle.webhooks (
   constraint webhooks_stream_check CHECK (((stream IS NOT NULL) = (format = 'redis'::text))),
 );
 alter table treadle.webhooks owner to treadle_owner;
-comment on table treadle.webhooks is 'Endpoints that events are sent to, each in order; its place is in event_readers.';
-comment on column treadle.webhooks.secret is 'Signs the messages. No view shows it; functions of the operator give it to the notifier.';
-comment on column treadle.webhooks.previous_secret is 'Signs them too until previous_until, so that a receiver can change over.';
-comment on column treadle.webhooks.token is 'Who delivers now: fresh and random each time, void after lease_until.';
+comment on table treadle.webhooks is 'Endpoints that events are sent to in order; the position of each is in event_readers.';
+comment on column treadle.webhooks.secret is 'Signs the messages. No view shows it; only functions for operators return it.';
+comment on column treadle.webhooks.previous_secret is 'Also signs the messages until previous_until, so that a receiver can switch.';
+comment on column treadle.webhooks.token is 'Lease of the current delivery: new and random each time, void after lease_until.';
 
 -- table treadle.work_log
 create table treadle.work_log (
@@ -1396,9 +1396,9 @@ create table treadle.work_log (
   constraint work_log_status_check CHECK ((to_status = ANY (ARRAY['queued'::text, 'dispatched'::text, 'in_progress'::text, 'blocked'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
 );
 alter table treadle.work_log owner to treadle_owner;
-comment on table treadle.work_log is 'Append-only: every change of a work item, in the words of the work API.';
-comment on column treadle.work_log.handed_over is 'The item was given to the agent by this: it was dispatched, or given to another one.';
-comment on column treadle.work_log.note is 'What was said with the change; with the first one, a description too long for a title.';
+comment on table treadle.work_log is 'Append-only: every change of a work item, in the terms of the work API.';
+comment on column treadle.work_log.handed_over is 'Whether this change gave the item to the agent: dispatched, or reassigned.';
+comment on column treadle.work_log.note is 'Note about the change; in the first row, a description too long for a title.';
 CREATE INDEX work_log_task_idx ON treadle.work_log USING btree (task_id, number);
 CREATE TRIGGER work_log_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.work_log FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_work_log__keep();
 

@@ -1,14 +1,16 @@
--- 0001_foundation: the schema, its history, and time-ordered ids.
+-- 0001_foundation: the schema, default privileges, the history of the schema, and time-ordered ids.
 --
--- Runs before `set role treadle_owner` is possible in a new database, so it hands the schema over.
+-- A new database has no schema to own yet, so this file runs with the rights of the login that
+-- installs, creates the schema for treadle_owner and then takes that role.
 
 create schema treadle authorization treadle_owner;
 
-comment on schema treadle is 'Task queue: every task is a row, functions decide.';
+comment on schema treadle is 'Task queue: every task is a row, and functions change its state.';
 
 set local role treadle_owner;
 
--- For every function that treadle_owner makes in this database: nobody may call it unasked.
+-- Applies to every function that treadle_owner creates in this database: without a grant, nobody
+-- but the owner can call it.
 alter default privileges revoke execute on functions from public;
 
 grant usage on schema treadle to
@@ -33,23 +35,37 @@ create table treadle.code (
   constraint code_only_row_check check (only_row)
 );
 
-comment on table treadle.code is 'Which text of the functions and views is installed.';
+comment on table treadle.code is 'Checksum of the installed functions, views and triggers.';
 
--- PostgreSQL 18 brings uuidv7(); before it the same layout (RFC 9562, method 3) is built by hand:
--- 48 bits of milliseconds, 12 bits of the millisecond's fraction, 62 random bits.
+-- Transactions that must not run at the same time update the same row: checks for cycles in DAGs,
+-- and checks of the depth of a queue.
+create table treadle.locks (
+  name     text not null,
+  touched  bigint not null default 0,
+  constraint locks_pkey primary key (name)
+)
+with (fillfactor = 50);
+
+comment on table treadle.locks is 'Rows that transactions update to run one after the other.';
+
+-- PostgreSQL 18 has uuidv7(). Older versions build the same layout (RFC 9562, method 3): 48 bits of
+-- milliseconds, 12 bits for the fraction of the millisecond, 62 random bits.
+--
+-- The function is a column default, so it runs under the search_path of the session that inserts.
+-- A SQL-standard body is parsed once, here: no name in it is looked up again.
 do $$
 begin
   if current_setting('server_version_num')::integer >= 180000 then
     execute $sql$
-      create function treadle.uuidv7() returns uuid
+      create or replace function treadle.uuidv7() returns uuid
       language sql volatile parallel safe
-      as 'select pg_catalog.uuidv7()'
+      return pg_catalog.uuidv7()
     $sql$;
   else
     execute $sql$
-      create function treadle.uuidv7() returns uuid
+      create or replace function treadle.uuidv7() returns uuid
       language sql volatile parallel safe
-      as $body$
+      return (
         select
           encode(
             substring(int8send(clock.us / 1000) from 3)
@@ -60,7 +76,7 @@ begin
         from (
           select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us
         ) as clock
-      $body$
+      )
     $sql$;
   end if;
 end;

@@ -1,9 +1,10 @@
--- 0003_tasks: the task table, its states and the indexes of the claim path.
+-- 0003_tasks: the task table, its states, and the indexes that claims and services use.
 --
--- Fixed-width columns first, then short text, then json: the row stays narrow. Every index but the
--- key is partial, and none holds a column that a heartbeat writes. No foreign key leaves or enters
--- the table: each would lock another row on every insert, and lanes are never deleted. Names that
--- are indexed compare by byte.
+-- Fixed-width columns come first, then short text, then json, so that the row has no padding and
+-- its state is read without passing the documents. Every index but the key is partial, and none
+-- contains a column that a heartbeat writes. No foreign key leaves or enters the table: each would
+-- lock another row on every insert, and lanes are never deleted. Names that are indexed compare by
+-- byte.
 
 create table treadle.tasks (
   id               uuid not null default treadle.uuidv7(),
@@ -16,7 +17,9 @@ create table treadle.tasks (
   completed_at     timestamptz,
   run_at           timestamptz,
   retry_at         timestamptz,
+  delayed_at       timestamptz,
   deadline_at      timestamptz,
+  rerank_at        timestamptz,
   consumed_at      timestamptz,
   timeout_s        double precision,
   claim_token      uuid,
@@ -25,20 +28,29 @@ create table treadle.tasks (
   parent_id        uuid,
   dag_id           uuid,
   project_id       uuid,
+  forked_from      uuid,
   input_tokens     bigint not null default 0,
   output_tokens    bigint not null default 0,
+  max_tokens       bigint,
+  budget_id        bigint,
   lane_id          integer not null,
   blocked_count    integer not null default 0,
   priority         smallint not null default 50,
   attempt          smallint not null default 0,
   max_attempts     smallint not null default 3,
   rate_limits      smallint not null default 0,
+  critical_path    smallint not null default 0,
+  durable          boolean not null default false,
+  budgeted         boolean not null default false,
+  capped           boolean not null default false,
   cost_usd         numeric(14, 6) not null default 0,
   max_cost_usd     numeric(14, 6),
   ageing_rate      numeric(10, 6),
   status           text not null default 'ready',
   queue            text not null default 'default',
   type             text not null,
+  slot             text,
+  concurrency_key  text collate "C",
   agent_id         text collate "C",
   completed_by     text,
   outcome          text,
@@ -47,8 +59,14 @@ create table treadle.tasks (
   idempotency_key  text collate "C",
   consumer         text collate "C",
   assigned_agent   text,
+  on_budget        text,
+  report           text,
   capabilities     text[],
+  gates            text[],
+  models           text[],
+  fallback_models  text[],
   tags             text[],
+  name             text collate "C",
   title            text,
   created_by       text,
   source           text,
@@ -56,10 +74,12 @@ create table treadle.tasks (
   external_ref     text,
   notes            text,
   output_ref       text,
+  inputs           jsonb,
   retry            jsonb,
   validation       jsonb,
   artifacts        jsonb,
   progress         jsonb,
+  attempt_notes    jsonb,
   decision_report  jsonb,
   spec             jsonb not null default '{}',
   output           jsonb,
@@ -79,12 +99,22 @@ create table treadle.tasks (
     (completed_at is not null) = (status in ('completed', 'dead_lettered', 'cancelled'))
   ),
   constraint tasks_retry_check check ((retry_at is not null) = (status = 'retrying')),
+  constraint tasks_blocked_check check (blocked_count >= 0),
+  -- A task that can be claimed has no unmet dependencies.
+  constraint tasks_open_check check (blocked_count = 0 or status not in ('ready', 'retrying')),
+  -- A transition that forgets about slots fails here instead of breaking the limit of its key. Kept
+  -- short, because every statement that writes tasks parses it again.
+  constraint tasks_slot_check check (
+    concurrency_key is null
+    or (coalesce(slot, '') = 'held') = (status in ('ready', 'claimed', 'running', 'validating'))
+  ),
   constraint tasks_priority_check check (priority between 0 and 100),
   constraint tasks_attempt_check check (attempt >= 0 and max_attempts >= 1),
+  -- Every client can read times between these two.
   constraint tasks_times_check check (
     isfinite(created_at)
-    and (run_at is null or isfinite(run_at))
-    and (deadline_at is null or isfinite(deadline_at))
+    and (run_at is null or run_at between '1970-01-01 00:00+00' and '9999-12-31 00:00+00')
+    and (deadline_at is null or deadline_at between '1970-01-01 00:00+00' and '9999-12-31 00:00+00')
   ),
   constraint tasks_timeout_check check (timeout_s > 0 and timeout_s <= 31536000),
   constraint tasks_key_check check (octet_length(idempotency_key) between 1 and 200),
@@ -99,21 +129,48 @@ with (
   autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table treadle.tasks is 'One row per unit of work; the row is the truth about its state.';
-comment on column treadle.tasks.claim_token is 'The fence: fresh and random on every claim.';
-comment on column treadle.tasks.last_token is
-'Token of the claim that ended last: its answer may be repeated, or come late.';
+comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
 comment on column treadle.tasks.rank is
-'Order inside a lane, in millionths of a priority point; lower is sooner.';
-comment on column treadle.tasks.lease_until is 'The reaper takes the task back after this.';
-comment on column treadle.tasks.run_at is 'Not before; empty means at once.';
+'Order inside a lane, in millionths of a priority point; lower goes first.';
+comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
+comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
+comment on column treadle.tasks.delayed_at is
+'Start of the delay that ends at retry_at or run_at; null where a caller set the time.';
+comment on column treadle.tasks.rerank_at is 'When its deadline changes its rank next.';
+comment on column treadle.tasks.claim_token is 'Fencing token: new and random on every claim.';
+comment on column treadle.tasks.last_token is
+'Token of the last claim that ended: its result may be repeated, or arrive late.';
+comment on column treadle.tasks.forked_from is 'The task whose first steps were copied.';
+comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
+comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
-comment on column treadle.tasks.attempt is 'Claims so far that count; never goes back once ended.';
-comment on column treadle.tasks.rate_limits is 'Attempts given back because of a rate limit.';
-comment on column treadle.tasks.consumer is 'Who takes the result with take_results.';
-comment on column treadle.tasks.completed_at is 'When it ended, in whichever way.';
-comment on column treadle.tasks.outcome is 'How it ended, in a word.';
-comment on column treadle.tasks.blocked_count is 'Dependencies that are not done yet.';
+comment on column treadle.tasks.attempt is
+'Attempts so far; claims that were released, suspended or rate limited do not count.';
+comment on column treadle.tasks.rate_limits is
+'Attempts that did not count because of a rate limit.';
+comment on column treadle.tasks.critical_path is
+'Length of the longest chain of tasks that depend on it, up to 30.';
+comment on column treadle.tasks.durable is
+'Whether it has steps or waits, to be read at the next claim.';
+comment on column treadle.tasks.budgeted is 'Whether its last claim reserved money in a budget.';
+comment on column treadle.tasks.capped is
+'Whether it counts towards the depth of its queue while it waits.';
+comment on column treadle.tasks.slot is 'State of its concurrency slot: waiting or held.';
+comment on column treadle.tasks.outcome is 'How the task ended.';
+comment on column treadle.tasks.consumer is
+'Name of the consumer that takes the result with take_results.';
+comment on column treadle.tasks.report is 'required or optional; null: as for its type.';
+comment on column treadle.tasks.gates is 'Gates that must be open for it to start.';
+comment on column treadle.tasks.name is 'Name in its DAG.';
+comment on column treadle.tasks.inputs is
+'Arguments taken from outputs of other tasks, filled in at the claim: {"brief": '
+'"task:<id>:output"}.';
+comment on column treadle.tasks.validation is 'Its own validators; null: those of its type.';
+comment on column treadle.tasks.attempt_notes is
+'Notes of attempts for later ones: [{"token", "attempt", "at", "note"}].';
+comment on column treadle.tasks.decision_report is
+'What was decided and why, as reported by the agent that completed it.';
 
 -- Same column order as the `order by` of claim_tasks.
 create index tasks_ready_idx on treadle.tasks (lane_id, rank, id)
@@ -125,8 +182,27 @@ where status in ('claimed', 'running', 'validating');
 create index tasks_retry_idx on treadle.tasks (retry_at)
 where status = 'retrying';
 
+-- A task that waits for a slot or for its budget has passed its run_at already.
 create index tasks_run_at_idx on treadle.tasks (run_at)
-where status = 'pending' and blocked_count = 0 and run_at is not null;
+where
+status = 'pending' and blocked_count = 0 and run_at is not null and slot is null
+and budget_id is null;
+
+-- Finds delays that were computed with a wrong clock.
+create index tasks_delayed_idx on treadle.tasks (delayed_at)
+where status in ('pending', 'retrying') and delayed_at is not null;
+
+create index tasks_rerank_idx on treadle.tasks (rerank_at)
+where rerank_at is not null and status in ('created', 'pending', 'ready', 'retrying', 'blocked');
+
+create index tasks_depth_idx on treadle.tasks (queue)
+where capped and status in ('created', 'pending', 'ready', 'retrying', 'blocked');
+
+create index tasks_slot_idx on treadle.tasks (concurrency_key, slot, lane_id, rank, id)
+where slot is not null;
+
+create index tasks_parked_idx on treadle.tasks (budget_id, rank)
+where budget_id is not null;
 
 -- A key names one task until that one is dead-lettered or cancelled.
 create unique index tasks_key_idx on treadle.tasks (idempotency_key, project_id) nulls not distinct
@@ -135,19 +211,45 @@ where idempotency_key is not null and status not in ('dead_lettered', 'cancelled
 create index tasks_results_idx on treadle.tasks (consumer, consumed_token, completed_at)
 where consumer is not null and status = 'completed';
 
--- For rates over the last minutes; a block range index costs the completion next to nothing.
+-- For rates over the last minutes; a block range index adds almost nothing to a completion.
 create index tasks_completed_idx on treadle.tasks using brin (completed_at)
 with (pages_per_range = 32, autosummarize = on)
 where completed_at is not null;
 
-create table treadle.dependencies (
-  task_id     uuid not null,
-  depends_on  uuid not null,
-  created_at  timestamptz not null default clock_timestamp(),
-  constraint dependencies_pkey primary key (depends_on, task_id),
-  constraint dependencies_self_check check (task_id <> depends_on)
+create unique index tasks_dag_idx on treadle.tasks (dag_id, name)
+where dag_id is not null;
+
+create index tasks_parent_idx on treadle.tasks (parent_id)
+where parent_id is not null;
+
+create index tasks_forks_idx on treadle.tasks (forked_from)
+where forked_from is not null;
+
+-- Tasks that refer to another task by their inputs alone, without a dependency on it: forks, and
+-- readers of artifacts. The pruner keeps the tasks that they need.
+create index tasks_references_idx on treadle.tasks (id)
+where
+inputs is not null and status not in ('completed', 'cancelled')
+and (forked_from is not null or inputs::text like '%artifact:%');
+
+-- Work items are the tasks of queue `work`. An agent has at most one of them in progress.
+create unique index tasks_work_agent_idx on treadle.tasks (agent_id)
+where queue = 'work' and status in ('claimed', 'running', 'validating');
+
+create index tasks_work_idx on treadle.tasks (status, created_at, id)
+where queue = 'work';
+
+-- Each request of the push API lists and counts its few entries among many other tasks, in the
+-- order in which they are claimed.
+create index tasks_push_idx on treadle.tasks (rank, id)
+where queue = 'push' and completed_at is null;
+
+-- The decision about one of many tasks in a bulk operation.
+create type treadle.bulk_task as (
+  id       uuid,
+  queue    text,
+  type     text,
+  status   text,
+  verdict  text,
+  why      text
 );
-
-comment on table treadle.dependencies is 'task_id waits for depends_on.';
-
-create index dependencies_task_idx on treadle.dependencies (task_id);

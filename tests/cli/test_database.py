@@ -112,6 +112,19 @@ def test_a_schema_newer_than_the_code_is_refused(cli: Cli, sync_conn: Conn) -> N
     assert states == {"applied", "unknown"}
 
 
+def test_a_schema_of_an_unreleased_version_is_refused(cli: Cli, sync_conn: Conn) -> None:
+    sync_conn.execute("update treadle.migrations set name = 'registry' where version = 2")
+
+    wrong = cli("db", "migrate")
+    found = cli("db", "status")
+
+    assert wrong.code == 1
+    assert "created by an unreleased version" in wrong.err
+    assert "Export what you need" in wrong.err
+    assert "created by an unreleased version" in found.err
+    assert [row[:3] for row in found.rows if row[1] == "registry"] == [["2", "registry", "changed"]]
+
+
 def test_a_login_without_a_role_is_told_which_to_grant(
     bare: Cli, database_url: str, sync_conn: Conn
 ) -> None:

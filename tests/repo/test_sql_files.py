@@ -122,6 +122,21 @@ def test_a_migration_begins_with_its_name_and_purpose() -> None:
     assert wrong == []
 
 
+def test_a_migration_calls_no_function_of_treadle_but_uuidv7() -> None:
+    """Functions change with every release; a migration must do the same in all of them."""
+    calls = {
+        (path.name, name)
+        for path in (tree.ROOT / "sql" / "migrations").glob("*.sql")
+        for name in re.findall(
+            r"\btreadle\.(\w+)\(",
+            re.sub(r"--[^\n]*|^drop function [^;]*;", "", path.read_text(), flags=re.MULTILINE),
+        )
+        if name != "uuidv7"
+    }
+
+    assert calls == set()
+
+
 def test_a_function_has_one_file_and_one_signature() -> None:
     made = [name for path in tree.functions() for name in functions_in(path.read_text())]
 

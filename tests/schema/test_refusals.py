@@ -54,6 +54,28 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
     assert any("9999" in problem for problem in verify(database_url))
 
 
+def test_a_schema_of_an_unreleased_version_is_refused_with_a_way_out(database_url: str) -> None:
+    execute(
+        database_url,
+        """
+        update treadle.migrations set checksum = 'x' where version < 9;
+        update treadle.migrations set name = 'registry' where version = 2;
+        insert into treadle.migrations values (9999, 'token_projects', 'x');
+        """,
+    )
+    before = tools.content(database_url)
+
+    with pytest.raises(MigrationChanged, match=r"unreleased version .* 0002_registry") as raised:
+        migrate(database_url)
+
+    assert "Export what you need, drop the schema" in (raised.value.hint or "")
+    assert raised.value.detail == {"migrations": ["0002_registry"]}
+    assert tools.content(database_url) == before
+    assert status(database_url).renamed == ["0002_registry"]
+    [problem] = verify(database_url)
+    assert problem == str(raised.value)
+
+
 @pytest.mark.parametrize(
     "foreign",
     [

@@ -58,7 +58,10 @@ def test_every_kind_of_change_shows_in_the_description(
     [
         ("drop index treadle.tasks_ready_idx", "table treadle.tasks lacks: CREATE INDEX"),
         ("update treadle.code set checksum = 'x'", "the functions and views are not those"),
-        ("delete from treadle.migrations where version = 2", "0002_registry is not applied"),
+        (
+            "delete from treadle.migrations where version = 2",
+            "0002_queues_and_agents is not applied",
+        ),
     ],
 )
 def test_a_change_by_hand_is_found(

@@ -70,7 +70,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
         {
             "version": row.version,
             "name": row.name,
-            "state": _state(row.version, f"{row.version:04d}_{row.name}", found),
+            "state": _state(row.version, row.label, found),
             "applied_at": row.applied_at,
             "applied_by": row.applied_by,
         }
@@ -106,6 +106,8 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     )
     if found.current:
         common.note(f"PostgreSQL {found.server}: the schema is up to date")
+    elif found.renamed:
+        common.note("the schema was created by an unreleased version; see: treadle db migrate")
     elif found.unknown:
         common.note("the schema is newer than this treadle; use a newer one")
     elif found.changed:
@@ -158,4 +160,4 @@ def _state(version: int, label: str, found: object) -> str:
     assert isinstance(found, SchemaStatus)
     if version in found.unknown:
         return "unknown"
-    return "changed" if label in found.changed else "applied"
+    return "changed" if label in (*found.changed, *found.renamed) else "applied"

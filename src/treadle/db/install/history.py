@@ -29,6 +29,11 @@ class Applied:
     applied_at: datetime
     applied_by: str
 
+    @property
+    def label(self) -> str:
+        """The name of its file without the ending."""
+        return f"{self.version:04d}_{self.name}"
+
 
 @dataclass(frozen=True)
 class AppliedMigrations:
@@ -58,8 +63,22 @@ class AppliedMigrations:
             if row.version in files and files[row.version].checksum != row.checksum
         ]
 
+    @property
+    def renamed(self) -> list[str]:
+        """Applied migrations whose number belongs to another one in this code."""
+        names = {migration.version: migration.name for migration in migrations()}
+        return [row.label for row in self.applied if names.get(row.version, row.name) != row.name]
+
     def check(self) -> None:
         """Raise when this code must not touch the schema."""
+        # Before the others: such a schema has changed and unknown migrations too.
+        if self.renamed:
+            raise MigrationChanged(
+                unreleased(self.renamed),
+                hint="Export what you need, drop the schema treadle and install it again:"
+                " treadle db migrate",
+                migrations=self.renamed,
+            )
         if self.unknown:
             raise _too_new(max(self.unknown))
         if self.changed:
@@ -69,6 +88,14 @@ class AppliedMigrations:
                 " migration.",
                 migrations=self.changed,
             )
+
+
+def unreleased(renamed: list[str]) -> str:
+    """Say that a schema has migrations that no release had."""
+    return (
+        "the schema was created by an unreleased version of treadle: this code has no migration "
+        + renamed[0]
+    )
 
 
 def schema_problem(applied_max: int | None, checksum: str | None) -> TreadleError | None:

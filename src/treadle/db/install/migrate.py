@@ -30,7 +30,13 @@ from treadle.db.install.files import (
     install_script,
     migrations,
 )
-from treadle.db.install.history import Applied, AppliedMigrations, read_history, schema_problem
+from treadle.db.install.history import (
+    Applied,
+    AppliedMigrations,
+    read_history,
+    schema_problem,
+    unreleased,
+)
 from treadle.db.install.trust import refuse_unknown_code
 from treadle.db.pool import connect_sync, describe_error
 from treadle.errors import InvalidArgument, SchemaError, Unavailable
@@ -349,12 +355,15 @@ class SchemaStatus:
     pending: list[Migration]
     unknown: list[int]
     changed: list[str]
+    renamed: list[str]
     code_current: bool
 
     @property
     def current(self) -> bool:
         """Whether there is nothing to do and nothing wrong."""
-        return self.code_current and not (self.pending or self.unknown or self.changed)
+        return self.code_current and not (
+            self.pending or self.unknown or self.changed or self.renamed
+        )
 
 
 def migrate(
@@ -392,6 +401,7 @@ def status(url: str) -> SchemaStatus:
             pending=[migration for migration in files if migration.version not in done],
             unknown=history.unknown,
             changed=history.changed,
+            renamed=history.renamed,
             code_current=history.code == code_checksum(),
         )
 
@@ -399,6 +409,8 @@ def status(url: str) -> SchemaStatus:
 def verify(url: str) -> list[str]:
     """Everything that is not as this code made it, one sentence each; empty is good."""
     found = status(url)
+    if found.renamed:
+        return [unreleased(found.renamed)]
     problems = [f"migration {migration.label} is not applied" for migration in found.pending]
     problems += [f"migration {version} is unknown to this code" for version in found.unknown]
     problems += [f"migration {label} was edited after it was applied" for label in found.changed]

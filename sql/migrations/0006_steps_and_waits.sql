@@ -1,4 +1,4 @@
--- 0006_durable: what a task remembers over its attempts: steps, waits, spend, artifacts.
+-- 0006_steps_and_waits: what a task keeps over its attempts: steps, waits and artifacts.
 
 create table treadle.steps (
   task_id      uuid not null,
@@ -21,10 +21,12 @@ create table treadle.steps (
 );
 
 comment on table treadle.steps is
-'What a task has done and need not do again: the first result under a name stays.';
-comment on column treadle.steps.seq is 'The order in which they were saved, from 1; for forks.';
-comment on column treadle.steps.input_hash is 'Of what it was called with; another is an error.';
-comment on column treadle.steps.input is 'The beginning of what it was called with, for people.';
+'Saved results of steps, which later attempts reuse: the first result under a name stays.';
+comment on column treadle.steps.seq is
+'Order in which the steps were saved, from 1; used by forks.';
+comment on column treadle.steps.input_hash is
+'Hash of the arguments; a call with other arguments is an error.';
+comment on column treadle.steps.input is 'The beginning of the arguments, for people to read.';
 
 create unique index steps_seq_idx on treadle.steps (task_id, seq);
 
@@ -43,6 +45,7 @@ create table treadle.waits (
   event           text collate "C",
   event_key       text collate "C",
   event_id        bigint,
+  budget_id       bigint,
   expires_at      timestamptz,
   on_expiry       text not null default 'fail',
   default_answer  jsonb,
@@ -55,18 +58,26 @@ create table treadle.waits (
   constraint waits_pkey primary key (id),
   constraint waits_name_key unique (task_id, name),
   constraint waits_name_check check (octet_length(name) between 1 and 200),
-  constraint waits_kind_check check (kind in ('question', 'approval', 'event')),
+  constraint waits_kind_check check (kind in ('question', 'approval', 'event', 'budget')),
   constraint waits_status_check check (status in ('open', 'answered', 'expired', 'cancelled')),
   constraint waits_end_check check ((ended_at is null) = (status = 'open')),
   constraint waits_approvers_check check (approvers between 1 and 100),
   constraint waits_expiry_check check (on_expiry in ('deny', 'fail', 'default', 'escalate')),
+  -- Every client can read times between these two.
+  constraint waits_times_check check (
+    expires_at between '1970-01-01 00:00+00' and '9999-12-31 00:00+00'
+  ),
   constraint waits_event_check check ((event is not null) = (kind = 'event'))
 );
 
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
-comment on column treadle.waits.awaited is 'The task gave up its claim until this has an answer.';
-comment on column treadle.waits.approvers is 'So many people must give the same answer.';
-comment on column treadle.waits.event_id is 'The event that it took; a task takes each once.';
+comment on column treadle.waits.awaited is
+'Whether the task gave up its claim until this is answered.';
+comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
+comment on column treadle.waits.event_id is
+'The event that answered it; a task receives each event once.';
+comment on column treadle.waits.budget_id is
+'The budget that ran out; null: the limit of the task itself.';
 
 create index waits_open_idx on treadle.waits (opened_at)
 where status = 'open';
@@ -77,6 +88,9 @@ where status = 'open' and event is not null;
 create index waits_expiry_idx on treadle.waits (expires_at)
 where status = 'open' and expires_at is not null;
 
+create index waits_budget_idx on treadle.waits (budget_id)
+where status = 'open' and budget_id is not null;
+
 create table treadle.answers (
   wait_id  uuid not null,
   actor    text not null,
@@ -86,9 +100,10 @@ create table treadle.answers (
   constraint answers_pkey primary key (wait_id, actor)
 );
 
-comment on table treadle.answers is 'Who answered a wait, and what; one answer a person.';
+comment on table treadle.answers is 'Answers to waits; one per person.';
 
--- Locked by who emits an event and by who begins to wait for it: neither can miss the other.
+-- The row is locked both when an event is emitted and when a task begins to wait for it, so that
+-- neither misses the other.
 create table treadle.topics (
   event     text not null collate "C",
   key       text not null collate "C",
@@ -96,51 +111,54 @@ create table treadle.topics (
   constraint topics_pkey primary key (event, key)
 );
 
-comment on table treadle.topics is 'Events by name and key, and the latest of each.';
-
-create table treadle.spend (
-  task_id        uuid not null,
-  call_id        text not null collate "C",
-  dag_id         uuid,
-  agent_id       text,
-  type           text not null,
-  attempt        smallint not null,
-  step           text,
-  model          text,
-  usd            numeric(14, 6) not null default 0,
-  input_tokens   bigint not null default 0,
-  output_tokens  bigint not null default 0,
-  at             timestamptz not null default clock_timestamp(),
-  constraint spend_pkey primary key (task_id, call_id),
-  constraint spend_call_check check (octet_length(call_id) between 1 and 200),
-  constraint spend_usd_check check (usd >= 0 and usd < 'Infinity'),
-  constraint spend_tokens_check check (least(input_tokens, output_tokens) >= 0)
-);
-
-comment on table treadle.spend is 'Ledger: one row per paid call, counted once by its id.';
+comment on table treadle.topics is 'Events by name and key, with the latest of each.';
 
 create table treadle.artifacts (
   id           uuid not null default treadle.uuidv7(),
   task_id      uuid not null,
   claim_token  uuid not null,
+  attempt      smallint,
+  agent_id     text,
   name         text not null,
+  status       text not null default 'linked',
+  key          text,
   uri          text not null,
   media_type   text,
   bytes        bigint,
   sha256       text,
   created_at   timestamptz not null default clock_timestamp(),
+  stored_at    timestamptz,
   constraint artifacts_pkey primary key (id),
   constraint artifacts_name_check check (octet_length(name) between 1 and 1000),
+  constraint artifacts_status_check check (
+    status in ('linked', 'storing', 'stored', 'doomed')
+  ),
+  constraint artifacts_key_check check ((status = 'linked') = (key is null)),
   constraint artifacts_uri_check check (octet_length(uri) between 1 and 4000),
-  constraint artifacts_bytes_check check (bytes >= 0)
+  constraint artifacts_bytes_check check (bytes >= 0),
+  constraint artifacts_stored_check check (
+    status <> 'stored' or num_nonnulls(bytes, sha256, stored_at) = 3
+  )
 );
 
-comment on table treadle.artifacts is 'Files that tasks have made, and where they are.';
+comment on table treadle.artifacts is 'Files that tasks produced, and where they are.';
+comment on column treadle.artifacts.status is
+'linked: kept elsewhere; storing: being uploaded; stored: in the store; doomed: to be deleted.';
+comment on column treadle.artifacts.key is
+'Key of the file in the store; null when it is kept elsewhere.';
 
 create index artifacts_task_idx on treadle.artifacts (task_id);
 
-alter table treadle.attempts
-drop constraint attempts_outcome_check,
-add constraint attempts_outcome_check check (
-  outcome in ('failed', 'rate_limited', 'cancelled', 'released', 'suspended')
+-- What the sweeper looks at; stored files are not in it.
+create index artifacts_unfinished_idx on treadle.artifacts (id)
+where status in ('storing', 'doomed');
+
+create table treadle.artifact_store (
+  only_one  boolean not null default true,
+  id        uuid not null default treadle.uuidv7(),
+  constraint artifact_store_pkey primary key (only_one),
+  constraint artifact_store_only_one_check check (only_one)
 );
+
+comment on table treadle.artifact_store is
+'Folder of this database in a store that other databases may share.';
