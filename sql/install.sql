@@ -155,6 +155,10 @@ values (35, 'delays', '6d527f0ffbe29b4c49467b24af87b329ee743901ed290550b621eefee
 insert into treadle.migrations (version, name, checksum)
 values (36, 'token_projects', 'f82c652ccb69bea0ff3678fb4d5549c26c40dbc9c55600992762339b971c1fbc');
 
+\ir migrations/0037_queue_properties.sql
+insert into treadle.migrations (version, name, checksum)
+values (37, 'queue_properties', 'b5a2b1f73cdb8430a9cc3b44b0d5df1ba1ecb45c60bd6b1e2be59f9fd69eda07');
+
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql
 \ir functions/agents/mark_silent_agents.sql
@@ -283,11 +287,13 @@ set local check_function_bodies = off;
 \ir functions/push/end_dispatch.sql
 \ir functions/push/give_up_dispatch.sql
 \ir functions/push/leave_dispatches.sql
+\ir functions/push/push_template.sql
 \ir functions/push/remove_push_agent.sql
 \ir functions/push/renew_dispatches.sql
 \ir functions/push/seen_agents.sql
 \ir functions/push/submit_push.sql
 \ir functions/push/take_dispatches.sql
+\ir functions/queues/assignment_of.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/define_queue.sql
 \ir functions/queues/notify.sql
@@ -412,6 +418,7 @@ set local check_function_bodies = off;
 \ir views/harness_tasks.sql
 \ir views/project_list.sql
 \ir views/project_load.sql
+\ir views/protocol_queues.sql
 \ir views/prunable_tasks.sql
 \ir views/push_agent_status.sql
 \ir views/push_queue.sql
@@ -445,6 +452,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('ee4a897f7c5d7f791778876c4f66a230ea4511db6c32f87ef0f7b2c48434c57a');
+values ('e324d7abeabfdc8e898975858a1c8512fab51bdc689641aeb17baba972f63969');
 
 commit;
