@@ -452,6 +452,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('e324d7abeabfdc8e898975858a1c8512fab51bdc689641aeb17baba972f63969');
+values ('3f6f49deaf228d492bc4c90bb7b77ae60ec4f767d5e2fcebd6c41afa686c1ac0');
 
 commit;

@@ -1,6 +1,6 @@
 -- protocol_queues: the queues of the protocols, and the properties that each has once it is made.
 --
--- The only place where the engine finds these names. A queue of any other name is claimed by agents.
+-- The only place where the engine finds these names. Agents claim from queues of any other name.
 
 create view treadle.protocol_queues as
 select
