@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '67b077fefc4711fda45e0d07d3ec8f5134567b35c296ab5a39cdd0367c63769b');
+values (2, 'queues_and_agents', 'b4a1daa40a6287ae785cb5fbc8bec188b830a9d2690f7f745de36835e9fef791');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -187,11 +187,13 @@ set local check_function_bodies = off;
 \ir functions/push/end_dispatch.sql
 \ir functions/push/give_up_dispatch.sql
 \ir functions/push/leave_dispatches.sql
+\ir functions/push/push_template.sql
 \ir functions/push/remove_push_agent.sql
 \ir functions/push/renew_dispatches.sql
 \ir functions/push/seen_agents.sql
 \ir functions/push/submit_push.sql
 \ir functions/push/take_dispatches.sql
+\ir functions/queues/assignment_of.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/define_queue.sql
 \ir functions/queues/notify.sql
@@ -316,6 +318,7 @@ set local check_function_bodies = off;
 \ir views/harness_tasks.sql
 \ir views/project_list.sql
 \ir views/project_load.sql
+\ir views/protocol_queues.sql
 \ir views/prunable_tasks.sql
 \ir views/push_agent_status.sql
 \ir views/push_queue.sql
@@ -349,6 +352,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('aa5ea03c29d27b8bd3c19272dd6408cafcb839ed42700307c10464d94b7a21e8');
+values ('12166f50da1758cb1fe499a2ce7b8b432adf4399341ab52ccc1566e63a6b5af0');
 
 commit;

@@ -148,6 +148,7 @@ create table treadle.agents (
   capabilities text[] not null default '{}'::text[],
   models text[] not null default '{}'::text[],
   queues text[] not null default '{}'::text[],
+  assigned_only text[] not null default '{}'::text[],
   task_types text[],
   max_concurrent_tasks integer,
   url text,
@@ -166,6 +167,7 @@ create table treadle.agents (
 ) with (fillfactor=70);
 alter table treadle.agents owner to treadle_owner;
 comment on table treadle.agents is 'Registered agents: what they can do and whether they are alive.';
+comment on column treadle.agents.assigned_only is 'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
 
@@ -757,6 +759,10 @@ create table treadle.queues (
   max_depth integer,
   fair boolean not null default false,
   audit text not null default 'compact'::text,
+  assignment text not null default 'claim'::text,
+  hold boolean not null default false,
+  on_lease_expiry text not null default 'fail'::text,
+  keep_changes boolean not null default false,
   keep_completed_s double precision,
   keep_cancelled_s double precision,
   keep_dead_s double precision,
@@ -766,9 +772,16 @@ create table treadle.queues (
   paused_reason text,
   created_at timestamp with time zone not null default clock_timestamp(),
   constraint queues_ageing_check CHECK (((ageing_rate >= (0)::numeric) AND (ageing_rate <= (1000)::numeric))),
+  constraint queues_assignment_check CHECK ((assignment = ANY (ARRAY['claim'::text, 'manual'::text, 'dispatch'::text]))),
   constraint queues_audit_check CHECK ((audit = ANY (ARRAY['compact'::text, 'full'::text]))),
   constraint queues_depth_check CHECK ((max_depth >= 1)),
   constraint queues_keep_check CHECK (((LEAST(keep_completed_s, keep_cancelled_s, keep_dead_s) >= (0)::double precision) AND (GREATEST(keep_completed_s, keep_cancelled_s, keep_dead_s) <= ('3153600000'::bigint)::double precision))),
+  constraint queues_lease_expiry_check CHECK ((on_lease_expiry = ANY (ARRAY['fail'::text, 'block'::text]))),
+  constraint queues_manual_check CHECK (
+CASE
+    WHEN (assignment = 'manual'::text) THEN hold
+    ELSE ((on_lease_expiry = 'fail'::text) AND (NOT keep_changes))
+END),
   constraint queues_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
   constraint queues_name_check CHECK ((name ~ '^[a-z0-9_.-]{1,48}$'::text)),
   constraint queues_pkey PRIMARY KEY (name),
@@ -784,6 +797,10 @@ comment on column treadle.queues.retry is 'Retry policy; those of the type and t
 comment on column treadle.queues.max_depth is 'Maximum number of waiting tasks; more are rejected. Null: no limit.';
 comment on column treadle.queues.fair is 'Whether projects take turns, weighted by their shares.';
 comment on column treadle.queues.audit is 'compact: write events for important transitions only; full: for every transition.';
+comment on column treadle.queues.assignment is 'claim: agents claim tasks; manual: a dispatcher assigns each task to an agent, and no claim takes it; dispatch: the dispatcher service claims tasks for registered agents and sends them.';
+comment on column treadle.queues.hold is 'New tasks stay created until they are released.';
+comment on column treadle.queues.on_lease_expiry is 'fail: an expired claim is a failed attempt; block: its task is blocked, with a note.';
+comment on column treadle.queues.keep_changes is 'Changes of state are appended to work_log.';
 comment on column treadle.queues.keep_completed_s is 'Seconds after which completed tasks are pruned; null: never.';
 comment on column treadle.queues.keep_cancelled_s is 'Seconds after which cancelled tasks are pruned; null: never.';
 comment on column treadle.queues.keep_dead_s is 'Seconds after which dead letters without a decision are pruned; null: never.';
@@ -1893,6 +1910,19 @@ comment on view treadle.project_load is 'Projects with their share and their loa
 grant select on table treadle.project_load to treadle_observer;
 grant select on table treadle.project_load to treadle_operator;
 
+-- view treadle.protocol_queues
+create view treadle.protocol_queues (
+  name text,
+  assignment text,
+  hold boolean,
+  on_lease_expiry text,
+  keep_changes boolean,
+);
+alter view treadle.protocol_queues owner to treadle_owner;
+comment on view treadle.protocol_queues is 'Names that the work, queue and harness protocols use, and the properties of those queues.';
+grant select on table treadle.protocol_queues to treadle_observer;
+grant select on table treadle.protocol_queues to treadle_operator;
+
 -- view treadle.prunable_tasks
 create view treadle.prunable_tasks (
   place tid,
@@ -2769,6 +2799,15 @@ create function treadle.asked_keys(p_kind text, p_limit integer)
   owner treadle_owner
   without a comment
 
+-- function treadle.assignment_of(p_queue text)
+create function treadle.assignment_of(p_queue text)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7f365ce66f222eba614643746d6d8f80b03e0a602321ab90dfc642cf605dd15e
+  owner treadle_owner
+  without a comment
+
 -- function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 create function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
   returns numeric
@@ -2989,7 +3028,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 89866f12071395674671cf3387a7d3ec6e60918bb12b52f7c422e6a064b98c09
+  as sha256 7a787e29a6381eb0ff5aa360927e27096dbc9f985bf965571924eaea0623c9f2
   owner treadle_owner
   without a comment
 
@@ -3166,8 +3205,8 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
 create function treadle.check_depth(p_queue text, p_added bigint)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 20aa4b31bc19ae869f57a55911e61b2dd17b2221eef82840e3d2e8ad230c9c7b
+  set search_path=pg_catalog, pg_temp
+  as sha256 3ce48356b4e5dbc7bd3ef5cb357be6af28787ca4ad5f72028582460ab0dfa5ee
   owner treadle_owner
   without a comment
 
@@ -3906,7 +3945,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cf56d1581c5eed6e96533fb92d329406274a9be4bed490d250771dbc3d70552e
+  as sha256 6957ffd57c8ebdf661c1e6f6e06c3fcceb092baaa88368674e930a8a54a71bdb
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4252,7 +4291,7 @@ create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a70cfde6db9d8964c0271b2f18015abf30449aed109bd0ebb84f5cc74c561f26
+  as sha256 a74c0abe6fc3a957999634889e7acb7da3e9d046f9375814d1957100bc276de6
   owner treadle_owner
   without a comment
 
@@ -4626,7 +4665,7 @@ create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timest
   returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, lock_timeout=200ms
-  as sha256 c154a9b70804af2c6937ebfde629f6555b226e7602aa6b621fff7b53017fe643
+  as sha256 1d78a210c51454c50006f6f73f8ee3a9486366741a7b8deb8b9ec9d8a095e665
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4793,7 +4832,7 @@ create function treadle.harness_agent(p_url text, p_timeout_s double precision)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f9554e3d893e6235f268b936fdcbffdb251e5b035f66cbdcd91a4a36a0d459d5
+  as sha256 94b9fd635902781893d4b22e375e71257d2b982f029d029f096192c61dc9203a
   owner treadle_owner
   without a comment
 
@@ -5219,7 +5258,7 @@ create function treadle.lane_trouble(p_lane_id integer)
   returns text
   language plpgsql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b5d359374960fbb9fd8233e3de1eb1113d1765389f96b503dd834d494fee0aca
+  as sha256 9ed52b1dfdf070614558e90730f638b63242dbb948a5ac0a9baa349d03ac22e3
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5929,7 +5968,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e4438f212779b31879a9f9f10496e5780e6882af4ac32d9cf121a93a316e338e
+  as sha256 a27a3bd2557fcf36dcb30535a944ddb11d150271c2507a933cf040aed819aedd
   owner treadle_owner
   without a comment
 
@@ -6204,7 +6243,7 @@ create function treadle.prepare_task(p_options jsonb, p_now timestamp with time 
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 238bdda2833f884492936356ea041335366f23738673fd7d357b41fa35460c68
+  as sha256 5ab977f2ae3ede813231c6f829771bd587535b6cd5b8344bb6cae9cebadfcaff
   owner treadle_owner
   without a comment
 
@@ -6266,7 +6305,7 @@ create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_t
   returns record
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c9a1db23eb3cb85c5d572152a6e0b066d8c912912560464d80e604f634b8b174
+  as sha256 0d828e83db8f08364d18722a4f17a3ff211aac72cd89fdd0240c415921cc1685
   owner treadle_owner
   without a comment
 
@@ -6409,15 +6448,6 @@ create function treadle.prune_uses(p_limit integer)
   owner treadle_owner
   without a comment
 
--- function treadle.push_depth()
-create function treadle.push_depth()
-  returns integer
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 02fae8720a54777fbc30955f13d4d332afdb93e5f60da1a9ae99ebe32e0e4fc2
-  owner treadle_owner
-  without a comment
-
 -- function treadle.push_id(p_queue_id text)
 create function treadle.push_id(p_queue_id text)
   returns uuid
@@ -6460,6 +6490,15 @@ create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left in
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 b92982d03fb57fab8cbece8498484bc33c7274a1afaa7e3c3280a57abb042e80
+  owner treadle_owner
+  without a comment
+
+-- function treadle.queue_depth(p_queue text)
+create function treadle.queue_depth(p_queue text)
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 b757a74a2c700cdfbface0b68791b72360e5646c93d1c47db5a298955368fa7c
   owner treadle_owner
   without a comment
 
@@ -6564,10 +6603,10 @@ create function treadle.read_options(p_options jsonb, p_now timestamp with time 
 
 -- function treadle.read_queue(p_queue text)
 create function treadle.read_queue(p_queue text)
-  returns TABLE(queue text, paused boolean, paused_at timestamp with time zone, paused_by text, paused_reason text, priority smallint, max_attempts smallint, timeout_s double precision, ageing_rate numeric, retry jsonb, max_spec_bytes integer, audit text, max_depth integer, fair boolean, created_at timestamp with time zone)
+  returns TABLE(queue text, paused boolean, paused_at timestamp with time zone, paused_by text, paused_reason text, priority smallint, max_attempts smallint, timeout_s double precision, ageing_rate numeric, retry jsonb, max_spec_bytes integer, audit text, max_depth integer, fair boolean, assignment text, hold boolean, on_lease_expiry text, created_at timestamp with time zone)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 e10f881ee32ffee3fae1f41c936cedb84ec246e72f877f13ef28539a396f787a
+  as sha256 10979a25642b756cc278a15865b4ed404cfdaa4a0316ef7d96c94ed4c3b601d5
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6813,7 +6852,7 @@ create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 031eac6231340f68352bb3887f1ee9a5b4db0ad776573ba6e5f7575acf33ffc5
+  as sha256 5e8c1f51a4e8a5160d5f8c6296934933807eec9b409caa76cae677218d28c5b0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7094,7 +7133,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 53a7b967aa6bf0e2b5d1fb0e620e0c8a07688d501e505c835bc24b28e598a045
+  as sha256 314f5412fe0c7734320af23c22ec4e3ab07c2e9972566298d09a1fea3fcbc471
   owner treadle_owner
   without a comment
 
@@ -7595,7 +7634,7 @@ create function treadle.stale_claims(p_now timestamp with time zone, p_limit int
   returns TABLE(ctid tid, id uuid, reason text)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 eca1094575472a78efda6f2a754ca61af9bdc320f7b53c1cc7bda4d98218c378
+  as sha256 8fd5f844d87647174b937b9db62d6758466f46f4b4c022c1c9131d012759d6be
   owner treadle_owner
   without a comment
 
@@ -7603,7 +7642,7 @@ create function treadle.stale_claims(p_now timestamp with time zone, p_limit int
 create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
   returns text
   language sql stable security invoker cost 100
-  as sha256 898904bfd652fcb11575b6b3f5a1c43fed99d9a755a183e966624b7fe189397d
+  as sha256 8875ab4daa73223238e2007a6b29a0332e74c45f30f6e87ee32bc1ad24eba402
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7631,7 +7670,7 @@ create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 84c4101b0124472de76da82aa66b14328ef18ea6a34eae4e912b7c87356792c4
+  as sha256 317fda841b0d0b5d32fee44c4c045079239ff54a28d714c58f350596ee82bebe
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7720,7 +7759,7 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
 create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
-  as sha256 ded8fa4250b0c41a56bfc0b9d1fbd473dc47044c50396ca9c4231ba9de3e8fdb
+  as sha256 89d8a2267eda2b41959cd89da6e628007aea749b1a1763f91855cd79058c6ae1
   owner treadle_owner
   without a comment
 
@@ -8121,7 +8160,7 @@ create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::te
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 3cf6de62959383e3f83f7a7da39fa710ac45ce8cab9ef1e03d82936f7800ac43
+  as sha256 88f0dcb154aca8be5d765bc2690d846c9f8c9dc86987b1c8f78530bebc83125a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8366,7 +8405,7 @@ create function treadle.why(p_id uuid)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 3a1da2cd1bdd2f09fbe131914760ff86e6f6d530b4ae312902f547ce7c0a5abc
+  as sha256 9fc56faccaf8a81fc69c4fb7360bdb8fde476a3cb6530f1a4495978905e0d592
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8460,7 +8499,7 @@ create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 9d128a945554e88b2b2b1609ec8486b7f91e57c65508696b7314fe23a268824f
+  as sha256 badf2658f4f8be9be403ab53f714da477122ba6916cda25cf5dd82c137a22dff
   owner treadle_owner
   without a comment
 

@@ -36,6 +36,10 @@ create table treadle.queues (
   max_depth         integer,
   fair              boolean not null default false,
   audit             text not null default 'compact',
+  assignment        text not null default 'claim',
+  hold              boolean not null default false,
+  on_lease_expiry   text not null default 'fail',
+  keep_changes      boolean not null default false,
   keep_completed_s  double precision,
   keep_cancelled_s  double precision,
   keep_dead_s       double precision,
@@ -54,6 +58,13 @@ create table treadle.queues (
   constraint queues_spec_bytes_check check (max_spec_bytes between 1 and 268435456),
   constraint queues_depth_check check (max_depth >= 1),
   constraint queues_audit_check check (audit in ('compact', 'full')),
+  constraint queues_assignment_check check (assignment in ('claim', 'manual', 'dispatch')),
+  constraint queues_lease_expiry_check check (on_lease_expiry in ('fail', 'block')),
+  -- Only the dispatcher of such a queue can release its tasks and continue blocked ones, and only
+  -- its changes have words for the log.
+  constraint queues_manual_check check (
+    case when assignment = 'manual' then hold else on_lease_expiry = 'fail' and not keep_changes end
+  ),
   constraint queues_keep_check check (
     least(keep_completed_s, keep_cancelled_s, keep_dead_s) >= 0
     and greatest(keep_completed_s, keep_cancelled_s, keep_dead_s) <= 3153600000
@@ -71,6 +82,13 @@ comment on column treadle.queues.max_depth is
 comment on column treadle.queues.fair is 'Whether projects take turns, weighted by their shares.';
 comment on column treadle.queues.audit is
 'compact: write events for important transitions only; full: for every transition.';
+comment on column treadle.queues.assignment is
+'claim: agents claim tasks; manual: a dispatcher assigns each task to an agent, and no claim takes '
+'it; dispatch: the dispatcher service claims tasks for registered agents and sends them.';
+comment on column treadle.queues.hold is 'New tasks stay created until they are released.';
+comment on column treadle.queues.on_lease_expiry is
+'fail: an expired claim is a failed attempt; block: its task is blocked, with a note.';
+comment on column treadle.queues.keep_changes is 'Changes of state are appended to work_log.';
 comment on column treadle.queues.keep_completed_s is
 'Seconds after which completed tasks are pruned; null: never.';
 comment on column treadle.queues.keep_cancelled_s is
@@ -156,6 +174,7 @@ create table treadle.agents (
   capabilities          text[] not null default '{}',
   models                text[] not null default '{}',
   queues                text[] not null default '{}',
+  assigned_only         text[] not null default '{}',
   task_types            text[],
   max_concurrent_tasks  integer,
   url                   text,
@@ -176,6 +195,8 @@ with (fillfactor = 70);
 
 comment on table treadle.agents is
 'Registered agents: what they can do and whether they are alive.';
+comment on column treadle.agents.assigned_only is
+'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is
 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';

@@ -17,7 +17,7 @@ select
   schedules.last_task,
   schedules.last_dag,
   case
-    when schedules.template #>> '{task,queue}' = 'push' then 'queue-' || schedules.last_task
+    when queues.assignment = 'dispatch' then 'queue-' || schedules.last_task
   end as last_queue_id,
   case when schedules.template ? 'dag' then 'dag' else 'task' end as makes,
   coalesce(
@@ -39,7 +39,8 @@ select
   schedules.created_at,
   schedules.updated_at,
   schedules.id
-from treadle.schedules;
+from treadle.schedules
+left join treadle.queues on schedules.template #>> '{task,queue}' = queues.name;
 
 comment on view treadle.schedule_status is
 'Schedules: active, paused or stopped, the next time, the last status, error, task and DAG.';

@@ -54,7 +54,7 @@ MUTANTS = {
     ),
     "tasks without an agent for every agent": Mutant(
         "suits",
-        {" or p_agent.type <> 'harness'": " or true"},
+        {"or p_lane.queue <> all (p_agent.assigned_only)": "or true"},
         lambda driver: strangers.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
             driver, "code"
         ),
@@ -66,7 +66,7 @@ MUTANTS = {
     ),
     "an agent that is registered as another": Mutant(
         "harness_agent",
-        {"      type = 'harness',\n": ""},
+        {"      assigned_only = '{harness}',\n": ""},
         strangers.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
     ),
     "a token that is used up and not told": Mutant(

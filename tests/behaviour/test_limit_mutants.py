@@ -137,7 +137,7 @@ MUTANTS = {
     ),
     "one task too many": Mutant(
         "check_depth",
-        {"if v_depth > v_max then": "if v_depth > v_max + 1 then"},
+        {"if v_depth > v_queue.max_depth then": "if v_depth > v_queue.max_depth + 1 then"},
         lambda driver: depth.test_concurrent_submitters_against_a_capacity_of_50_get_exactly_50_in(
             driver, 16
         ),

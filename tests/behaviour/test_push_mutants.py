@@ -48,7 +48,7 @@ MUTANTS = {
     ),
     "a limit that the server sets back": Mutant(
         "check_depth",
-        {"when p_queue = 'push' then": "when false then"},
+        {"when v_queue.assignment = 'dispatch' then": "when false then"},
         schedules.test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting,
     ),
     "any size": Mutant(

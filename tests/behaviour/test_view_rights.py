@@ -18,6 +18,7 @@ VIEWS = (
     *("gate_status", "breaker_status", "type_status"),
     *("budget_status", "daily_spend", "concurrency_status", "project_load"),
     "artifact_details",
+    "protocol_queues",
     *("schedule_status", "schedule_history"),
     *("trigger_status", "trigger_log", "event_log"),
     *("dead_letter_groups", "dead_letter_history", "dead_letter_log"),

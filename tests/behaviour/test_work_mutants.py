@@ -17,17 +17,17 @@ NEEDS = ("queued", "dispatched", "assigned_agent")
 MUTANTS = {
     "claims that take work items": Mutant(
         "open_lanes",
-        {"and lane.queue <> 'work'": ""},
+        {"and queues.assignment <> 'manual'": ""},
         work.test_no_claim_takes_a_work_item,
     ),
     "probes that take work items": Mutant(
         "probe_lanes",
-        {"and lane.queue <> 'work'": ""},
+        {"and queues.assignment <> 'manual'": ""},
         work.test_no_claim_takes_a_work_item,
     ),
     "work that nobody dispatched": Mutant(
         "prepare_task",
-        {"v_task.queue = 'work' or coalesce": "coalesce"},
+        {"v_queue.hold or coalesce": "coalesce"},
         releases.test_a_task_that_is_enqueued_as_work_waits_for_its_dispatcher,
     ),
     "any state after any other": Mutant(
@@ -81,8 +81,8 @@ MUTANTS = {
         rules.test_each_change_gives_an_item_its_whole_time_again,
     ),
     "silence that is a failure": Mutant(
-        "stale_reason",
-        {"when p_task.queue = 'work' then": "when false then"},
+        "stale_claims",
+        {"when 'block' then 'work_stale'": "when 'never' then null"},
         work.test_an_item_without_news_is_blocked_and_not_failed,
     ),
     "a log that can be changed": Mutant(
@@ -92,12 +92,12 @@ MUTANTS = {
     ),
     "cancelled and not written down": Mutant(
         "cancel_rows",
-        {"where held.queue = 'work'": "where false"},
+        {"where queues.keep_changes": "where false"},
         work.test_what_operators_do_to_an_item_is_in_its_log_too,
     ),
     "revived and not written down": Mutant(
         "resolve_task",
-        {"and tasks.queue = 'work'": "and false"},
+        {"and queues.keep_changes": "and false"},
         work.test_what_operators_do_to_an_item_is_in_its_log_too,
     ),
     "since that is about the beginning": Mutant(
@@ -107,12 +107,12 @@ MUTANTS = {
     ),
     "work that is released": Mutant(
         "unhold_tasks",
-        {"where tasks.queue = 'work'": "where false"},
+        {"where queues.assignment = 'manual'": "where false"},
         releases.test_a_work_item_is_not_released_like_other_tasks,
     ),
     "work that is dispatched by its DAG": Mutant(
         "start_dag",
-        {"and tasks.queue <> 'work'": ""},
+        {"where queues.hold": "where false"},
         releases.test_a_work_item_of_a_dag_that_is_started_is_still_to_be_dispatched,
     ),
     "notes without an end": Mutant(

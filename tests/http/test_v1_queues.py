@@ -13,7 +13,7 @@ from treadle.api.v1 import types
 QUEUE: dict[str, Any] = {
     "priority": 80, "max_attempts": 5, "timeout_s": 60, "ageing_rate": 0.5,
     "retry": {"strategy": "fixed"}, "max_spec_bytes": 1000, "audit": "full", "max_depth": 100,
-    "fair": True, "keep_completed_s": 60, "keep_cancelled_s": 61, "keep_dead_s": 62,
+    "fair": True, "hold": True, "keep_completed_s": 60, "keep_cancelled_s": 61, "keep_dead_s": 62,
     "prune_mode": "drop",
 }  # fmt: skip
 TYPE: dict[str, Any] = {

@@ -53,6 +53,7 @@ begin
     claim_ttl_s = excluded.claim_ttl_s,
     url = excluded.url,
     meta = excluded.meta,
+    assigned_only = excluded.assigned_only,
     heartbeat_at = excluded.heartbeat_at,
     registered_at = excluded.registered_at;
   if p_budget_usd is not null then

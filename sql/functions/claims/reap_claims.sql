@@ -1,7 +1,7 @@
 -- reap_claims: take back tasks whose claim has run out, as failed attempts.
 --
 -- claim_expired: not started in time. heartbeat_timeout: no sign of life. timeout: ran too long.
--- work_stale: a work item without news, which is blocked, not failed.
+-- work_stale: a queue whose on_lease_expiry is block: the task is blocked, not failed.
 -- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
 -- its id is passed in p_skip.
 --
@@ -15,8 +15,6 @@ returns text
 language sql
 stable
 return case
-  -- An agent of the work API gives no heartbeats, and has the time that it needs.
-  when p_task.queue = 'work' then case when p_task.lease_until < p_now then 'work_stale' end
   when p_task.lease_until < p_now and p_task.started_at is null then 'claim_expired'
   when p_task.lease_until < p_now then 'heartbeat_timeout'
   when
@@ -26,9 +24,9 @@ return case
 end;
 
 comment on function treadle.stale_reason(treadle.tasks, timestamptz) is
-'Internal: claim_expired, heartbeat_timeout, timeout, work_stale, or null.';
+'Internal: claim_expired, heartbeat_timeout, timeout, or null.';
 
--- stale_claims: lock claims that have run out, and say why.
+-- stale_claims: lock claims that have run out, and say why, or that their queue blocks them.
 --
 -- The ids come first, from the index of live claims; an `order by` with a limit there could make
 -- the planner walk the whole table in id order instead.
@@ -62,11 +60,18 @@ declare
   );
 begin
   return query
-  select tasks.ctid, tasks.id, treadle.stale_reason(tasks, p_now)
+  select
+    tasks.ctid,
+    tasks.id,
+    case queues.on_lease_expiry
+      when 'block' then 'work_stale'
+      else treadle.stale_reason(tasks, p_now)
+    end
   from (
     select given.id from unnest(v_ids) as given (id) order by given.id limit p_limit
   ) as stale
   inner join treadle.tasks on stale.id = tasks.id
+  inner join treadle.queues on tasks.queue = queues.name
   where treadle.stale_reason(tasks, p_now) is not null
   for update of tasks skip locked;
 end;

@@ -1,7 +1,7 @@
 -- start_dag: let the tasks of an open DAG go; returns how many there are.
 --
--- A DAG that runs already is left as it is: a repeat does nothing. Work items stay queued until
--- they are dispatched to an agent.
+-- A DAG that runs already is left as it is: a repeat does nothing. Tasks of queues that hold theirs
+-- stay created until they are released or dispatched.
 --
 -- Concurrency: see lock_whole_dag: tasks that were added meanwhile are let go as well.
 -- Lock order:  tasks, dags.
@@ -48,7 +48,9 @@ begin
         when tasks.blocked_count = 0 and coalesce(tasks.run_at <= v_now, true)
           then treadle.entry_slot(tasks.concurrency_key, tasks.slot)
       end
-    where tasks.dag_id = p_dag and tasks.status = 'created' and tasks.queue <> 'work'
+    where
+      tasks.dag_id = p_dag and tasks.status = 'created'
+      and tasks.queue <> all (array(select queues.name from treadle.queues where queues.hold))
     returning tasks.ctid
   )
 

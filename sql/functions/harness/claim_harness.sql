@@ -32,14 +32,18 @@ begin
   end if;
   select agents.* into v_agent from treadle.agents where agents.id = p_url;
   if not found then
-    insert into treadle.agents (id, type, queues, heartbeat_s, heartbeat_at, registered_at)
-    values (p_url, 'harness', '{harness}', coalesce(v_beat, 100), v_now, v_now)
+    insert into treadle.agents (
+      id, type, queues, assigned_only, heartbeat_s, heartbeat_at, registered_at
+    )
+    values (p_url, 'harness', '{harness}', '{harness}', coalesce(v_beat, 100), v_now, v_now)
     on conflict (id) do nothing;
   elsif v_agent.heartbeat_s <> v_beat or v_agent.silent or v_agent.type <> 'harness'
+    or v_agent.assigned_only <> '{harness}'
     or v_agent.heartbeat_at < v_now - make_interval(secs => v_agent.heartbeat_s / 3) then
     update treadle.agents
     set
       type = 'harness',
+      assigned_only = '{harness}',
       heartbeat_s = coalesce(v_beat, agents.heartbeat_s),
       heartbeat_at = v_now,
       status = case when agents.silent then 'active' else agents.status end,

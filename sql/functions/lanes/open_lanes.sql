@@ -7,7 +7,8 @@
 
 -- suits: whether a lane is for an agent, whatever is open or shut now.
 --
--- An agent of the harness has only its own tasks there. Short, so that callers have it inlined.
+-- In some queues an agent may take only what is assigned to it. Short, so that callers have it
+-- inlined.
 create or replace function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
 returns boolean
 language sql
@@ -16,7 +17,7 @@ parallel safe
 return (
   p_lane.capabilities <@ p_agent.capabilities
   and (p_lane.agent_id is null or p_lane.agent_id = p_agent.id)
-  and (p_lane.agent_id is not null or p_lane.queue <> 'harness' or p_agent.type <> 'harness')
+  and (p_lane.agent_id is not null or p_lane.queue <> all (p_agent.assigned_only))
 );
 
 -- probe_lanes: the lanes of one type from which an agent could be given a probe of its breaker.
@@ -45,7 +46,7 @@ as $$
   where
     lane.type = p_type
     and lane.queue = any (p_queues)
-    and lane.queue <> 'work'
+    and queues.assignment <> 'manual'
     and queues.paused_at is null
     and task_types.paused_at is null
     and treadle.suits(lane, p_agent)
@@ -103,8 +104,7 @@ begin
   inner join treadle.queues on lane.queue = queues.name
   where
     lane.queue = any (p_queues)
-    -- Work items are handed out by people: see update_work.
-    and lane.queue <> 'work'
+    and queues.assignment <> 'manual'
     and queues.paused_at is null
     and (p_types is null or lane.type = any (p_types))
     and (v_shut = '{}' or lane.type <> all (v_shut))

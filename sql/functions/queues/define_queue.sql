@@ -3,7 +3,8 @@
 -- select treadle.define_queue('night', '{"priority": 80, "retry": {"strategy": "fixed"}}');
 --
 -- A queue that gets its first max_depth counts the tasks that wait there already. Those of a
--- transaction that is open at this moment do not count.
+-- transaction that is open at this moment do not count. How tasks reach their agents is decided
+-- when the queue is made, by protocol_queues, and never changes: the protocols rely on it.
 --
 -- Concurrency: one row; with a first or no more max_depth also its tasks, see cap_tasks.
 -- Lock order:  queues, tasks, then the history.
@@ -58,9 +59,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+  c_fixed    constant text[] := array['assignment', 'on_lease_expiry', 'keep_changes'];
   c_settings constant text[] := array[
     'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
-    'max_depth', 'fair', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
+    'max_depth', 'fair', 'hold', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
   ];
   v_made       boolean;
   v_old        treadle.queues;
@@ -68,9 +70,30 @@ declare
   v_constraint text;
   v_column     text;
 begin
+  if p_settings ?| c_fixed then
+    perform treadle.refuse(
+      format(
+        '%s of queue %s cannot be changed', array_to_string(c_fixed, ', '),
+        left(quote_nullable(p_name), 60)
+      ),
+      jsonb_build_object('argument', 'settings'),
+      'They belong to the queues of treadle.protocol_queues. To release the tasks of another queue '
+      'one by one, set hold.'
+    );
+  end if;
   perform treadle.check_settings(p_settings, c_settings);
   insert into treadle.queues (name) values (p_name) on conflict (name) do nothing;
   v_made := found;
+  if v_made then
+    update treadle.queues
+    set
+      assignment = preset.assignment,
+      hold = preset.hold,
+      on_lease_expiry = preset.on_lease_expiry,
+      keep_changes = preset.keep_changes
+    from treadle.protocol_queues as preset
+    where queues.name = p_name and preset.name = p_name;
+  end if;
   select queues.* into v_old from treadle.queues where queues.name = p_name for no key update;
   v_new := jsonb_populate_record(v_old, p_settings);
 
@@ -85,6 +108,7 @@ begin
     audit = v_new.audit,
     max_depth = v_new.max_depth,
     fair = v_new.fair,
+    hold = v_new.hold,
     keep_completed_s = v_new.keep_completed_s,
     keep_cancelled_s = v_new.keep_cancelled_s,
     keep_dead_s = v_new.keep_dead_s,
@@ -111,7 +135,7 @@ exception
       jsonb_build_object('argument', 'queue'),
       'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
       'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '
-      'fair true or false, keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, '
+      'fair and hold true or false (hold is always true where a dispatcher hands out tasks), keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, '
       'prune_mode archive or drop.'
     );
 end;

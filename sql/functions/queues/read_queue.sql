@@ -7,7 +7,7 @@ returns table (
   queue text, paused boolean, paused_at timestamptz, paused_by text, paused_reason text,
   priority smallint, max_attempts smallint, timeout_s double precision, ageing_rate numeric,
   retry jsonb, max_spec_bytes integer, audit text, max_depth integer, fair boolean,
-  created_at timestamptz
+  assignment text, hold boolean, on_lease_expiry text, created_at timestamptz
 )
 language plpgsql
 stable
@@ -21,7 +21,7 @@ begin
     queues.name, queues.paused_at is not null, queues.paused_at, queues.paused_by,
     queues.paused_reason, queues.priority, queues.max_attempts, queues.timeout_s,
     queues.ageing_rate, queues.retry, queues.max_spec_bytes, queues.audit, queues.max_depth,
-    queues.fair, queues.created_at
+    queues.fair, queues.assignment, queues.hold, queues.on_lease_expiry, queues.created_at
   from treadle.queues
   where queues.name = p_queue;
   if not found then

@@ -1,37 +1,12 @@
 -- enqueue_template: enqueue the task or the DAG of a schedule for one nominal time.
 --
 -- The work says where it comes from: source is schedule, source_job its name. Not created means
--- that the template has a key and that the work with this key was there. What is for queue `push`
--- is submitted to it as everything is.
+-- that the template has a key and that the work with this key was there. What is for a queue of the
+-- dispatcher is submitted to it as everything is.
 --
 -- Concurrency: part of the caller's transaction.
 -- Lock order:  as enqueue_tasks or create_dag.
 -- Raises:      what those raise.
-
--- push_template: the task of a schedule for queue `push`, as if it had been submitted.
---
--- Its type is prompt where it says no other, and the spec of that is checked as a submission is.
--- The queue is made where it is missing.
---
--- Concurrency: reads only, once the queue is there.
--- Lock order:  as open_push.
--- Raises:      TR001 invalid argument.
-create or replace function treadle.push_template(p_task jsonb)
-returns jsonb
-language plpgsql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_task jsonb := '{"type": "prompt"}' || p_task;
-begin
-  perform treadle.open_push();
-  if v_task ->> 'type' = 'prompt' then
-    v_task := v_task || jsonb_build_object('spec', treadle.push_spec(v_task -> 'spec'));
-  end if;
-  return v_task;
-end;
-$$;
 
 -- filled_template: what a schedule makes at a nominal time: its template with the time filled in.
 --
@@ -105,7 +80,7 @@ declare
     )
   );
 begin
-  if v_task ->> 'queue' = 'push' then
+  if treadle.assignment_of(v_task ->> 'queue') = 'dispatch' then
     v_task := treadle.push_template(v_task);
   end if;
   if v_dag is null then

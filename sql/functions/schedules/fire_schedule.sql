@@ -6,7 +6,7 @@
 -- the last. What was worked out before the schedule changed, or before somebody else dealt with it,
 -- is no longer true: then nothing happens and nothing is returned. Without due times only the
 -- following one is stored. The catch-up policy says which of the times get work, see run_plan. What
--- is for queue `push` comes with the depth of that queue, and nothing else does.
+-- is for a queue of the dispatcher comes with the depth of that queue, and nothing else does.
 --
 -- Concurrency: one at a time for each schedule; one that somebody else holds is left alone. A time
 --              and its task are stored in one transaction; a second row for it is impossible.
@@ -14,21 +14,6 @@
 --              one of those waits for a schedule.
 -- Raises:      nothing that a template or a full queue is the reason of: that is a status. 55P03
 --              when a lock is not to be had soon: another tick does it.
-
--- push_depth: how many entries of queue `push` wait.
-create or replace function treadle.push_depth()
-returns integer
-language sql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select count(*)::integer
-  from treadle.tasks
-  where
-    tasks.queue = 'push'
-    and tasks.completed_at is null
-    and tasks.status not in ('claimed', 'running', 'validating')
-$$;
 
 -- was_run: has this nominal time been dealt with?
 --
@@ -282,6 +267,7 @@ as $$
 declare
   v_now      timestamptz;
   v_schedule treadle.schedules;
+  v_queue    text;
   v_plan     record;
   v_run      treadle.schedule_runs;
 begin
@@ -300,6 +286,7 @@ begin
     return;
   end if;
 
+  v_queue := v_schedule.template #>> '{task,queue}';
   for v_plan in
     select planned.* from treadle.run_plan(v_schedule, p_due, v_now) as planned
     order by planned.nominal_at
@@ -314,7 +301,9 @@ begin
       return query
       select
         v_run.nominal_at, v_run.status, v_run.task_id, v_run.dag_id, v_run.error,
-        case when v_schedule.template #>> '{task,queue}' = 'push' then treadle.push_depth() end;
+        case
+          when treadle.assignment_of(v_queue) = 'dispatch' then treadle.queue_depth(v_queue)
+        end;
     end if;
   end loop;
 

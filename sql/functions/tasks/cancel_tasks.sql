@@ -79,7 +79,8 @@ begin
     p_at => v_now
   )
   from unnest(p_held) as held
-  where held.queue = 'work';
+  where
+    held.queue = any (array(select queues.name from treadle.queues where queues.keep_changes));
   perform treadle.settle_ends(v_ids, v_now);
   perform treadle.free_tasks(array_agg(held.id))
   from unnest(p_held) as held

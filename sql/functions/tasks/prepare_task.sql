@@ -2,7 +2,7 @@
 --
 -- Many tasks of one kind are prepared once. The task's own value wins over its type's, and that
 -- over its queue's. Waiting counts from run_at where there is one. `define` makes a type or queue
--- that nobody has declared: code that has the handler knows. Work waits for its dispatcher.
+-- that nobody has declared: code that has the handler knows. A queue may hold its new tasks.
 --
 -- Concurrency: may make a lane, see find_lane.
 -- Lock order:  lanes.
@@ -225,7 +225,6 @@ declare
   v_hold  boolean;
 begin
   v_task.queue := coalesce(v_task.queue, 'default');
-  v_hold := v_task.queue = 'work' or coalesce(v_task.status = 'created', false);
   if p_options ? 'define' and not treadle.are_names(v_task.queue, v_task.type) then
     perform treadle.declare_types(
       jsonb_build_object(v_task.type, p_options -> 'define'), array[v_task.queue]
@@ -233,6 +232,7 @@ begin
   end if;
   perform treadle.check_names(v_task.queue, v_task.type);
   select queues.* into v_queue from treadle.queues where queues.name = v_task.queue;
+  v_hold := v_queue.hold or coalesce(v_task.status = 'created', false);
   select task_types.* into v_type from treadle.task_types where task_types.name = v_task.type;
 
   if p_options ?| array['urgency', 'tier', 'project', 'concurrency_limit'] then

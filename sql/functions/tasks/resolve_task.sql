@@ -283,7 +283,8 @@ begin
     tasks.assigned_agent, p_note, v_to <> 'cancelled'
   )
   from treadle.tasks
-  where tasks.id = p_id and tasks.queue = 'work';
+  inner join treadle.queues on tasks.queue = queues.name
+  where tasks.id = p_id and queues.keep_changes;
   return v_to;
 end;
 $$;

@@ -1,12 +1,12 @@
 -- unhold_tasks: let tasks go that were enqueued with hold.
 --
 -- Of each it says ready, pending (its time has not come, or it waits for others) or its state when
--- it was not held. Tasks of a DAG that is open wait for start_dag, work items for their dispatcher:
--- to let those go means to give them to an agent, and to write that down.
+-- it was not held. Tasks of a DAG that is open wait for start_dag. Those of a queue with manual
+-- assignment wait for their dispatcher, which gives them to an agent and writes that down.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks, then the history.
--- Raises:      TR102 illegal transition: a work item. An unknown id comes back as unknown.
+-- Raises:      TR102 illegal transition: manual assignment. An unknown id comes back as unknown.
 
 -- let_go: let tasks go that are held, as far as their DAG is not open.
 --
@@ -86,19 +86,20 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  v_work jsonb;
+  v_manual jsonb;
 begin
   perform treadle.keep_durable();
 
   select jsonb_agg(tasks.id)
-  into v_work
+  into v_manual
   from unnest(p_ids) as wanted (id)
   inner join treadle.tasks on wanted.id = tasks.id
-  where tasks.queue = 'work';
-  if v_work is not null then
+  inner join treadle.queues on tasks.queue = queues.name
+  where queues.assignment = 'manual';
+  if v_manual is not null then
     perform treadle.refuse(
-      format('work item %s is not released: it is dispatched to an agent', v_work ->> 0),
-      jsonb_build_object('work_item_ids', v_work),
+      format('work item %s is not released: it is dispatched to an agent', v_manual ->> 0),
+      jsonb_build_object('work_item_ids', v_manual),
       'Use PATCH /work/{id} or treadle.update_work with the status dispatched.',
       'TR102'
     );

@@ -1,7 +1,7 @@
 -- lane_trouble: what keeps a lane from moving that somebody should look at; null when all is well.
 --
 -- Agents that are busy and limits by rate are daily life, and so are a gate that opens soon and
--- work items that wait for people.
+-- tasks that wait for their dispatcher.
 
 -- is_full: whether a gate was closed by its own limit, not by a person or a provider.
 create or replace function treadle.is_full(p_gate treadle.gates)
@@ -153,9 +153,11 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if p_lane.queue = 'work' then
-    sentence := 'work items are handed out by their dispatcher: no claim takes them';
-    reason := 'work';
+  if treadle.assignment_of(p_lane.queue) = 'manual' then
+    sentence := format(
+      'tasks of queue %s are handed out by their dispatcher: no claim takes them', p_lane.queue
+    );
+    reason := 'manual';
     detail := jsonb_build_object('queue', p_lane.queue);
     return next;
     return;
@@ -184,7 +186,7 @@ begin
   into v_said
   from treadle.why_lane(v_lane, v_now) as found
   where
-    found.reason not in ('agents_full', 'gate_rate', 'gate_closed', 'work')
+    found.reason not in ('agents_full', 'gate_rate', 'gate_closed', 'manual')
     or (found.reason = 'gate_closed' and found.until > v_now + interval '5 minutes')
   limit 1;
   if not found then

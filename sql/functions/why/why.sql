@@ -138,7 +138,8 @@ begin
     return;
   end if;
 
-  if v_task.queue = 'work' and v_task.status in ('created', 'ready', 'blocked') then
+  if v_task.status in ('created', 'ready', 'blocked')
+    and treadle.assignment_of(v_task.queue) = 'manual' then
     return query select * from treadle.why_work(v_task);
     return;
   end if;

@@ -189,6 +189,10 @@ def define(
     fair: Annotated[
         bool | None, typer.Option("--fair/--no-fair", help="Let projects take turns.")
     ] = None,
+    hold: Annotated[
+        bool | None,
+        typer.Option("--hold/--no-hold", help="Keep new tasks back until they are released."),
+    ] = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -225,6 +229,7 @@ def define(
         "audit": audit,
         "max_depth": max_depth,
         "fair": fair,
+        "hold": hold,
         "prune_mode": prune,
     }
     named = {name: value for name, value in settings.items() if value is not None}

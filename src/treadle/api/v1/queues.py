@@ -41,6 +41,7 @@ class QueueSettings(TaskDefaults):
         None, ge=1, le=2**31 - 1, description="Most tasks that may wait; null is any number."
     )
     fair: bool | None = Field(None, description="Let projects take turns.")
+    hold: bool | None = Field(None, description="Keep new tasks back until they are released.")
     keep_completed_s: float | None = Field(None, ge=0, le=KEEP)
     keep_cancelled_s: float | None = Field(None, ge=0, le=KEEP)
     keep_dead_s: float | None = Field(None, ge=0, le=KEEP)
@@ -82,6 +83,9 @@ class QueueDetails(Queue):
     retry: dict[str, Any]
     max_spec_bytes: int
     audit: str
+    assignment: Literal["claim", "manual", "dispatch"]
+    hold: bool
+    on_lease_expiry: Literal["fail", "block"]
     keep_completed_s: float | None
     keep_cancelled_s: float | None
     keep_dead_s: float | None
