@@ -30,7 +30,7 @@ def crowded(
 ) -> Iterator[Served]:
     log = tmp_path_factory.mktemp("crowded") / "server.log"
     settings = {"max_connections": 400, "max_requests": 250, "header_timeout_s": 60}
-    with new_database() as url, served(url, log, **settings) as server:
+    with new_database() as url, served(url, log, own_interpreter=True, **settings) as server:
         yield server
 
 
