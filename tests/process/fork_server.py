@@ -190,6 +190,7 @@ def _run(
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
+    sys.path[1:1] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     for module, name, value in constants:
         changed = importlib.import_module(module)
         assert hasattr(changed, name), f"{module} has no {name}"
