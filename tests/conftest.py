@@ -22,6 +22,7 @@ import pytest
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
 
+from tests.worker.files import S3, s3_server
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.db.migrate import migrate
 from treadle.db.testkit import with_database
@@ -164,6 +165,13 @@ def empty_database_url(server_url: str, keeper: Keeper) -> Iterator[str]:
     """A fresh database without the schema."""
     with _database(keeper) as name:
         yield with_database(server_url, name)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """An S3-compatible server."""
+    with s3_server() as server:
+        yield server
 
 
 @pytest.fixture
