@@ -3,12 +3,11 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import psycopg
 import pytest
 import structlog
-from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
 from tests.cli.tools import APP, Result
@@ -57,13 +56,10 @@ def cli(bare: Cli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
 
 
 @pytest.fixture(scope="module")
-def still_url(server_url: str, template: str) -> Iterator[str]:
+def still_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
     """A database for those tests of a module that change nothing in it."""
-    name = f"treadle_test_{os.getpid()}_still"
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        conn.execute(f"create database {name} template {template}".encode())
-        yield make_conninfo(server_url, dbname=name)
-        conn.execute(f"drop database {name} with (force)".encode())
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -33,12 +33,11 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def drawn(cli: Cli, folder: Path, files: Path, database_url: str) -> dict[str, str]:
-    """What a task has stored that a worker process ran."""
+    """What a task has stored that a worker ran."""
     (folder / "drawing.py").write_text(APP)
     assert cli("types", "define", "draw").code == 0
     task = cli("tasks", "enqueue", "draw", '{"text": "a cat"}').out.strip()
-    # The settings are those of the environment, as for any process.
-    done = tools.treadle("worker", "drawing:app", "--until-empty")
+    done = cli("worker", "drawing:app", "--until-empty")
     assert done.code == 0, done.err
     made: dict[str, str] = cli("tasks", "show", task, "--json").json["output"]
     return {**made, "task": task}

@@ -7,6 +7,7 @@ import pytest
 from tests.cli import tools
 from tests.cli.conftest import Cli
 from tests.cli.tools import NO_TASK, Conn
+from treadle.cli import tasks
 
 
 def spec_of(conn: Conn, task_id: str) -> object:
@@ -98,14 +99,17 @@ def test_whatever_python_can_say_of_a_task_can_be_set(cli: Cli, sync_conn: Conn)
     assert (shown["report"], shown["models"]) == ("required", ["large"])
 
 
-def test_who_waits_for_a_result_hears_why_there_is_none(cli: Cli) -> None:
+def test_who_waits_for_a_result_hears_why_there_is_none(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "SILENT_S", 0.1)
     cli("types", "pause", "code", "--reason", "a storm")
 
-    waited = cli("tasks", "enqueue", "code", "--wait", "--timeout", "8")
+    waited = cli("tasks", "enqueue", "code", "--wait", "--timeout", "3")
 
     assert waited.code == 7
     assert "type code is paused" in waited.err
-    assert "has not ended within 8 s" in waited.err
+    assert "has not ended within 3 s" in waited.err
 
 
 def test_the_same_content_is_enqueued_once_with_dedupe(cli: Cli) -> None:

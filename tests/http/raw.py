@@ -30,7 +30,10 @@ def connect(url: str, within: float = 10) -> socket.socket:
 
 
 def answer(line: socket.socket) -> Answer:
-    """Read one answer, and whether the connection ends with it."""
+    """Read one answer, and whether the connection ends with it.
+
+    An answer that does not say so is not followed by an end; that is not waited for.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         more = line.recv(65536)
@@ -43,7 +46,7 @@ def answer(line: socket.socket) -> Answer:
     }
     while len(body) < int(headers.get("content-length", 0)):
         body += line.recv(65536)
-    within = 10 if headers.get("connection") == "close" else 0.3
+    within = 10 if headers.get("connection") == "close" else 0.005
     return Answer(int(first.split()[1]), headers, body, is_closed(line, within))
 
 

@@ -26,7 +26,7 @@ class Served:
 
 
 @contextmanager
-def served(database_url: str, log: Path, *arguments: str, **settings: object) -> Iterator[Served]:
+def served(database_url: str, log: Path, *arguments: str, **settings: Any) -> Iterator[Served]:
     """A `treadle server` process until the block ends."""
     words = ["server", "--port", "0", *arguments]
     child = Child(words, log=log, database_url=database_url, **settings)

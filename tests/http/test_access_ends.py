@@ -18,7 +18,7 @@ from tests.http.conftest import NewDatabase, Serve
 from tests.http.native import code_of, enqueue, register
 from tests.http.streaming import stream
 from tests.http.support import Conn
-from tests.http.tokens import Closed, bearer, closed, create
+from tests.http.tokens import FORGETFUL, Closed, bearer, closed, create
 from tests.process.support import until
 
 READ = "/v1/queues"
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.requirement("B10")
 def guarded(
     new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Closed]:
-    with closed(new_database, tmp_path_factory.mktemp("closed")) as found:
+    with closed(new_database, tmp_path_factory.mktemp("closed"), constants=FORGETFUL) as found:
         register(found.client(found.tokens["admin"]))
         yield found
 
@@ -101,7 +101,7 @@ def used(sql: Conn, name: str) -> bool:
 
 
 def test_what_was_opened_without_a_token_ends_with_the_first_one(serve: Serve) -> None:
-    server = serve()
+    server = serve(constants=FORGETFUL)
     with (
         psycopg.connect(server.database_url, autocommit=True) as sql,
         httpx2.Client(base_url=server.url, timeout=30) as client,
@@ -136,11 +136,11 @@ def test_a_stranger_who_asks_too_often_costs_no_look_up(
             assert code_of(answer) == (429, "too-many-requests")
 
 
-def test_an_unknown_token_is_looked_up_once_in_a_while(guarded: Closed) -> None:
+def test_an_unknown_token_is_looked_up_once_in_a_while(limited: Closed) -> None:
     nobody = stranger()
-    with guarded.client() as client:
+    with limited.client() as client:
         assert client.get(READ, headers=nobody).status_code == 401
-        with locked(guarded):
+        with locked(limited):
             assert client.get(READ, headers=nobody, timeout=5).status_code == 401
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx2
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.http.conftest import NewDatabase
 from tests.http.raw import answer, ask, connect, head, is_closed
 from tests.http.support import Served, served
-from treadle.api import jsonscan
+from treadle.api import jsonscan, limits
 from treadle.api.auth import MAX_HEAD, MAX_TARGET
 from treadle.api.limits import SMALL
 
@@ -24,7 +25,23 @@ def bounded(
     new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
     log = tmp_path_factory.mktemp("bounded") / "server.log"
-    settings = {"body_timeout_s": 3, "header_timeout_s": 3, "max_body_bytes": MOST}
+    settings = {"header_timeout_s": 3, "max_body_bytes": MOST}
+    with new_database() as url, served(url, log, **settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def impatient(
+    new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """The same, for those who send nothing more and wait for the end of the connection."""
+    log = tmp_path_factory.mktemp("impatient") / "server.log"
+    settings: dict[str, Any] = {
+        "body_timeout_s": 1,
+        "header_timeout_s": 1,
+        "max_body_bytes": MOST,
+        "constants": [(limits, "SILENCE_S", 0.3), (limits, "SMALL_S", 0.3)],
+    }
     with new_database() as url, served(url, log, **settings) as server:
         yield server
 
@@ -40,8 +57,8 @@ def post(client: httpx2.Client, body: bytes, kind: str = "application/json") -> 
 
 
 @pytest.mark.requirement("B10")
-def test_a_body_that_is_announced_too_large_is_refused_unread(bounded: Served) -> None:
-    found = ask(bounded.url, head("POST", PATH, JSON, f"Content-Length: {100 * 2**20}"))
+def test_a_body_that_is_announced_too_large_is_refused_unread(impatient: Served) -> None:
+    found = ask(impatient.url, head("POST", PATH, JSON, f"Content-Length: {100 * 2**20}"))
 
     assert found.status == 413
     assert found.problem["code"] == "too-large"
@@ -49,10 +66,10 @@ def test_a_body_that_is_announced_too_large_is_refused_unread(bounded: Served) -
 
 
 @pytest.mark.requirement("B10")
-def test_a_client_that_waits_to_be_asked_is_not_asked_for_too_much(bounded: Served) -> None:
+def test_a_client_that_waits_to_be_asked_is_not_asked_for_too_much(impatient: Served) -> None:
     lines = head("POST", PATH, JSON, "Expect: 100-continue", f"Content-Length: {2**30}")
 
-    assert ask(bounded.url, lines).status == 413
+    assert ask(impatient.url, lines).status == 413
 
 
 @pytest.mark.requirement("B10")
@@ -60,8 +77,7 @@ def test_a_body_that_is_not_announced_is_cut_off(bounded: Served) -> None:
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
     with connect(bounded.url) as line:
         line.sendall(head("POST", PATH, JSON, "Transfer-Encoding: chunked") + chunk + chunk)
-        assert answer(line).status == 413
-        line.settimeout(10)
+        assert line.recv(12) == b"HTTP/1.1 413"
         sent = 0
         try:
             # 100 MB, or until the server has had enough.
@@ -81,19 +97,19 @@ def test_an_honest_client_reads_why_its_body_was_too_large(client: httpx2.Client
 
 
 @pytest.mark.requirement("B10")
-def test_a_body_that_does_not_come_is_not_waited_for(bounded: Served) -> None:
-    with connect(bounded.url) as line:
+def test_a_body_that_does_not_come_is_not_waited_for(impatient: Served) -> None:
+    with connect(impatient.url) as line:
         line.sendall(head("POST", PATH, JSON, "Content-Length: 100") + b'{"a"')
         found = answer(line)
 
     assert found.status == 408
-    assert found.problem["detail"] == "the body did not arrive within 3 s"
+    assert found.problem["detail"] == "the body did not arrive within 1 s"
     assert found.closed
 
 
 @pytest.mark.requirement("B10")
-def test_a_body_that_drips_is_not_waited_for(bounded: Served) -> None:
-    with connect(bounded.url) as line:
+def test_a_body_that_drips_is_not_waited_for(impatient: Served) -> None:
+    with connect(impatient.url) as line:
         line.sendall(head("POST", PATH, JSON, "Content-Length: 100000"))
         began = time.monotonic()
         line.settimeout(0.1)
@@ -109,8 +125,8 @@ def test_a_body_that_drips_is_not_waited_for(bounded: Served) -> None:
 
 @pytest.mark.requirement("B10")
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: loc"])
-def test_headers_that_do_not_come_are_not_waited_for(bounded: Served, sent: bytes) -> None:
-    with connect(bounded.url) as line:
+def test_headers_that_do_not_come_are_not_waited_for(impatient: Served, sent: bytes) -> None:
+    with connect(impatient.url) as line:
         line.sendall(sent)
         assert is_closed(line, 10)
 
@@ -141,14 +157,14 @@ def test_headers_of_a_later_request_are_not_waited_for_either(bounded: Served) -
     ],
 )
 def test_what_cannot_be_understood_is_a_problem_document(
-    bounded: Served, data: bytes, status: int, code: str
+    impatient: Served, data: bytes, status: int, code: str
 ) -> None:
-    found = ask(bounded.url, data)
+    found = ask(impatient.url, data)
 
     assert found.status == status
     assert (found.problem["status"], found.problem["code"]) == (status, code)
     assert found.closed
-    assert ask(bounded.url, head("GET", found.problem["type"])).status == 200
+    assert ask(impatient.url, head("GET", found.problem["type"])).status == 200
 
 
 def test_a_body_that_breaks_off_does_no_harm(bounded: Served, client: httpx2.Client) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.http.conftest import NewDatabase, Serve
 from tests.http.raw import answer, ask, connect, head, is_closed
 from tests.http.support import Served, served
-from tests.http.tokens import bearer, create
+from tests.http.tokens import FORGETFUL, bearer, create
 from tests.process.support import until
 
 PATH = "/nowhere"
@@ -30,7 +30,7 @@ def crowded(
 ) -> Iterator[Served]:
     log = tmp_path_factory.mktemp("crowded") / "server.log"
     settings = {"max_connections": 400, "max_requests": 250, "header_timeout_s": 60}
-    with new_database() as url, served(url, log, **settings) as server:
+    with new_database() as url, served(url, log, own_interpreter=True, **settings) as server:
         yield server
 
 
@@ -188,7 +188,7 @@ def test_a_caller_that_asks_too_often_is_told_when_to_come_again(
 def test_a_stream_ends_with_its_token(new_database: NewDatabase, serve: Serve) -> None:
     with new_database() as url, psycopg.connect(url, autocommit=True) as sql:
         token = create(sql, "watcher")
-        server = serve(database_url=url)
+        server = serve(database_url=url, constants=FORGETFUL)
         with (
             httpx2.Client(base_url=server.url, timeout=30, headers=bearer(token)) as client,
             client.stream("GET", "/v1/events/stream") as stream,

@@ -23,8 +23,8 @@ JSON = "Content-Type: application/json"
 BODY = b"[" + b" " * 2**20 + b"]"
 PIECE = 64 * 1024
 CLIENTS = 60
-# Each client takes some seconds to send its body.
-PAUSE_S = 0.25
+# Each client takes more than a second to send its body.
+PAUSE_S = 0.1
 
 
 def post_slowly(server: Served, *headers: str) -> int:
@@ -97,7 +97,9 @@ def test_a_small_body_that_is_refused_leaves_the_connection_open(serve: Serve) -
 
 
 def test_a_client_that_waits_to_be_asked_for_its_body_is_not_asked(serve: Serve) -> None:
-    server = serve(max_body_bytes=1024)
+    server = serve(
+        max_body_bytes=1024, constants=[(limits, "SMALL_S", 0.3), (limits, "SILENCE_S", 0.3)]
+    )
     lines = head("POST", PATH, JSON, "Expect: 100-continue", "Content-Length: 2000")
 
     found = ask(server.url, lines)

@@ -14,7 +14,7 @@ from tests.http.conftest import Serve
 from tests.http.native import enqueue
 from tests.http.raw import answer, connect, head
 from tests.http.support import Conn, Served, until, waits_for_lock
-from treadle.api.server import DRAIN_S
+from treadle.api import server as serving
 
 JSON = "Content-Type: application/json"
 
@@ -26,7 +26,7 @@ def stopping(server: Served) -> Iterator[None]:
     server.child.send(signal.SIGTERM)
     yield
     until(lambda: not server.child.running)
-    assert time.monotonic() - began < DRAIN_S
+    assert time.monotonic() - began < serving.DRAIN_S
     assert [line for line in server.child.lines() if line["level"] == "error"] == []
 
 
@@ -83,7 +83,7 @@ def test_a_body_that_is_still_coming_is_not_waited_for(serve: Serve) -> None:
 def test_a_request_that_the_database_does_not_answer_is_told_that_the_server_stops(
     serve: Serve,
 ) -> None:
-    server = serve()
+    server = serve(constants=[(serving, "DRAIN_S", 1)])
     with (
         httpx2.Client(base_url=server.url, timeout=60) as http,
         psycopg.connect(server.database_url, autocommit=True) as sql,

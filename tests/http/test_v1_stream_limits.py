@@ -50,7 +50,7 @@ def wait_for(sql: Conn, query: str, wanted: int) -> None:
 
 
 def test_a_hundred_streams_share_one_listener_and_end_with_the_server(serve: Serve) -> None:
-    server = serve(sse_max=100)
+    server = serve(sse_max=100, own_interpreter=True)
     with database(server) as sql, ExitStack() as stack:
         streams: list[Stream] = [stack.enter_context(stream(server.url))]
         emit(sql, "first")

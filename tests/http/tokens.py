@@ -5,13 +5,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import psycopg
 
 from tests.http.conftest import NewDatabase
 from tests.http.support import Conn, Served, served
+from treadle.api import tokens
 
+# A server remembers what a token may do for a moment; the tests of how long keep that moment.
+FORGETFUL = [(tokens, "REMEMBERED_S", 0.2)]
 SCOPES = ("read", "enqueue", "work", "operate", "admin")
 
 
@@ -57,9 +61,9 @@ class Closed:
 
 
 @contextmanager
-def closed(new_database: NewDatabase, folder: Path, **settings: object) -> Iterator[Closed]:
+def closed(new_database: NewDatabase, folder: Path, **settings: Any) -> Iterator[Closed]:
     """Such a server until the block ends."""
     with new_database() as url, psycopg.connect(url, autocommit=True) as sql:
-        tokens = {scope: create(sql, scope, scope) for scope in SCOPES}
+        made = {scope: create(sql, scope, scope) for scope in SCOPES}
         with served(url, folder / "server.log", **settings) as server:
-            yield Closed(server, sql, tokens)
+            yield Closed(server, sql, made)

@@ -13,7 +13,7 @@ from tests.process.apps import EFFECTS, make_app
 from tests.process.harnessing import Site
 from tests.process.pushing import Agents, PushAgent
 from tests.process.support import APP, Child, Conn, Spawn
-from tests.worker.files import KEYS, S3, Place, place_of, s3_server
+from tests.worker.files import KEYS, Place, place_of
 from treadle import Treadle
 
 
@@ -72,13 +72,6 @@ def site(conn: Conn, database_url: str, spawn: Spawn, tmp_path: Path) -> Iterato
         made = Site(conn, serve, spawn, tmp_path)
         yield made
         made.end()
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3]:
-    """An S3-compatible server."""
-    with s3_server() as server:
-        yield server
 
 
 @pytest.fixture(params=["folder", "s3"])

@@ -1,9 +1,8 @@
 """A server, a harness and agents as processes of their own."""
 
 import json
+import os
 import socket
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from uuid import uuid4
 import httpx2
 
 from tests.http.support import Served
+from tests.process.fork_server import forks
 from tests.process.support import ROOT, Child, Conn, Spawn, rows, value
 
 ACT = "tests.process.harness_app:act"
@@ -23,14 +23,9 @@ class Agent:
     """A process that fetches tasks; it looks when it starts and when it is nudged."""
 
     def __init__(self, harness_url: str, url: str, log: Path) -> None:
-        with log.open("ab") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.process.harness_agent", harness_url, url],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-            )
+        self._process = forks().start(
+            "tests.process.harness_agent", [harness_url, url], env=os.environ, cwd=ROOT, log=log
+        )
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to say anything."""

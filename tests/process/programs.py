@@ -89,6 +89,16 @@ class Program:
             if found := re.search(pattern, line):
                 return found
 
+    def find(self, pattern: str) -> re.Match[str]:
+        """The first line of all that matches; waits until there is one."""
+        deadline = time.monotonic() + WITHIN_S
+        while time.monotonic() < deadline:
+            for line in list(self.lines):
+                if found := re.search(pattern, line):
+                    return found
+            time.sleep(0.02)
+        raise AssertionError(f"no line with {pattern!r} in:\n" + "".join(self.lines))
+
     def end(self, number: int) -> int:
         """Send a signal and wait for the exit code."""
         self.process.send_signal(number)

@@ -1,9 +1,9 @@
 """Agents with an HTTP interface for the tests of the dispatcher, and what they executed."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.process import support
+from tests.process.fork_server import forks
 from tests.process.support import ROOT, Conn, rows, value
 
 # A process takes its time to start where many do.
@@ -48,13 +49,17 @@ class PushAgent:
 
     def start(self, **modes: Any) -> None:
         """Also again after it was killed: on the same port, with nothing remembered."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.process.push_agent", str(self.port), str(self.file)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
+        log = self.file.with_suffix(".log")
+        log.unlink(missing_ok=True)
+        words = [str(self.port), str(self.file)]
+        self._process = forks().start(
+            "tests.process.push_agent", words, env=os.environ, cwd=ROOT, log=log
         )
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
+        began = time.monotonic()
+        while not (log.exists() and (said := log.read_text()).endswith("\n")):
+            assert time.monotonic() - began < 30, "the agent did not start"
+            time.sleep(0.005)
+        self.port = int(said)
         if modes:
             self.set(**modes)
 
@@ -88,9 +93,7 @@ class PushAgent:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.wait(timeout=40)
 
     def _control(self, modes: dict[str, Any] | None) -> dict[str, Any]:
         body = None if modes is None else json.dumps(modes).encode()
@@ -129,6 +132,11 @@ async def ended(conn: Conn, *queue_ids: str, state: str = "completed") -> bool:
         state,
     )
     return found == [(len(queue_ids),)]
+
+
+async def pass_silence(conn: Conn) -> None:
+    """As if no agent had been heard of for an hour."""
+    await conn.execute("update treadle.dispatches set heard_at = heard_at - interval '1 hour'")
 
 
 async def outcomes(conn: Conn, queue_id: str) -> list[str | None]:

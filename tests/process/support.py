@@ -13,6 +13,8 @@ from typing import Any
 import anyio
 import psycopg
 
+from tests.process.fork_server import Fork, forks
+
 ROOT = Path(__file__).resolve().parents[2]
 APP = "tests.process.apps:app"
 
@@ -21,10 +23,29 @@ Spawn = Callable[..., "Child"]
 Line = dict[str, Any]
 
 
-class Child:
-    """A treadle process that a test started."""
+class Interpreter(subprocess.Popen[bytes]):
+    """A process that has to import everything itself."""
 
-    def __init__(self, arguments: list[str], *, log: Path, **settings: object) -> None:
+    def has_stopped(self) -> bool:
+        return os.WIFSTOPPED(os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)[1])
+
+
+class Child:
+    """A treadle process that a test started: a fork, unless it wants an interpreter of its own.
+
+    `constants` of its modules have another value in a fork: no test waits for half a minute.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str],
+        *,
+        log: Path,
+        # Any: they are given among settings of all types.
+        own_interpreter: Any = False,
+        constants: Any = (),
+        **settings: object,
+    ) -> None:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("TREADLE_")
         }
@@ -34,13 +55,24 @@ class Child:
             environment[f"TREADLE_{name.upper()}"] = str(value)
         self.log = log
         with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "treadle", *arguments],
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
+            self._process: Interpreter | Fork = (
+                Interpreter(
+                    [sys.executable, "-m", "treadle", *arguments],
+                    cwd=ROOT,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=file,
+                )
+                if own_interpreter
+                else forks().start(
+                    "treadle",
+                    arguments,
+                    env=environment,
+                    cwd=ROOT,
+                    log=log,
+                    constants=constants,
+                )
             )
         self.pid = self._process.pid
 
@@ -87,7 +119,7 @@ class Child:
     async def pause(self) -> None:
         """SIGSTOP, and wait until it has stopped."""
         self.send(signal.SIGSTOP)
-        await until(lambda: os.WIFSTOPPED(os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)[1]))
+        await until(self._process.has_stopped)
 
     async def exit_code(self, within: float = 40) -> int:
         """Wait until it ends by itself."""
@@ -95,7 +127,7 @@ class Child:
             await until(lambda: not self.running, within=within)
         except TimeoutError:
             raise AssertionError(f"still running:\n{self.log.read_text()}") from None
-        return self._process.wait()
+        return self._process.wait(timeout=40)
 
     def end(self) -> None:
         """Whatever its state, it is gone after this."""

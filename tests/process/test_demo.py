@@ -120,6 +120,8 @@ def test_the_next_commands_work_as_printed(ran: Ran) -> None:
 def test_a_plain_user_can_run_it_too(pg_bin: Path | None) -> None:
     if pg_bin is not None:
         pytest.skip("the demo runs on the embedded PostgreSQL only")
+    if os.geteuid() != 0:
+        pytest.skip("the other tests run it as a plain user")
     program, extra, give, options = programs.plain_user()
     with programs.data_folder() as home:
         give(home)
@@ -132,6 +134,21 @@ def test_a_plain_user_can_run_it_too(pg_bin: Path | None) -> None:
 
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"started {home}/treadle/pg18" in done.stdout
+        assert programs.left_running(home / "treadle" / "pg18") == []
+        assert programs.left_running(home) == []
+
+
+def test_its_data_is_where_a_user_keeps_data(pg_bin: Path | None) -> None:
+    if pg_bin is not None:
+        pytest.skip("the demo runs on the embedded PostgreSQL only")
+    if os.geteuid() == 0:
+        pytest.skip("root's is elsewhere")
+    with programs.data_folder() as home:
+        env = {"PATH": os.defpath, "HOME": str(home), "XDG_DATA_HOME": str(home)}
+        with programs.Program("demo", env=env) as demo:
+            demo.until(f"started {home}/treadle/pg18")
+            assert demo.end(signal.SIGINT) == 128 + signal.SIGINT
+
         assert programs.left_running(home / "treadle" / "pg18") == []
         assert programs.left_running(home) == []
 

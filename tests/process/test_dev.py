@@ -13,6 +13,9 @@ from tests.process import programs
 from treadle.db.embedded import EmbeddedServer
 
 APP = "examples.hello:app"
+# The URL that dev tells people to export, and a worker that has started; its name has its pid.
+EXPORTED = r"export TREADLE_DATABASE_URL='(.+)'"
+WORKER = r"worker .*worker\.started .*agent=\S*\.(\d+)\.\w+"
 # An application with a database of its own in its code, which dev must leave alone.
 OWN_URL = """
 from treadle import Treadle
@@ -32,21 +35,9 @@ def folder(pg_bin: Path | None) -> Iterator[Path]:
         yield place
 
 
-def url_from(dev: programs.Program) -> str:
-    """The URL that dev tells people to export."""
-    return dev.until(r"export TREADLE_DATABASE_URL='(.+)'").group(1)
-
-
-def address_from(dev: programs.Program) -> str:
-    """Where dev says that the server is, once it is there."""
-    url = dev.until(r"HTTP at (\S+), described at /docs").group(1)
-    dev.until(rf"server .*server\.started .*url={url}")
-    return url
-
-
 def pid_of_worker(dev: programs.Program) -> int:
     """Wait for a worker that has started; its name has its pid."""
-    return int(dev.until(r"worker .*worker\.started .*agent=\S*\.(\d+)\.\w+").group(1))
+    return int(dev.until(WORKER).group(1))
 
 
 def enqueue(url: str, *words: str) -> str:
@@ -60,7 +51,7 @@ def enqueue(url: str, *words: str) -> str:
 @pytest.mark.requirement("B12")
 def test_it_runs_tasks_mends_what_dies_and_stops_on_sigterm(folder: Path) -> None:
     with programs.Program("dev", APP, env=programs.environment(folder)) as dev:
-        url = url_from(dev)
+        url = dev.until(EXPORTED).group(1)
         worker = pid_of_worker(dev)
 
         assert "Hello, Ada!" in enqueue(url, "hello", '{"name": "Ada"}')
@@ -89,45 +80,34 @@ def enqueue_when_back(url: str) -> str:
     return done.stdout
 
 
-def test_the_application_works_on_the_embedded_server_whatever_its_code_says(
+@pytest.mark.requirement("W14")
+def test_it_keeps_to_its_database_and_a_free_port_whatever_code_and_environment_say(
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text(OWN_URL)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    env = programs.environment(folder, PYTHONPATH=path, DATABASE_URL="postgresql:///no")
-    with programs.Program("dev", "shop:app", env=env) as dev:
-        url = url_from(dev)
-        dev.until("tasks enqueue where '{}' --wait")
-        dev.until("not used here: the database URL from environment DATABASE_URL")
-        pid_of_worker(dev)
-
-        assert url in enqueue(url, "where", "--queue", "mail")
-
-        assert dev.end(signal.SIGINT) == 0
-    assert programs.left_running(folder) == []
-
-
-@pytest.mark.requirement("W14")
-def test_the_server_answers_at_the_address_that_is_said_also_when_its_port_is_taken(
-    folder: Path,
-) -> None:
+    given = {"PYTHONPATH": path, "DATABASE_URL": "postgresql:///no"}
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         # An address for others would want a token; here it is for this host alone.
-        env = programs.environment(folder, TREADLE_PORT=str(taken), TREADLE_HOST="0.0.0.0")
-        with programs.Program("dev", APP, env=env) as dev:
-            url = address_from(dev)
-            server = httpx2.get(f"{url}/health", timeout=30)
-            task = {"type": "hello", "spec": {"name": "Ada"}}
-            made = httpx2.post(f"{url}/v1/tasks", json=task, timeout=30)
+        given |= {"TREADLE_PORT": str(taken), "TREADLE_HOST": "0.0.0.0"}
+        with programs.Program("dev", "shop:app", env=programs.environment(folder, **given)) as dev:
+            database = dev.find(EXPORTED).group(1)
+            dev.find("tasks enqueue where '{}' --wait")
+            dev.find("not used here: the database URL from environment DATABASE_URL")
+            dev.find(WORKER)
+            assert database in enqueue(database, "where", "--queue", "mail")
 
+            url = dev.find(r"HTTP at (\S+), described at /docs").group(1)
+            dev.find(rf"server .*server\.started .*url={url}")
             assert url.startswith("http://127.0.0.1:")
             assert not url.endswith(f":{taken}")
-            assert server.json()["status"] == "ok"
-            assert made.status_code == 201
-            if not any("dispatcher.started" in line for line in dev.lines):
-                dev.until(r"dispatcher\.started")
-            assert dev.end(signal.SIGTERM) == 0
+            assert httpx2.get(f"{url}/health", timeout=30).json()["status"] == "ok"
+            task = {"type": "where", "queue": "mail"}
+            assert httpx2.post(f"{url}/v1/tasks", json=task, timeout=30).status_code == 201
+            dev.find(r"dispatcher\.started")
+
+            assert dev.end(signal.SIGINT) == 0
     assert any(line.startswith("server") and "server.stopped" in line for line in dev.lines)
     assert programs.left_running(folder) == []
 

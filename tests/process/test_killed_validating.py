@@ -28,6 +28,7 @@ async def test_a_task_survives_the_worker_that_was_checking_its_output(
     await until(lambda: _beats(conn, handle.id, beat), within=30)
 
     first.kill()
+    await expire(conn)
     spawn("worker", agent_id="second", slots=3)
 
     assert await handle.result(timeout=40) == {"by": "second", "nap": 0}
@@ -47,10 +48,16 @@ async def test_a_validator_that_takes_the_worker_down_does_not_lose_the_task(
     first = spawn("worker", agent_id="first", **QUICK)
     handle = await app.enqueue("draft", {"naps": [0]}, validation=[{"validator": "suicide"}])
     await until(lambda: not first.running, within=30)
+    await expire(conn)
 
     spawn("worker", agent_id="second", slots=3)
 
     assert await handle.result(timeout=40) == {"by": "second", "nap": 0}
+
+
+async def expire(conn: Conn) -> None:
+    """Let the leases of a worker that is gone run out."""
+    await conn.execute("update treadle.tasks set lease_until = clock_timestamp()")
 
 
 async def _is(conn: Conn, task_id: object, wanted: str) -> bool:

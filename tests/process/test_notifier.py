@@ -89,7 +89,7 @@ async def test_bad_endpoints_lose_nothing_keep_their_order_and_hold_up_nobody(
 ) -> None:
     for name in ("good", "better"):
         await add(conn, name, receiver.url(name))
-    child = spawn("notifier", **{**SETTINGS, "webhook_timeout_s": 5})
+    child = spawn("notifier", own_interpreter=True, **{**SETTINGS, "webhook_timeout_s": 5})
     await emit(conn, 0, 0)
     await until(lambda: numbers(receiver, "good") == numbers(receiver, "better") == [0])
     start = memory(child, "VmRSS")

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -32,21 +33,30 @@ def start(spawn: Spawn, proxy: Proxy, kind: str, *arguments: str, **settings: ob
     return spawn(kind, *arguments, database_url=proxy.url, **{**SETTINGS, **settings})
 
 
-@pytest.mark.parametrize("kind", ["worker", *SERVICES, "server"])
-async def test_sigterm_ends_a_process_whose_calls_are_not_answered(
-    spawn: Spawn, proxy: Proxy, kind: str
+async def test_sigterm_ends_every_process_whose_calls_are_not_answered(
+    spawn: Spawn, database_url: str
 ) -> None:
-    child = start(spawn, proxy, kind)
-    await child.logged(f"{kind}.started")
-    proxy.silence(new=True)
-    if kind != "server":
-        await until(lambda: proxy.swallowed > 0)
+    """Each has a proxy of its own, which tells when a call of it is not answered."""
+    async with AsyncExitStack() as stack:
+        proxies = {
+            kind: await stack.enter_async_context(Proxy(database_url))
+            for kind in ("worker", *SERVICES, "server")
+        }
+        children = {kind: start(spawn, proxy, kind) for kind, proxy in proxies.items()}
+        for kind, child in children.items():
+            await child.logged(f"{kind}.started")
+        for proxy in proxies.values():
+            proxy.silence(new=True)
+        for kind in ("worker", *SERVICES):
+            await until(lambda kind=kind: proxies[kind].swallowed > 0)
 
-    child.send(signal.SIGTERM)
+        for child in children.values():
+            child.send(signal.SIGTERM)
 
-    # Far below the deadline of a call, which is 30 s here.
-    assert await child.exit_code(within=25) == 0
-    assert not child.events("process.exit_forced")
+        # Far below the deadline of a call, which is 30 s here.
+        codes = {kind: await child.exit_code(within=25) for kind, child in children.items()}
+    assert codes == dict.fromkeys(children, 0)
+    assert [kind for kind in children if children[kind].events("process.exit_forced")] == []
 
 
 @pytest.mark.parametrize("kind", ["worker", "reaper", "pruner"])

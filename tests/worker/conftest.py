@@ -1,11 +1,11 @@
 """An application of the test's own, on its own database."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.worker.files import KEYS, S3, Place, place_of, s3_server
+from tests.worker.files import KEYS, Place, place_of
 from treadle import Treadle
 from treadle.settings import load_settings
 
@@ -30,13 +30,6 @@ async def woken_app(database_url: str) -> AsyncIterator[Treadle]:
     """The same with a poll that is far away: only a notification wakes its workers in time."""
     async with Treadle(settings=load_settings(database_url=database_url, poll_s=60)) as made:
         yield made
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3]:
-    """An S3-compatible server."""
-    with s3_server() as server:
-        yield server
 
 
 @pytest.fixture(params=["folder", "s3"])
