@@ -23,7 +23,7 @@ from treadle.artifacts.store import Store, make_store
 from treadle.db.calls import LONG
 from treadle.db.database import Gateway, Reader
 from treadle.db.dead_letters import Decided, Decision, LetterCount
-from treadle.db.errors import translated
+from treadle.db.errors import translate_errors
 from treadle.db.install import migrate
 from treadle.db.pool import Pool, make_pool
 from treadle.errors import ConfigurationError, InvalidArgument
@@ -41,7 +41,7 @@ from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
-from treadle.worker.validation import OUTPUT_LIMIT, Command, Function
+from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
 
 log = structlog.get_logger(__name__)
 # How long a pool may take to close; what is left then is cut off.
@@ -226,13 +226,13 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
         return declare
 
-    def validator(self, name: str) -> Callable[[Function], Function]:
+    def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
         """Make a function the validator of this name; `llm_judge` is one that you write.
 
         It gets `output`, the settings of the task by name, and `ctx` where it has that parameter.
         """
 
-        def declare(function: Function) -> Function:
+        def declare(function: ValidatorFunction) -> ValidatorFunction:
             self.registry.validators.add(name, function)
             return function
 
@@ -254,7 +254,7 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         """
         words = () if isinstance(arguments, str) else tuple(arguments)
         where = None if cwd is None else str(cwd)
-        command = Command(name, words, timeout_s, output_limit, where, dict(env or {}))
+        command = ValidatorCommand(name, words, timeout_s, output_limit, where, dict(env or {}))
         self.registry.validators.add_command(command)
 
     async def gateway(self) -> Gateway:
@@ -377,7 +377,7 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
             **given,
         )
         try:
-            with translated():
+            with translate_errors():
                 await pool.open(wait=True, timeout=settings.connect_timeout_s)
             yield pool
         finally:

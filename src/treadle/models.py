@@ -105,7 +105,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAttempt:
     """What became of a task whose attempt failed."""
 
     id: UUID
@@ -162,7 +162,7 @@ class OpenedWait:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TaskResult:
     """How an awaited task ended."""
 
     id: UUID
@@ -219,7 +219,7 @@ class DagState:
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class SpendState:
     """What a task has cost and may still spend, of its own limit and of its tightest budget."""
 
     cost_usd: Decimal
@@ -249,7 +249,7 @@ class ListedArtifact(Artifact):
 
 
 @dataclass(frozen=True, slots=True)
-class DoomedArtifact:
+class RemovableArtifact:
     """A file to delete: of a task that is gone, or never finished."""
 
     id: UUID
@@ -261,7 +261,7 @@ class DoomedArtifact:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class BudgetReview:
     """A task that a budget has no money for: asked or dead_lettered; or why it could not be."""
 
     id: UUID
@@ -286,7 +286,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Fired:
+class TriggerRun:
     """What a trigger made of an event, or why it could not."""
 
     id: UUID

@@ -240,7 +240,7 @@ async def test_reading_events_notices_that_its_listening_connection_fell_silent(
     monkeypatch.setattr(listener, "ANSWER_S", 1.0)
     monkeypatch.setattr(listener, "LISTEN_S", 0.0)
     async with make(database_url) as pool:
-        follower = listener.Ear(Gateway(pool), proxy.url, None)
+        follower = listener.EventListener(Gateway(pool), proxy.url, None)
         await follower.open()
         proxy.silence()
 

@@ -10,7 +10,7 @@ import pytest
 
 from examples import hello, orders, research_agent
 from treadle.errors import TaskNotFound
-from treadle.testing import Harness
+from treadle.testing import TaskRunner
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "research-agent.md"
@@ -31,7 +31,7 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_hello_greets(database_url: str) -> None:
-    async with Harness(hello.app, database_url) as harness:
+    async with TaskRunner(hello.app, database_url) as harness:
         assert await harness.run_inline(hello.hello, name="Ada") == "Hello, Ada!"
 
 
@@ -40,7 +40,7 @@ async def test_an_order_and_its_task_are_one_transaction(
     database_url: str, sync_conn: psycopg.Connection[tuple[Any, ...]]
 ) -> None:
     sync_conn.execute(orders.TABLES.encode())
-    async with Harness(orders.app, database_url) as harness:
+    async with TaskRunner(orders.app, database_url) as harness:
         with psycopg.connect(database_url) as conn:
             kept, handle = orders.place_order(conn, "a loom")
             conn.commit()
@@ -58,7 +58,7 @@ async def test_an_order_and_its_task_are_one_transaction(
 async def test_research_is_published_when_a_person_has_approved_it(
     database_url: str, prompts: list[str]
 ) -> None:
-    async with Harness(research_agent.app, database_url) as harness:
+    async with TaskRunner(research_agent.app, database_url) as harness:
         handle = await research_agent.research.enqueue(subject="looms")
 
         assert await harness.drain() == {"blocked": 1, "completed": 2}
@@ -82,7 +82,7 @@ async def test_research_is_published_when_a_person_has_approved_it(
 
 
 async def test_research_that_nobody_approves_in_time_is_not_published(database_url: str) -> None:
-    async with Harness(research_agent.app, database_url) as harness:
+    async with TaskRunner(research_agent.app, database_url) as harness:
         handle = await research_agent.research.enqueue(subject="looms")
         await harness.drain()
 

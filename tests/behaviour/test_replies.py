@@ -12,7 +12,7 @@ from tests.behaviour.driver import Driver
 from treadle import Treadle
 from treadle.db.database import Gateway
 from treadle.db.install import files
-from treadle.db.replies import Asked, Reply
+from treadle.db.replies import KeyedRequest, StoredResponse
 from treadle.errors import InvalidArgument, KeyReused, RequestInFlight, UnknownType
 
 ASKED = ("k", "me", "POST /x", "hash")
@@ -173,15 +173,15 @@ async def test_calls_of_one_transaction_are_done_together_or_not_at_all(
     app: Treadle, driver: Driver
 ) -> None:
     calls = await app.gateway()
-    asked = Asked(*ASKED)
+    asked = KeyedRequest(*ASKED)
 
-    async def twice(inner: Gateway) -> Reply:
+    async def twice(inner: Gateway) -> StoredResponse:
         for type_ in ("code", "nothing-like-it"):
             await inner.enqueue_batch("default", type_, specs=[b"{}"], options=b"{}", keys=None)
-        return Reply(201, b"")
+        return StoredResponse(201, b"")
 
     with pytest.raises(UnknownType):
-        await calls.once(asked, twice)
+        await calls.run_once(asked, twice)
 
     assert driver.value("select count(*) from treadle.tasks") == 0
     assert driver.value("select count(*) from treadle.replies") == 0
@@ -190,35 +190,35 @@ async def test_calls_of_one_transaction_are_done_together_or_not_at_all(
 async def test_an_effect_happens_once_for_its_key(app: Treadle, driver: Driver) -> None:
     calls = await app.gateway()
 
-    async def make(inner: Gateway) -> Reply:
+    async def make(inner: Gateway) -> StoredResponse:
         [made] = await inner.enqueue_batch(
             "default", "code", specs=[b"{}"], options=b"{}", keys=None
         )
-        return Reply(201, str(made.id).encode(), {"location": "/x"})
+        return StoredResponse(201, str(made.id).encode(), {"location": "/x"})
 
-    first = await calls.once(Asked(*ASKED), make)
-    again = await calls.once(Asked(*ASKED), make)
+    first = await calls.run_once(KeyedRequest(*ASKED), make)
+    again = await calls.run_once(KeyedRequest(*ASKED), make)
 
     assert (first.replayed, again.replayed) == (False, True)
     assert (again.status, again.body, again.headers) == (201, first.body, {"location": "/x"})
     assert driver.value("select count(*) from treadle.tasks") == 1
     with pytest.raises(KeyReused):
-        await calls.once(Asked("k", "me", "POST /x", "other"), make)
+        await calls.run_once(KeyedRequest("k", "me", "POST /x", "other"), make)
 
 
 async def test_a_deadlock_begins_the_whole_again(app: Treadle, driver: Driver) -> None:
     calls = await app.gateway()
     tries = 0
 
-    async def make(inner: Gateway) -> Reply:
+    async def make(inner: Gateway) -> StoredResponse:
         nonlocal tries
         tries += 1
         await inner.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
         if tries < 3:
             await inner._call("do $$ begin raise sqlstate '40P01'; end $$")
-        return Reply(201, b"")
+        return StoredResponse(201, b"")
 
-    await calls.once(Asked(*ASKED), make)
+    await calls.run_once(KeyedRequest(*ASKED), make)
 
     assert tries == 3
     assert driver.value("select count(*) from treadle.tasks") == 1
@@ -227,21 +227,21 @@ async def test_a_deadlock_begins_the_whole_again(app: Treadle, driver: Driver) -
 async def test_who_comes_meanwhile_is_told_at_once(app: Treadle) -> None:
     calls = await app.gateway()
 
-    async def make(inner: Gateway) -> Reply:
+    async def make(inner: Gateway) -> StoredResponse:
         with pytest.raises(RequestInFlight):
-            await calls.once(Asked(*ASKED), make)
-        return Reply(200, b"")
+            await calls.run_once(KeyedRequest(*ASKED), make)
+        return StoredResponse(200, b"")
 
-    await calls.once(Asked(*ASKED), make)
+    await calls.run_once(KeyedRequest(*ASKED), make)
 
 
 async def test_an_answer_that_cannot_be_kept_is_an_error(app: Treadle, driver: Driver) -> None:
     calls = await app.gateway()
 
-    async def make(inner: Gateway) -> Reply:
+    async def make(inner: Gateway) -> StoredResponse:
         await inner.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
-        return Reply(600, b"")
+        return StoredResponse(600, b"")
 
     with pytest.raises(InvalidArgument):
-        await calls.once(Asked(*ASKED), make)
+        await calls.run_once(KeyedRequest(*ASKED), make)
     assert driver.value("select count(*) from treadle.tasks") == 0

@@ -9,7 +9,7 @@ import pytest
 from treadle import Context, FailForGood, InvalidArgument, RetryAfter, Task, Treadle
 from treadle.errors import ClaimLost, IllegalTransition, SchemaMissing, TaskNotFound
 from treadle.settings import load_settings
-from treadle.testing import Harness
+from treadle.testing import TaskRunner
 
 pytestmark = pytest.mark.requirement("B14")
 
@@ -60,14 +60,14 @@ def shop() -> Shop:
 
 @pytest.fixture
 async def harness(
-    shop: Shop, treadle_harness: Callable[[Treadle], Harness]
-) -> AsyncIterator[Harness]:
-    async with treadle_harness(shop.app) as made:
+    shop: Shop, treadle_runner: Callable[[Treadle], TaskRunner]
+) -> AsyncIterator[TaskRunner]:
+    async with treadle_runner(shop.app) as made:
         yield made
 
 
 async def test_run_inline_runs_a_claimed_task_and_returns_its_result(
-    harness: Harness, shop: Shop
+    harness: TaskRunner, shop: Shop
 ) -> None:
     assert await harness.run_inline(shop.double, n=21) == 42
 
@@ -78,14 +78,14 @@ async def test_run_inline_runs_a_claimed_task_and_returns_its_result(
     assert row["output"] == 42
 
 
-async def test_run_inline_checks_the_arguments_first(harness: Harness, shop: Shop) -> None:
+async def test_run_inline_checks_the_arguments_first(harness: TaskRunner, shop: Shop) -> None:
     with pytest.raises(InvalidArgument, match="n: "):
         await harness.run_inline(shop.double, n="many")
 
     assert await harness.states() == {}
 
 
-async def test_run_inline_runs_its_own_task_and_no_other(harness: Harness, shop: Shop) -> None:
+async def test_run_inline_runs_its_own_task_and_no_other(harness: TaskRunner, shop: Shop) -> None:
     urgent = await shop.double.using(priority=0).enqueue(n=1)
 
     assert await harness.run_inline(shop.double.using(priority=100, delay=60), n=5) == 10
@@ -94,7 +94,7 @@ async def test_run_inline_runs_its_own_task_and_no_other(harness: Harness, shop:
 
 
 async def test_run_inline_meets_the_capabilities_that_the_task_asks_for(
-    harness: Harness, shop: Shop
+    harness: TaskRunner, shop: Shop
 ) -> None:
     picky = shop.double.using(capabilities=["gpu"], assigned_agent="titan")
 
@@ -104,7 +104,7 @@ async def test_run_inline_meets_the_capabilities_that_the_task_asks_for(
 
 
 async def test_run_inline_raises_what_the_handler_raises_and_records_the_attempt(
-    harness: Harness, shop: Shop
+    harness: TaskRunner, shop: Shop
 ) -> None:
     with pytest.raises(ConnectionError, match="come back later"):
         await harness.run_inline(shop.flaky)
@@ -112,7 +112,7 @@ async def test_run_inline_raises_what_the_handler_raises_and_records_the_attempt
     assert await harness.states() == {"retrying": 1}
 
 
-async def test_run_inline_raises_outcomes_too(harness: Harness, shop: Shop) -> None:
+async def test_run_inline_raises_outcomes_too(harness: TaskRunner, shop: Shop) -> None:
     @shop.app.task()
     def polite() -> RetryAfter:
         return RetryAfter(30)
@@ -125,13 +125,13 @@ async def test_run_inline_raises_outcomes_too(harness: Harness, shop: Shop) -> N
     assert await harness.states() == {"dead_lettered": 1, "retrying": 1}
 
 
-async def test_run_inline_ends_at_the_timeout_of_the_task(harness: Harness, shop: Shop) -> None:
+async def test_run_inline_ends_at_the_timeout_of_the_task(harness: TaskRunner, shop: Shop) -> None:
     with pytest.raises(TimeoutError, match="longer than"):
         await harness.run_inline(shop.slow)
 
 
 async def test_run_inline_refuses_a_key_that_is_taken_and_a_queue_that_is_paused(
-    harness: Harness, shop: Shop
+    harness: TaskRunner, shop: Shop
 ) -> None:
     await harness.run_inline(shop.double.using(key="once"), n=1)
     await (await shop.app.gateway()).pause_queue("slow", "a holiday")
@@ -143,7 +143,7 @@ async def test_run_inline_refuses_a_key_that_is_taken_and_a_queue_that_is_paused
 
 
 async def test_drain_runs_everything_and_says_what_became_of_it(
-    harness: Harness, shop: Shop
+    harness: TaskRunner, shop: Shop
 ) -> None:
     await shop.double.enqueue_many([{"n": n} for n in range(20)])
     await shop.hopeless.enqueue()
@@ -156,7 +156,7 @@ async def test_drain_runs_everything_and_says_what_became_of_it(
     assert await harness.states("slow") == {"ready": 1}
 
 
-async def test_retries_run_when_their_time_has_come(harness: Harness, shop: Shop) -> None:
+async def test_retries_run_when_their_time_has_come(harness: TaskRunner, shop: Shop) -> None:
     task = await shop.flaky.enqueue()
     later = await shop.double.using(delay=3600).enqueue(n=1)
     assert await harness.drain(promote=True) == {"pending": 1, "retrying": 1}
@@ -169,7 +169,7 @@ async def test_retries_run_when_their_time_has_come(harness: Harness, shop: Shop
     assert [each.id for each in await harness.promote()] == [later.id]
 
 
-async def test_the_clock_can_be_set_back(harness: Harness, shop: Shop) -> None:
+async def test_the_clock_can_be_set_back(harness: TaskRunner, shop: Shop) -> None:
     await harness.clock.advance(60 * MINUTE)
     await harness.clock.reset()
     task = await shop.double.using(delay=60).enqueue(n=1)
@@ -178,7 +178,9 @@ async def test_the_clock_can_be_set_back(harness: Harness, shop: Shop) -> None:
     assert await harness.state_of(task.id) == "pending"
 
 
-async def test_an_aged_claim_is_reaped_and_its_worker_refused(harness: Harness, shop: Shop) -> None:
+async def test_an_aged_claim_is_reaped_and_its_worker_refused(
+    harness: TaskRunner, shop: Shop
+) -> None:
     task = await shop.double.enqueue(n=1)
     first = await harness.claim("a")
     assert await harness.reap() == []
@@ -197,7 +199,7 @@ async def test_an_aged_claim_is_reaped_and_its_worker_refused(harness: Harness, 
     assert await harness.state_of(task) == "running"
 
 
-async def test_what_cannot_be_aged_or_claimed_is_an_error(harness: Harness, shop: Shop) -> None:
+async def test_what_cannot_be_aged_or_claimed_is_an_error(harness: TaskRunner, shop: Shop) -> None:
     task = await shop.double.using(delay=60).enqueue(n=1)
 
     with pytest.raises(IllegalTransition, match="not claimed"):
@@ -207,13 +209,13 @@ async def test_what_cannot_be_aged_or_claimed_is_an_error(harness: Harness, shop
 
 
 async def test_after_the_block_the_app_is_where_it_was(
-    shop: Shop, treadle_harness: Callable[[Treadle], Any], treadle_url: str
+    shop: Shop, treadle_runner: Callable[[Treadle], Any], treadle_url: str
 ) -> None:
     shop.app = Treadle(settings=load_settings(database_url="postgresql:///live", listen_url="live"))
     shop.app.task("double")(lambda: None)
     before = dict(vars(shop.app))
 
-    async with treadle_harness(shop.app):
+    async with treadle_runner(shop.app):
         inside = shop.app.url, shop.app.settings.listen_url
 
     assert inside == (treadle_url, None)
@@ -226,7 +228,7 @@ async def test_a_database_without_the_schema_is_named_and_the_app_let_go(
     before = shop.app.url
 
     with pytest.raises(SchemaMissing):
-        async with Harness(shop.app, empty_database_url):
+        async with TaskRunner(shop.app, empty_database_url):
             pass
 
     assert shop.app.url == before

@@ -17,7 +17,7 @@ from tests.behaviour.receiver import Receiver
 from treadle.db.webhooks import WebhookTarget
 from treadle.services import outbound
 from treadle.services.notifier.http import Answer, http_sender
-from treadle.services.outbound import AddressRefused, Rules, is_public, judge
+from treadle.services.outbound import AddressRefused, OutboundPolicy, check_addresses, is_public
 
 PUBLIC = [
     *("93.184.216.34", "8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.128.0.1"),
@@ -58,33 +58,37 @@ NEVER = [
     *("fe80::5efe:10.0.0.1", "fe80::200:5efe:8.8.8.8", "2001:db8::5efe:10.0.0.1"),
     *("2606:4700::5efe:0.0.0.0", "2606:4700::5efe:100.100.100.200", "2002:a00:1::5efe:169.254.0.1"),
 ]
-OPEN = Rules(private=True, http=True)
+OPEN = OutboundPolicy(private=True, http=True)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_an_address_of_the_internet(address: str) -> None:
     assert is_public(address)
-    judge("https", 443, [address], Rules(), False)
+    check_addresses("https", 443, [address], OutboundPolicy(), False)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_private_address_needs_both_permissions(address: str) -> None:
-    for rules, allowed in ((Rules(), False), (Rules(private=True), False), (Rules(), True)):
+    for rules, allowed in (
+        (OutboundPolicy(), False),
+        (OutboundPolicy(private=True), False),
+        (OutboundPolicy(), True),
+    ):
         with pytest.raises(AddressRefused, match="is private"):
-            judge("https", 443, [address], rules, allowed)
-    judge("http", 8000, [address], Rules(private=True), True)
+            check_addresses("https", 443, [address], rules, allowed)
+    check_addresses("http", 8000, [address], OutboundPolicy(private=True), True)
 
 
 @pytest.mark.parametrize("address", NEVER)
 def test_an_address_that_is_refused_always(address: str) -> None:
     with pytest.raises(AddressRefused, match="refused always"):
-        judge("https", 443, [address], OPEN, True)
+        check_addresses("https", 443, [address], OPEN, True)
 
 
 @pytest.mark.parametrize("bad", ["127.0.0.1", "169.254.169.254", "fe80::1"])
 def test_one_bad_address_among_good_ones_is_enough(bad: str) -> None:
     with pytest.raises(AddressRefused):
-        judge("https", 443, ["8.8.8.8", bad, "1.1.1.1"], Rules(), False)
+        check_addresses("https", 443, ["8.8.8.8", bad, "1.1.1.1"], OutboundPolicy(), False)
 
 
 @pytest.mark.parametrize(
@@ -96,38 +100,38 @@ def test_a_private_address_beside_a_public_one_opens_nothing_for_that(
 ) -> None:
     addresses = ["8.8.8.8", "10.0.0.1"]
     if words is None:
-        judge(scheme, port, addresses, Rules(private=True), True)
+        check_addresses(scheme, port, addresses, OutboundPolicy(private=True), True)
     else:
         with pytest.raises(AddressRefused, match=words):
-            judge(scheme, port, addresses, Rules(private=True), True)
+            check_addresses(scheme, port, addresses, OutboundPolicy(private=True), True)
 
 
 @pytest.mark.parametrize(
     ("scheme", "port", "rules", "words"),
     [
-        ("https", 443, Rules(), None),
-        ("https", 8443, Rules(), "port 8443"),
-        ("https", 22, Rules(), "port 22"),
-        ("https", 8443, Rules(ports=frozenset({8443})), None),
-        ("http", 80, Rules(), "not encrypted"),
-        ("http", 80, Rules(http=True), None),
-        ("http", 443, Rules(http=True), "port 443"),
-        ("redis", 6379, Rules(), "not encrypted"),
-        ("rediss", 6379, Rules(), None),
-        ("rediss", 443, Rules(), "port 443"),
+        ("https", 443, OutboundPolicy(), None),
+        ("https", 8443, OutboundPolicy(), "port 8443"),
+        ("https", 22, OutboundPolicy(), "port 22"),
+        ("https", 8443, OutboundPolicy(ports=frozenset({8443})), None),
+        ("http", 80, OutboundPolicy(), "not encrypted"),
+        ("http", 80, OutboundPolicy(http=True), None),
+        ("http", 443, OutboundPolicy(http=True), "port 443"),
+        ("redis", 6379, OutboundPolicy(), "not encrypted"),
+        ("rediss", 6379, OutboundPolicy(), None),
+        ("rediss", 443, OutboundPolicy(), "port 443"),
     ],
 )
 def test_the_way_to_a_public_address(
-    scheme: str, port: int, rules: Rules, words: str | None
+    scheme: str, port: int, rules: OutboundPolicy, words: str | None
 ) -> None:
     if words is None:
-        judge(scheme, port, ["8.8.8.8"], rules, True)
+        check_addresses(scheme, port, ["8.8.8.8"], rules, True)
     else:
         with pytest.raises(AddressRefused, match=words):
-            judge(scheme, port, ["8.8.8.8"], rules, True)
+            check_addresses(scheme, port, ["8.8.8.8"], rules, True)
 
 
-async def send(url: str, rules: Rules = OPEN, allow_private: bool = True) -> Answer:
+async def send(url: str, rules: OutboundPolicy = OPEN, allow_private: bool = True) -> Answer:
     target = WebhookTarget("t", uuid4(), url, "standard", None, 1, [], allow_private)
     async with http_sender(target, rules) as sender:
         return await sender.send("msg_1", "test", json.dumps({"data": {}}))
@@ -164,7 +168,9 @@ def receiver() -> Iterator[Receiver]:
     "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "[::1]", "0177.0.0.1"]
 )
 async def test_no_way_of_writing_this_host_gets_past(receiver: Receiver, host: str) -> None:
-    answer = await send(f"http://{host}:{receiver.port}/x", Rules(http=True), allow_private=False)
+    answer = await send(
+        f"http://{host}:{receiver.port}/x", OutboundPolicy(http=True), allow_private=False
+    )
 
     assert re.search("is private|^InvalidURL", answer.error or "")
     assert receiver.tries == {}

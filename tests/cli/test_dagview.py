@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle.cli.dags.view import View, money
+from treadle.cli.dags.view import DagView, money
 from treadle.cli.output import STATES
 
 
@@ -32,7 +32,7 @@ def shown(tasks: list[dict[str, Any]], *, width: int = 80, unicode: bool = True)
         "duration_s": Decimal("3725.1"), "cost_usd": Decimal("1.5"), "budget_usd": Decimal(5),
         "open_waits": 2,
     }  # fmt: skip
-    lines = View(width=width, unicode=unicode).lines(dag, tasks)
+    lines = DagView(width=width, unicode=unicode).lines(dag, tasks)
     return "\n".join(line.plain for line in lines).split("\n")
 
 

@@ -17,7 +17,7 @@ from tests.http.tokens import SCOPES, Closed, accepted_for, bearer, closed, crea
 from tests.process.support import until
 from treadle import Treadle
 from treadle.api import problems
-from treadle.api.access import Principal, Scope, need
+from treadle.api.access import Principal, Scope, requires
 from treadle.api.app import make_app
 from treadle.errors import Forbidden
 
@@ -198,7 +198,7 @@ async def test_a_route_whose_author_forgot_about_access_is_behind_the_wall() -> 
 async def test_without_the_wall_nobody_gets_in() -> None:
     app = FastAPI()
     problems.install(app)
-    app.get("/guarded", dependencies=[need("read")])(lambda: "secret")
+    app.get("/guarded", dependencies=[requires("read")])(lambda: "secret")
 
     async with reach(app) as client:
         assert (await client.get("/guarded")).status_code == 401

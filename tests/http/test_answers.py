@@ -21,7 +21,7 @@ from tests.http.support import Conn
 from tests.process.support import until
 from treadle.api import protocol
 from treadle.api.paging import MOST_BYTES, Paging
-from treadle.api.protocol import Crowd, connections
+from treadle.api.protocol import ConnectionLimits, connections
 from treadle.api.server import bind
 
 LARGE = 32 * 2**20
@@ -96,7 +96,7 @@ async def serving(app: Any = large) -> AsyncIterator[tuple[str, uvicorn.Server]]
     [bound] = bind("127.0.0.1", 0)
     # The system keeps little: what is read is seen at once.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
-    http = connections(Crowd(100, 10))
+    http = connections(ConnectionLimits(100, 10))
     server = uvicorn.Server(
         uvicorn.Config(
             app,

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from treadle.api.batch import MOST, Together
+from treadle.api.batch import MOST, Batcher
 from treadle.errors import InvalidArgument, Unavailable
 
 
@@ -39,7 +39,7 @@ class Recorder:
             raise
 
 
-async def asked(share: Together[str, int, int], items: list[int], call: Recorder) -> dict[int, Any]:
+async def asked(share: Batcher[str, int, int], items: list[int], call: Recorder) -> dict[int, Any]:
     """What each heard; the first goes alone, the others gather meanwhile."""
     heard: dict[int, Any] = {}
 
@@ -59,35 +59,35 @@ async def asked(share: Together[str, int, int], items: list[int], call: Recorder
 
 async def test_what_comes_while_a_call_is_under_way_goes_together() -> None:
     call = Recorder()
-    heard = await asked(Together(call, lambda item: None), [1, 2, 3, 4], call)
+    heard = await asked(Batcher(call, lambda item: None), [1, 2, 3, 4], call)
     assert heard == {0: 2, 1: 4, 2: 6, 3: 8}
     assert call.calls == [[1], [2, 3, 4]]
 
 
 async def test_one_that_is_refused_does_not_take_the_others_along() -> None:
     call = Recorder(refused={3})
-    heard = await asked(Together(call, lambda item: None), [1, 2, 3, 4, 5], call)
+    heard = await asked(Batcher(call, lambda item: None), [1, 2, 3, 4, 5], call)
     assert isinstance(heard.pop(2), InvalidArgument)
     assert heard == {0: 2, 1: 4, 3: 8, 4: 10}
 
 
 async def test_a_database_that_is_away_is_not_asked_again_for_each() -> None:
     call = Recorder(refused={2, 3}, error=Unavailable("away"))
-    heard = await asked(Together(call, lambda item: None), [1, 2, 3], call)
+    heard = await asked(Batcher(call, lambda item: None), [1, 2, 3], call)
     assert [type(heard[number]) for number in (1, 2)] == [Unavailable, Unavailable]
     assert call.calls == [[1], [2, 3]]
 
 
 async def test_items_of_the_same_name_do_not_go_together() -> None:
     call = Recorder()
-    heard = await asked(Together(call, lambda item: item), [1, 2, 2, 3], call)
+    heard = await asked(Batcher(call, lambda item: item), [1, 2, 2, 3], call)
     assert heard == {0: 2, 1: 4, 2: 4, 3: 6}
     assert call.calls == [[1], [2, 3], [2]]
 
 
 async def test_one_that_gives_up_holds_up_nobody() -> None:
     call = Recorder()
-    share = Together(call, lambda item: None)
+    share = Batcher(call, lambda item: None)
     heard: list[int] = []
 
     async def ask(item: int) -> None:
@@ -109,7 +109,7 @@ async def test_one_that_gives_up_holds_up_nobody() -> None:
 
 async def test_a_call_for_many_is_not_broken_off_by_one_of_them() -> None:
     call = Recorder()
-    share = Together(call, lambda item: None)
+    share = Batcher(call, lambda item: None)
     heard: list[int] = []
 
     async def ask(item: int, scope: anyio.CancelScope) -> None:
@@ -133,7 +133,7 @@ async def test_a_call_for_many_is_not_broken_off_by_one_of_them() -> None:
 
 async def test_one_that_gives_up_when_it_is_its_turn_passes_it_on() -> None:
     call = Recorder()
-    share = Together(call, lambda item: None)
+    share = Batcher(call, lambda item: None)
     others: list[asyncio.Task[int]] = []
 
     async def first() -> None:
@@ -154,7 +154,7 @@ async def test_one_that_gives_up_when_it_is_its_turn_passes_it_on() -> None:
 
 async def test_a_call_that_takes_long_holds_up_nobody_behind_it() -> None:
     call = Recorder()
-    share = Together(call, lambda item: item)
+    share = Batcher(call, lambda item: item)
     async with anyio.create_task_group() as group:
         for item in (1, 2, 3):
             group.start_soon(share, "k", item)
@@ -170,7 +170,7 @@ async def test_a_call_that_takes_long_holds_up_nobody_behind_it() -> None:
 
 async def test_what_refuses_one_of_those_that_are_alike_refuses_all() -> None:
     call = Recorder(refused={3})
-    heard = await asked(Together(call), [1, 2, 3, 4], call)
+    heard = await asked(Batcher(call), [1, 2, 3, 4], call)
     assert [type(heard[number]) for number in (1, 2, 3)] == [InvalidArgument] * 3
     assert call.calls == [[1], [2, 3, 4]]
 
@@ -178,6 +178,6 @@ async def test_what_refuses_one_of_those_that_are_alike_refuses_all() -> None:
 async def test_a_call_is_not_for_more_than_a_hundred() -> None:
     call = Recorder()
     items = list(range(2 * MOST + 2))
-    heard = await asked(Together(call, lambda item: None), items, call)
+    heard = await asked(Batcher(call, lambda item: None), items, call)
     assert heard == {item: 2 * item for item in items}
     assert [len(each) for each in call.calls] == [1, MOST, MOST, 1]

@@ -29,7 +29,7 @@ def resolve(http: httpx2.Client, task_id: str, **said: Any) -> httpx2.Response:
 def test_letters_are_listed_newest_first_and_filtered(
     http: httpx2.Client, letters: list[str]
 ) -> None:
-    rows = listed(models.Letter, http.get("/v1/dead-letters"))
+    rows = listed(models.DeadLetter, http.get("/v1/dead-letters"))
     assert [row["task_id"] for row in rows] == letters[::-1]
     assert rows[0]["history"][0]["error"] == "out of paper"
     assert [row["id"] for row in walked(http, "/v1/dead-letters")] == [row["id"] for row in rows]
@@ -45,7 +45,7 @@ def test_letters_are_listed_newest_first_and_filtered(
 
 
 def test_groups_say_what_went_wrong(http: httpx2.Client, letters: list[str]) -> None:
-    groups = listed(models.Group, http.get("/v1/dead-letters/groups"))
+    groups = listed(models.DeadLetterGroup, http.get("/v1/dead-letters/groups"))
     assert sorted(group["letters"] for group in groups) == [1, 2]
     assert len(walked(http, "/v1/dead-letters/groups")) == 2
 
@@ -53,8 +53,8 @@ def test_groups_say_what_went_wrong(http: httpx2.Client, letters: list[str]) -> 
 def test_a_letter_is_shown_by_its_id_or_that_of_its_task(
     http: httpx2.Client, letters: list[str]
 ) -> None:
-    by_task = shaped(models.WholeLetter, http.get(f"/v1/dead-letters/{letters[0]}"))
-    by_letter = shaped(models.WholeLetter, http.get(f"/v1/dead-letters/{by_task['id']}"))
+    by_task = shaped(models.DeadLetterDetails, http.get(f"/v1/dead-letters/{letters[0]}"))
+    by_letter = shaped(models.DeadLetterDetails, http.get(f"/v1/dead-letters/{by_task['id']}"))
     assert by_task == by_letter
     assert (by_task["task_id"], by_task["spec"]) == (letters[0], {"n": 0})
     assert code_of(http.get(f"/v1/dead-letters/{NOBODY}")) == (404, "not-found")
@@ -68,7 +68,7 @@ def test_a_letter_is_retried_once(http: httpx2.Client, letters: list[str]) -> No
     assert code_of(again) == (409, "illegal-transition")
     assert again.json()["verdict"] == "already"
     assert status_of(http, letters[0]) == "ready"
-    log = listed(models.DecisionMade, http.get("/v1/dead-letters/log"))
+    log = listed(models.DecisionLogEntry, http.get("/v1/dead-letters/log"))
     assert [(row["decision"], row["actor"], row["note"]) for row in log] == [
         ("retry", "local", "it is back")
     ]

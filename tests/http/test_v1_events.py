@@ -12,7 +12,7 @@ from treadle.api.v1 import events as models
 
 def test_events_are_listed_newest_first_and_filtered(http: httpx2.Client, sql: Conn) -> None:
     ids = emit(sql, "a", "b") + emit(sql, "c", kind="other.word")
-    rows = listed(models.Happened, http.get("/v1/events"))
+    rows = listed(models.EventDetails, http.get("/v1/events"))
     assert [row["id"] for row in rows] == ids[::-1]
     assert [row["id"] for row in walked(http, "/v1/events")] == ids[::-1]
     for query, expected in (

@@ -27,14 +27,14 @@ TYPE: dict[str, Any] = {
 
 def test_a_queue_is_defined_with_all_its_settings(http: httpx2.Client) -> None:
     assert set(QUEUE) == set(models.QueueSettings.model_fields)
-    made = shaped(models.WholeQueue, http.put("/v1/queues/night", json=QUEUE))
+    made = shaped(models.QueueDetails, http.put("/v1/queues/night", json=QUEUE))
     assert {name: made[name] for name in QUEUE} == QUEUE
-    assert shaped(models.WholeQueue, http.get("/v1/queues/night")) == made
+    assert shaped(models.QueueDetails, http.get("/v1/queues/night")) == made
 
 
 def test_what_is_not_named_stays_and_null_takes_away(http: httpx2.Client) -> None:
     http.put("/v1/queues/night", json=QUEUE)
-    changed = shaped(models.WholeQueue, http.put("/v1/queues/night", json={"max_depth": None}))
+    changed = shaped(models.QueueDetails, http.put("/v1/queues/night", json={"max_depth": None}))
     assert changed["max_depth"] is None
     assert {name: changed[name] for name in QUEUE if name != "max_depth"} == {
         name: value for name, value in QUEUE.items() if name != "max_depth"
@@ -53,7 +53,7 @@ def test_the_order_of_a_queue_is_that_of_claims(http: httpx2.Client) -> None:
     ids = [enqueue(http, priority=priority) for priority in (50, 10, 90)]
     body = shaped(models.Order, http.get("/v1/queues/default/order"))
     for item in body["items"]:
-        models.Place.model_validate(item)
+        models.QueuePosition.model_validate(item)
     assert [item["id"] for item in body["items"]] == [ids[1], ids[0], ids[2]]
     assert len(http.get("/v1/queues/default/order?limit=1").json()["items"]) == 1
 
@@ -62,7 +62,7 @@ def test_nothing_is_claimed_from_a_paused_queue(http: httpx2.Client) -> None:
     register(http, queues=["default"])
     enqueue(http)
     paused = http.post("/v1/queues/default/pause", json={"reason": "provider is down"})
-    shown = shaped(models.WholeQueue, paused)
+    shown = shaped(models.QueueDetails, paused)
     assert (shown["paused"], shown["paused_by"]) == (True, "local")
     assert shown["paused_reason"] == "provider is down"
     assert take(http) == []
@@ -70,7 +70,7 @@ def test_nothing_is_claimed_from_a_paused_queue(http: httpx2.Client) -> None:
     stuck = shaped(models.StuckList, http.get("/v1/stuck"))["items"]
     assert [(row["queue"], row["tasks"]) for row in stuck] == [("default", 1)]
     models.Stuck.model_validate(stuck[0])
-    assert shaped(models.WholeQueue, http.post("/v1/queues/default/resume"))["paused"] is False
+    assert shaped(models.QueueDetails, http.post("/v1/queues/default/resume"))["paused"] is False
     assert len(take(http)) == 1
 
 

@@ -15,7 +15,7 @@ from tests.process.support import until
 from treadle import Treadle
 from treadle.api import stream as feeds
 from treadle.api import stream as streams
-from treadle.api.stream import EventStream, Feed
+from treadle.api.stream import EventBroadcaster, EventStream
 from treadle.errors import Unavailable
 
 
@@ -73,17 +73,19 @@ def sql(new_database: NewDatabase) -> Iterator[Conn]:
 
 
 @asynccontextmanager
-async def feeding(sql: Conn, most: int = 10) -> AsyncIterator[Feed]:
+async def feeding(sql: Conn, most: int = 10) -> AsyncIterator[EventBroadcaster]:
     """The feed of a server."""
     url = f"postgresql:///{sql.info.dbname}?host={sql.info.host}&port={sql.info.port}&user=postgres"
     async with Treadle(url) as app:
-        source = Feed(app, most)
+        source = EventBroadcaster(app, most)
         async with source.running():
             yield source
 
 
 @asynccontextmanager
-async def reading(source: Feed, after: str | None = None, *holds: str) -> AsyncIterator[Client]:
+async def reading(
+    source: EventBroadcaster, after: str | None = None, *holds: str
+) -> AsyncIterator[Client]:
     """A client that reads the stream of a feed, up to what it holds up."""
     client = Client()
     client.holds = {text: anyio.Event() for text in holds}
@@ -161,11 +163,11 @@ async def test_a_client_that_goes_away_gives_its_seat_back(sql: Conn) -> None:
     async with feeding(sql, most=1) as source:
         async with reading(source) as client:
             with pytest.raises(Unavailable):
-                async with source.seat():
+                async with source.slot():
                     pass
             client.gone.set()
             await until(lambda: not source.streams)
-        async with source.seat():
+        async with source.slot():
             assert source.streams == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.http.native import code_of
 from tests.http.streaming import stream
 from tests.http.support import Conn, Served
-from treadle.api.v1.events import Happened
+from treadle.api.v1.events import EventDetails
 
 
 def emit(sql: Conn, *names: str, kind: str = "word.said") -> list[int]:
@@ -44,8 +44,8 @@ def test_events_come_in_order_with_their_ids(server: Served, sql: Conn) -> None:
     assert [event["key"] for event in events] == ["a", "b", "c"]
     assert open_stream.last_id == str(ids[-1])
     for event in events:
-        Happened.model_validate(event)
-        assert set(event) == set(Happened.model_fields)
+        EventDetails.model_validate(event)
+        assert set(event) == set(EventDetails.model_fields)
 
 
 def test_only_kinds_that_are_wanted_come(server: Served, sql: Conn) -> None:

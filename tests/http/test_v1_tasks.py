@@ -75,8 +75,8 @@ def test_every_option_of_a_task_arrives(http: httpx2.Client, sql: Conn) -> None:
 def test_the_model_knows_every_field_of_a_task(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     task = http.get(f"/v1/tasks/{task_id}").json()
-    assert task.keys() == models.WholeTask.model_fields.keys()
-    models.WholeTask.model_validate(task)
+    assert task.keys() == models.TaskDetails.model_fields.keys()
+    models.TaskDetails.model_validate(task)
     [row] = http.get("/v1/tasks").json()["items"]
     assert row.keys() == models.TaskRow.model_fields.keys()
     models.TaskRow.model_validate(row)

@@ -76,7 +76,7 @@ def test_it_is_fired_by_hand_once(http: httpx2.Client, sql: Conn) -> None:
     event = emit(sql)
     define(http)
     fired = http.post("/v1/triggers/next/fire", json={"event_id": event})
-    made = shaped(models.FiredByHand, fired)
+    made = shaped(models.ManualRun, fired)
     assert http.get(f"/v1/tasks/{made['task_id']}").json()["spec"] == {"amount": 5}
 
     again = http.post("/v1/triggers/next/fire", json={"event_id": event})

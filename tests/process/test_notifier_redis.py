@@ -18,7 +18,7 @@ from tests.process.support import Conn, Spawn, rows
 from tests.process.test_notifier import SETTINGS, due, emit, until
 from treadle.db.webhooks import WebhookTarget
 from treadle.services.notifier.redis import redis_sender
-from treadle.services.outbound import Rules
+from treadle.services.outbound import OutboundPolicy
 
 SERVER = shutil.which("redis-server")
 # With TREADLE_TEST_REDIS=required it fails without a server, as in CI.
@@ -168,7 +168,7 @@ async def test_the_certificate_of_redis_is_that_of_the_name(
     url = f"rediss://{login}{host}:{encrypted.port}/2"
     target = WebhookTarget("t", uuid4(), url, "redis", "events", 10, [], True)
 
-    async with redis_sender(target, Rules(private=True)) as sender:
+    async with redis_sender(target, OutboundPolicy(private=True)) as sender:
         answer = await sender.send("msg_1", "test", "{}")
 
     if host == "feed.example.org":

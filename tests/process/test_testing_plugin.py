@@ -20,17 +20,17 @@ app = Treadle()
 def double(n: int) -> int:
     return 2 * n
 
-async def check(treadle_harness):
-    async with treadle_harness(app) as harness:
+async def check(treadle_runner):
+    async with treadle_runner(app) as harness:
         assert await harness.run_inline(double, n=2) == 4
         await double.enqueue(n=3)
         assert await harness.drain() == {"completed": 2}
 
-def test_once(treadle_harness):
-    asyncio.run(check(treadle_harness))
+def test_once(treadle_runner):
+    asyncio.run(check(treadle_runner))
 
-def test_again_on_another_database(treadle_harness, treadle_url):
-    asyncio.run(check(treadle_harness))
+def test_again_on_another_database(treadle_runner, treadle_url):
+    asyncio.run(check(treadle_runner))
 """
 DOES_NOT = """
 import sys

@@ -10,7 +10,7 @@ from tests.worker.files import Place
 from tests.worker.support import run_all
 from treadle import Artifact, Context, Treadle
 from treadle.errors import ArtifactNotFound, InvalidArgument, StoreError, TreadleError
-from treadle.testing import Harness
+from treadle.testing import TaskRunner
 
 pytestmark = pytest.mark.requirement("F21")
 
@@ -93,7 +93,7 @@ async def test_a_test_of_an_application_keeps_its_files_in_memory(
     async def draw(ctx: Context) -> Artifact:
         return await ctx.artifact.put("cat", b"a cat")
 
-    async with Harness(app, database_url) as harness:
+    async with TaskRunner(app, database_url) as harness:
         made = await harness.run_inline(draw)
         handle = await draw.enqueue()
         await harness.drain()

@@ -11,7 +11,7 @@ from tests.worker.files import Place
 from tests.worker.support import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
 from treadle.artifacts.store import Store, Written
-from treadle.artifacts.sweeper import Sweeper, Swept, sweep
+from treadle.artifacts.sweeper import Sweeper, SweepResult, sweep
 from treadle.errors import StoreError
 from treadle.services.pruner import Pruner
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.requirement("F21")
 MIB = 1024 * 1024
 
 
-async def swept(app: Treadle, grace_s: float = -10, **options: Any) -> Swept:
+async def swept(app: Treadle, grace_s: float = -10, **options: Any) -> SweepResult:
     """A sweep for which nothing is too young."""
     return await sweep(await app.gateway(), app.store, grace_s=grace_s, **options)
 

@@ -7,7 +7,7 @@ import pytest
 
 from treadle import Context, Treadle, WaitExpired
 from treadle.errors import IllegalTransition
-from treadle.testing import Harness
+from treadle.testing import TaskRunner
 
 pytestmark = pytest.mark.requirement("B14")
 
@@ -31,12 +31,12 @@ async def quick(ctx: Context) -> str:
 
 
 @pytest.fixture
-async def harness(database_url: str) -> AsyncIterator[Harness]:
-    async with Harness(app, database_url) as made:
+async def harness(database_url: str) -> AsyncIterator[TaskRunner]:
+    async with TaskRunner(app, database_url) as made:
         yield made
 
 
-async def test_a_question_is_answered_and_the_task_drained(harness: Harness) -> None:
+async def test_a_question_is_answered_and_the_task_drained(harness: TaskRunner) -> None:
     handle = await publish.enqueue()
     with pytest.raises(IllegalTransition, match="has no open question"):
         await harness.answer(handle, "approve")
@@ -50,7 +50,7 @@ async def test_a_question_is_answered_and_the_task_drained(harness: Harness) -> 
     assert await handle.result() == "left: typo"
 
 
-async def test_a_question_expires_when_the_clock_says_so(harness: Harness) -> None:
+async def test_a_question_expires_when_the_clock_says_so(harness: TaskRunner) -> None:
     handle = await publish.enqueue()
 
     assert await harness.drain(promote=True) == {"blocked": 1}
@@ -60,7 +60,7 @@ async def test_a_question_expires_when_the_clock_says_so(harness: Harness) -> No
     assert await handle.result() == "forgotten"
 
 
-async def test_run_inline_runs_steps_and_says_when_a_task_waits(harness: Harness) -> None:
+async def test_run_inline_runs_steps_and_says_when_a_task_waits(harness: TaskRunner) -> None:
     assert await harness.run_inline(quick) == "done"
 
     with pytest.raises(IllegalTransition, match="publish has no result yet: it waits"):

@@ -7,26 +7,28 @@ import anyio
 import pytest
 
 from treadle import Context, Handle, RetryAfter, Treadle
-from treadle.testing import Harness
+from treadle.testing import TaskRunner
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture
-async def harness(database_url: str) -> AsyncIterator[Harness]:
+async def harness(database_url: str) -> AsyncIterator[TaskRunner]:
     """The application of a test on a database whose time can be moved."""
-    async with Harness(Treadle(database_url), database_url) as made:
+    async with TaskRunner(Treadle(database_url), database_url) as made:
         yield made
 
 
-async def start(harness: Harness, handler: object) -> Handle:
+async def start(harness: TaskRunner, handler: object) -> Handle:
     task = harness.app.task("nap")(handler)  # type: ignore[arg-type]
     gateway, registry = await harness.app.gateway(), harness.app.registry
     await gateway.declare_types(registry.declaration(), registry.queues())
     return await task.enqueue()
 
 
-async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(harness: Harness) -> None:
+async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(
+    harness: TaskRunner,
+) -> None:
     calls = []
 
     async def nap(ctx: Context) -> int:
@@ -53,7 +55,7 @@ async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(harness
     }
 
 
-async def test_a_task_woken_too_early_sleeps_on(harness: Harness) -> None:
+async def test_a_task_woken_too_early_sleeps_on(harness: TaskRunner) -> None:
     async def nap(ctx: Context) -> str:
         if ctx.attempt == 1 and len(ctx.steps) == 1:
             raise RetryAfter(0)  # woken, and tried again before the time has come
@@ -71,7 +73,7 @@ async def test_a_task_woken_too_early_sleeps_on(harness: Harness) -> None:
     assert await handle.result(timeout=10) == "slept"
 
 
-async def test_a_time_that_has_come_does_not_suspend(harness: Harness) -> None:
+async def test_a_time_that_has_come_does_not_suspend(harness: TaskRunner) -> None:
     async def nap(ctx: Context) -> str:
         await ctx.sleep(0)
         await ctx.sleep(timedelta(seconds=-5))
@@ -83,7 +85,7 @@ async def test_a_time_that_has_come_does_not_suspend(harness: Harness) -> None:
     assert await handle.result(timeout=10) == "at once"
 
 
-async def test_the_shortest_of_sleeps_side_by_side_wakes_the_task(harness: Harness) -> None:
+async def test_the_shortest_of_sleeps_side_by_side_wakes_the_task(harness: TaskRunner) -> None:
     woken = []
 
     async def nap(ctx: Context) -> None:

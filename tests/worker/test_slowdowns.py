@@ -10,7 +10,7 @@ import structlog
 from tests.worker.support import Conn, row, rows, run_all, until, working
 from treadle import Context, RateLimited, Treadle
 from treadle.services.promoter import Promoter
-from treadle.worker.rate_limits import Slowdowns
+from treadle.worker.rate_limits import ClosedGates
 
 pytestmark = pytest.mark.requirement("R6")
 
@@ -129,10 +129,10 @@ async def _closed(conn: Conn) -> bool:
 
 
 def test_what_was_heard_is_known_until_it_is_over() -> None:
-    heard = Slowdowns()
+    heard = ClosedGates()
     soon = datetime.now(tz=UTC) + timedelta(seconds=60)
-    heard.hear(f'{{"key": "llm", "until": "{soon.isoformat()}", "in_s": 60}}')
-    heard.hear(f'{{"key": "old", "until": "{soon.isoformat()}", "in_s": -1}}')
+    heard.record(f'{{"key": "llm", "until": "{soon.isoformat()}", "in_s": 60}}')
+    heard.record(f'{{"key": "old", "until": "{soon.isoformat()}", "in_s": -1}}')
 
     assert heard.until(["llm", "type:x"]) == soon
     assert heard.until(["old"]) is None
@@ -141,9 +141,9 @@ def test_what_was_heard_is_known_until_it_is_over() -> None:
 
 @pytest.mark.parametrize("payload", ["", "no json", "[]", "{}", '{"key": 1, "until": "never"}'])
 def test_what_is_not_understood_is_logged_and_forgotten(payload: str) -> None:
-    heard = Slowdowns()
+    heard = ClosedGates()
     with structlog.testing.capture_logs() as logs:
-        heard.hear(payload)
+        heard.record(payload)
 
     assert [each["event"] for each in logs] == ["slowdown.not_understood"]
     assert heard.until(["1"]) is None

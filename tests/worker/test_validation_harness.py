@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from treadle import Context, FailForGood, InvalidOutput, Treadle
-from treadle.testing.runner import Harness
+from treadle.testing.runner import TaskRunner
 
 pytestmark = pytest.mark.requirement("F20")
 
@@ -23,7 +23,7 @@ async def test_run_inline_returns_what_passed_and_raises_what_was_refused(
     async def say(text: str) -> str:
         return text
 
-    async with Harness(plain_app, database_url) as harness:
+    async with TaskRunner(plain_app, database_url) as harness:
         assert await harness.run_inline(say, text="ok then") == "ok then"
         with pytest.raises(InvalidOutput, match='"no" does not match'):
             await harness.run_inline(say, text="no")
@@ -45,7 +45,7 @@ async def test_run_inline_raises_for_a_missing_report_a_hang_and_a_crash(
         raise ZeroDivisionError
 
     check: dict[str, Any] = {"validator": "hang", "timeout_s": 0.1}
-    async with Harness(plain_app, database_url) as harness:
+    async with TaskRunner(plain_app, database_url) as harness:
         with pytest.raises(InvalidOutput, match="report is required"):
             await harness.run_inline(work.using(report="required"))
         with pytest.raises(TimeoutError, match=r"took longer than 0\.1 s"):

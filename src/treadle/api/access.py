@@ -19,7 +19,7 @@ import structlog
 from fastapi import Depends, Request
 
 from treadle.app import Treadle
-from treadle.db.calls import Place
+from treadle.db.calls import TaskLocation
 from treadle.db.database import Gateway, Pair, Reader
 from treadle.errors import Conflict, Forbidden, InvalidArgument, Unauthenticated
 from treadle.models import Enqueued
@@ -29,10 +29,10 @@ log = structlog.get_logger(__name__)
 
 Scope = Literal["read", "enqueue", "work", "operate", "admin"]
 
-# Where the wall leaves the caller in the scope of a request.
+# Where the middleware stores the caller in the scope of a request.
 KEY = "treadle.principal"
-# Whether the caller may stay; see `check_stay`.
-STAY = "treadle.stay"
+# Whether the token is still valid; see `check_token_valid`.
+TOKEN_LEASE = "treadle.token_lease"
 NO_TOKEN = "this needs a token"
 HOW = "Send Authorization: Bearer TOKEN; make one with: treadle token create"
 # The task is there, and nobody else has it: of one that is gone nobody can say whose it was.
@@ -105,25 +105,25 @@ LOCAL = Principal("local", frozenset({"admin"}))
 
 
 async def principal(request: Request) -> Principal:
-    """Who calls, as the wall found; without a wall nobody gets in."""
+    """The caller that the middleware found; without the middleware every request is rejected."""
     found = request.scope.get(KEY)
     if not isinstance(found, Principal):
         raise Unauthenticated(NO_TOKEN, hint=HOW)
     return found
 
 
-Who = Annotated[Principal, Depends(principal)]
+Caller = Annotated[Principal, Depends(principal)]
 
 
-async def check_stay(request: Request) -> None:
+async def check_token_valid(request: Request) -> None:
     """Refuse a caller whose token has ended since it came; for routes that wait."""
-    stay = request.scope.get(STAY)
-    if stay is not None:
-        await stay.check()
+    lease = request.scope.get(TOKEN_LEASE)
+    if lease is not None:
+        await lease.check()
 
 
-def need(scope: Scope) -> Any:
-    """A dependency for routes: the caller has this scope. `dependencies=[need("read")]`.
+def requires(scope: Scope) -> Any:
+    """A dependency for routes: the caller has this scope. `dependencies=[requires("read")]`.
 
     What an operator changes is logged, whether or not the database keeps who it was.
     """
@@ -201,7 +201,7 @@ def whole_dags(who: Principal, dag_id: str) -> dict[str, object]:
     }
 
 
-def is_bound(who: Principal) -> bool:
+def is_restricted(who: Principal) -> bool:
     """Whether a token is for some queues, for an agent, or for a project."""
     return who.agent is not None or _is_partial(who)
 
@@ -218,7 +218,7 @@ def check_whole_queues(who: Principal) -> None:
         raise Forbidden(f"{who.name} is not for all tasks of a queue")
 
 
-def reaches(who: Principal, place: Place) -> bool:
+def can_see(who: Principal, place: TaskLocation) -> bool:
     """Whether what is there is the token's business; tasks that no agent has are every agent's."""
     return (
         who.sees(place.queue)
@@ -227,9 +227,9 @@ def reaches(who: Principal, place: Place) -> bool:
     )
 
 
-def check_places(who: Principal, places: Iterable[Place]) -> None:
+def check_places(who: Principal, places: Iterable[TaskLocation]) -> None:
     """Refuse tasks that are elsewhere, and do not say where."""
-    if not all(reaches(who, place) for place in places):
+    if not all(can_see(who, place) for place in places):
         raise Forbidden(
             f"this is out of reach of {who.name}",
             hint="The token is for the tasks of some queues, of an agent or of a project.",
@@ -247,22 +247,22 @@ async def check_seen(who: Principal, views: Reader, task_id: UUID) -> None:
 
 async def check_touched(who: Principal, views: Reader, task_id: UUID) -> None:
     """The same before a call that says itself when there is no such task."""
-    if is_bound(who):
+    if is_restricted(who):
         await check_seen(who, views, task_id)
 
 
-async def reasons_seen(who: Principal, views: Reader, reasons: list[Reason]) -> list[Reason]:
+async def redact_reasons(who: Principal, views: Reader, reasons: list[Reason]) -> list[Reason]:
     """Why a task waits, without the particulars of others that are out of reach of the token."""
-    if not is_bound(who):
+    if not is_restricted(who):
         return reasons
     named = (task["id"] for reason in reasons for task in _tasks(reason))
     seen = await _seen(who, views, named)
     return [_narrowed(reason, seen) for reason in reasons]
 
 
-async def hide_names(who: Principal, views: Reader, nodes: list[dict[str, Any]]) -> None:
+async def redact_names(who: Principal, views: Reader, nodes: list[dict[str, Any]]) -> None:
     """Take away the names of what tasks of a DAG depend on out of reach of the token."""
-    if is_bound(who):
+    if is_restricted(who):
         edges = [edge for node in nodes for edge in node["depends_on"]]
         seen = await _seen(who, views, (edge["id"] for edge in edges))
         for edge in edges:
@@ -273,7 +273,7 @@ async def hide_names(who: Principal, views: Reader, nodes: list[dict[str, Any]])
 async def _seen(who: Principal, views: Reader, ids: Iterable[str]) -> set[str]:
     """Those of these tasks that are in reach."""
     places = await views.places_by_id([UUID(each) for each in set(ids)])
-    return {str(task) for task, place in places.items() if reaches(who, place)}
+    return {str(task) for task, place in places.items() if can_see(who, place)}
 
 
 def _narrowed(reason: Reason, seen: AbstractSet[str]) -> Reason:
@@ -354,7 +354,7 @@ async def check_references(
 
     The task `by` may name others of its DAG, and refer to its own subtasks wherever they are.
     """
-    if not is_bound(who):
+    if not is_restricted(who):
         return
     named = {ref for task in tasks for ref in _references(task)}
     ids = {ref: found for ref in named if (found := _uuid(ref)) is not None}
@@ -366,13 +366,13 @@ async def check_references(
 async def check_found(who: Principal, views: Reader, made: Sequence[Enqueued]) -> None:
     """Do not tell of tasks elsewhere that have the key of a new one."""
     found = [each.id for each in made if not each.created]
-    if found and is_bound(who):
+    if found and is_restricted(who):
         check_key(who, await views.task_places(found))
 
 
-def check_key(who: Principal, places: Sequence[Place]) -> None:
+def check_key(who: Principal, places: Sequence[TaskLocation]) -> None:
     """Refuse a key that something elsewhere has; who works on it by now does not matter."""
-    if not all(reaches(who, place._replace(agent=None)) for place in places):
+    if not all(can_see(who, place._replace(agent=None)) for place in places):
         raise Conflict(
             "this key is taken by something that is out of reach of the token",
             hint="Take another key: keys are shared by all queues.",
@@ -394,7 +394,7 @@ def with_defaults(tasks: object, defaults: object) -> list[Options]:
 
 def check_template(who: Principal, template: Options) -> None:
     """Refuse what is there and makes tasks elsewhere."""
-    check_places(who, [Place(_queue(task), None, None) for task in tasks_of(template)])
+    check_places(who, [TaskLocation(_queue(task), None, None) for task in tasks_of(template)])
 
 
 def _check_queue(who: Principal, options: Options) -> None:
@@ -443,17 +443,17 @@ class Agent:
 
     async def on_many(self, claims: Sequence[Pair]) -> Gateway:
         """The calls, for claims of agents, queues and projects that the token is for."""
-        if is_bound(self.who):
+        if is_restricted(self.who):
             check_places(self.who, await self.calls.claims_of(claims))
         return self.calls
 
 
-async def _hand(request: Request) -> Agent:
+async def _claim_access(request: Request) -> Agent:
     who = await principal(request)
     who.check_scope("work")
     return Agent(who, await gateway(request))
 
 
-# As `need("work")` says it.
-_hand.scope = "work"  # type: ignore[attr-defined]
-Hand = Annotated[Agent, Depends(_hand)]
+# As `requires("work")` marks it.
+_claim_access.scope = "work"  # type: ignore[attr-defined]
+ClaimAccess = Annotated[Agent, Depends(_claim_access)]

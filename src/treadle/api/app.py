@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse
 
 from treadle import __version__
 from treadle.api import docs, harness, problems, projects, push, v1, work
-from treadle.api.access import Calls, need
-from treadle.api.auth import OPEN_PATHS, guard
-from treadle.api.batch import Crowd
+from treadle.api.access import Calls, requires
+from treadle.api.auth import OPEN_PATHS, add_middleware
+from treadle.api.batch import RequestBatcher
 from treadle.api.dispatch import spread
-from treadle.api.long_poll import ringing
+from treadle.api.long_poll import long_poll_lifespan
 from treadle.api.problems import answers
-from treadle.api.stream import Feed
+from treadle.api.stream import EventBroadcaster
 from treadle.app import Treadle
 from treadle.db.database import Gateway
 from treadle.errors import Unavailable
@@ -88,7 +88,7 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with treadle, ringing(app, treadle), app.state.feed.running():
+        async with treadle, long_poll_lifespan(app, treadle), app.state.feed.running():
             yield
 
     app = FastAPI(
@@ -105,20 +105,20 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
     )
     app.state.stopping = anyio.Event()
     app.state.treadle = treadle
-    app.state.crowd = Crowd(treadle.gateway)
-    app.state.feed = Feed(treadle, treadle.settings.sse_max)
+    app.state.batcher = RequestBatcher(treadle.gateway)
+    app.state.feed = EventBroadcaster(treadle, treadle.settings.sse_max)
     problems.install(app)
     for router in routers():
         # Not included: FastAPI looks through included routers at a cost for each of their routes.
         app.router.routes.extend(router.routes)
 
-    @app.get("/openapi.json", include_in_schema=False, dependencies=[need("read")])
+    @app.get("/openapi.json", include_in_schema=False, dependencies=[requires("read")])
     def document() -> JSONResponse:
         # In a thread: it takes a while the first time.
         return JSONResponse(app.openapi())
 
     spread(app.router)
-    guard(app, treadle, local=local, hosts=hosts)
+    add_middleware(app, treadle, local=local, hosts=hosts)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 
@@ -141,7 +141,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_everywhere(document: dict[str, Any]) -> None:
-    """What the wall and the limits answer, and the token that they want, on every operation."""
+    """What the middlewares answer, and the token that they need, on every operation."""
     components = document["components"]
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     components["responses"] = {

@@ -16,11 +16,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import docs, problems
-from treadle.api.access import HOW, KEY, LOCAL, STAY, Principal
+from treadle.api.access import HOW, KEY, LOCAL, TOKEN_LEASE, Principal
 from treadle.api.dispatch import route_path
-from treadle.api.limits import Limits, Refusals
+from treadle.api.limits import BodyLimitMiddleware, Refusals
 from treadle.api.problems import of_error, problem
-from treadle.api.tokens import Stay, Tokens
+from treadle.api.tokens import TokenCache, TokenLease
 from treadle.app import Treadle
 from treadle.errors import (
     Forbidden,
@@ -45,7 +45,7 @@ OPEN_PATHS = frozenset(
 )
 # Answered however many requests there are: who hears nothing from it may kill the process.
 ALIVE = "/healthz"
-ANYBODY = Principal("anybody", frozenset())
+ANONYMOUS = Principal("anybody", frozenset())
 # Bytes of path and query, and of all headers.
 MAX_TARGET = 8 * 1024
 MAX_HEAD = 32 * 1024
@@ -63,7 +63,7 @@ _NOTICED = _FORWARDED | _ENDS | _BROWSER | {b"authorization", b"host"}
 Noticed = dict[bytes, list[bytes]]
 
 
-class Rates:
+class RateLimiter:
     """Requests a second for each caller; 0 is no limit.
 
     Kept is the time at which a caller's bucket is full again, nothing else.
@@ -74,7 +74,7 @@ class Rates:
         self._depth_s = max(BURST_S, self._cost_s)
         self._full_at: dict[str, float] = {}
 
-    def take(self, caller: str) -> float:
+    def acquire(self, caller: str) -> float:
         """Count a request; 0 when it may go on, else the seconds until it may."""
         if not self._cost_s:
             return 0.0
@@ -88,7 +88,7 @@ class Rates:
         self._full_at[caller] = full_at
         return 0.0
 
-    def give_back(self, caller: str) -> None:
+    def refund(self, caller: str) -> None:
         """Take back what was counted last: it was somebody else."""
         if caller in self._full_at:
             self._full_at[caller] -= self._cost_s
@@ -100,28 +100,28 @@ class Rates:
         self._full_at = kept if len(kept) < MOST_CALLERS else {}
 
 
-def guard(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
-    """Put the wall around an application, and the limits of bodies behind it."""
+def add_middleware(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
+    """Add authentication to an application, and the limits of bodies behind it."""
     settings = treadle.settings
     refusals = Refusals(most=settings.max_connections // 2)
     app.state.refusals = refusals
     app.add_middleware(
-        Limits,
+        BodyLimitMiddleware,
         refusals=refusals,
         max_bytes=settings.max_body_bytes,
         timeout_s=settings.body_timeout_s,
     )
     app.add_middleware(
-        Wall,
+        AuthMiddleware,
         refusals=refusals,
-        tokens=Tokens(treadle.gateway, local=local),
-        rates=Rates(settings.rate_per_s),
+        tokens=TokenCache(treadle.gateway, local=local),
+        rates=RateLimiter(settings.rate_per_s),
         max_requests=settings.max_requests,
         hosts=frozenset(map(str.lower, (*hosts, *settings.allowed_hosts))),
     )
 
 
-class Wall:
+class AuthMiddleware:
     """Lets known callers through, and leaves who they are in the scope of the request."""
 
     def __init__(
@@ -129,8 +129,8 @@ class Wall:
         app: ASGIApp,
         *,
         refusals: Refusals,
-        tokens: Tokens,
-        rates: Rates,
+        tokens: TokenCache,
+        rates: RateLimiter,
         max_requests: int,
         hosts: frozenset[str] = frozenset(),
     ) -> None:
@@ -178,10 +178,10 @@ class Wall:
         except TreadleError as error:
             return of_error(Request(scope), error)
         scope[KEY] = who
-        if who is not ANYBODY:
-            stay = Stay(self._tokens, None if who is LOCAL else noticed[b"authorization"])
-            scope[STAY] = stay
-            send = _Watched(stay, send)
+        if who is not ANONYMOUS:
+            lease = TokenLease(self._tokens, None if who is LOCAL else noticed[b"authorization"])
+            scope[TOKEN_LEASE] = lease
+            send = _Watched(lease, send)
         await self._app(scope, receive, send)
         return None
 
@@ -195,7 +195,7 @@ class Wall:
         if path in OPEN_PATHS and scope["method"] in _READS:
             if path != ALIVE:
                 self._count(_address(scope))
-            return await self._perhaps(noticed) if path == STATUS else ANYBODY
+            return await self._perhaps(noticed) if path == STATUS else ANONYMOUS
         if await self._tokens.is_open():
             self._count(_address(scope))
             _check_browser(scope["method"], noticed)
@@ -211,7 +211,7 @@ class Wall:
                 return LOCAL
             return await self._tokens.caller(noticed.get(b"authorization", []))
         except (Unauthenticated, Unavailable):
-            return ANYBODY
+            return ANONYMOUS
 
     async def _known(self, headers: list[bytes], address: str) -> Principal:
         """Whose token it is; a stranger's is counted before anybody is asked about it."""
@@ -226,11 +226,11 @@ class Wall:
             raise
         if stranger:
             # It has a rate of its own.
-            self._rates.give_back(address)
+            self._rates.refund(address)
         return who
 
     def _count(self, caller: str) -> None:
-        wait_s = self._rates.take(caller)
+        wait_s = self._rates.acquire(caller)
         if wait_s > 0:
             raise TooManyRequests(
                 "there were too many requests from here", retry_after_s=round(wait_s, 3)
@@ -256,17 +256,17 @@ async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _Watched:
-    """Sends an answer; one that goes on for long ends when its caller may not stay."""
+    """Sends an answer; a long one ends once the token is no longer valid."""
 
-    def __init__(self, stay: Stay, send: Send) -> None:
-        self._stay = stay
+    def __init__(self, lease: TokenLease, send: Send) -> None:
+        self._lease = lease
         self._send = send
         self._ended = False
 
     async def __call__(self, message: Message) -> None:
         if message.get("more_body") and not self._ended:
             try:
-                await self._stay.check()
+                await self._lease.check()
             except Unauthenticated:
                 self._ended = True
                 await self._send({"type": "http.response.body", "body": b""})

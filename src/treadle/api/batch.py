@@ -28,7 +28,7 @@ PATIENCE_S = 0.1
 
 
 @dataclass(eq=False)
-class _Seat(Generic[Item, Answer]):
+class _Pending(Generic[Item, Answer]):
     """One request; woken with its answer, or to make the next call for all that wait."""
 
     item: Item
@@ -41,7 +41,7 @@ class _Seat(Generic[Item, Answer]):
         return bool(self.answers) or self.error is not None
 
 
-class Together(Generic[Kind, Item, Answer]):
+class Batcher(Generic[Kind, Item, Answer]):
     """Makes a call for many; `name` tells items apart that must not be in one call.
 
     Without it all items of a kind are alike, and what refuses one of them refuses all.
@@ -55,10 +55,10 @@ class Together(Generic[Kind, Item, Answer]):
         self._send = send
         self._name = name
         # Those that wait, by kind; a kind is here while a call of it is waited for.
-        self._waiting: dict[Kind, list[_Seat[Item, Answer]]] = {}
+        self._waiting: dict[Kind, list[_Pending[Item, Answer]]] = {}
 
     async def __call__(self, kind: Kind, item: Item) -> Answer:
-        seat: _Seat[Item, Answer] = _Seat(item)
+        seat: _Pending[Item, Answer] = _Pending(item)
         waiting = self._waiting.get(kind)
         if waiting is None:
             self._waiting[kind] = [seat]
@@ -77,7 +77,7 @@ class Together(Generic[Kind, Item, Answer]):
             raise seat.error
         return seat.answers[0]
 
-    def _leave(self, kind: Kind, seat: _Seat[Item, Answer]) -> None:
+    def _leave(self, kind: Kind, seat: _Pending[Item, Answer]) -> None:
         waiting = self._waiting.get(kind, [])
         if seat in waiting:
             waiting.remove(seat)
@@ -103,10 +103,10 @@ class Together(Generic[Kind, Item, Answer]):
                 seat.woken.set()
             pass_on()
 
-    def _group(self, kind: Kind) -> list[_Seat[Item, Answer]]:
+    def _group(self, kind: Kind) -> list[_Pending[Item, Answer]]:
         """The next ones, in the order in which they came, each name once."""
-        group: list[_Seat[Item, Answer]] = []
-        left: list[_Seat[Item, Answer]] = []
+        group: list[_Pending[Item, Answer]] = []
+        left: list[_Pending[Item, Answer]] = []
         names: set[Hashable] = set()
         for seat in self._waiting[kind]:
             name = None if self._name is None else self._name(seat.item)
@@ -118,7 +118,7 @@ class Together(Generic[Kind, Item, Answer]):
         self._waiting[kind] = left
         return group
 
-    async def _answer(self, kind: Kind, group: list[_Seat[Item, Answer]]) -> None:
+    async def _answer(self, kind: Kind, group: list[_Pending[Item, Answer]]) -> None:
         try:
             answers = await self._send(kind, [seat.item for seat in group])
         except Exception as error:
@@ -146,7 +146,7 @@ def _is_of_one(error: Exception) -> bool:
     return isinstance(error, TreadleError) and not isinstance(error, Unavailable)
 
 
-class Place(NamedTuple):
+class BatchKey(NamedTuple):
     """Where tasks go that can be enqueued together."""
 
     queue: str
@@ -154,14 +154,14 @@ class Place(NamedTuple):
     options: bytes
 
 
-class New(NamedTuple):
+class BatchedTask(NamedTuple):
     """A task to enqueue."""
 
     spec: bytes
     key: str | None
 
 
-class Wish(NamedTuple):
+class ClaimRequest(NamedTuple):
     """What agents look for whose requests can be answered together."""
 
     queues: tuple[str, ...]
@@ -177,7 +177,7 @@ class Terms(TypedDict):
     start: bool
 
 
-class Done(NamedTuple):
+class Completion(NamedTuple):
     """A task to complete."""
 
     id: UUID
@@ -186,26 +186,28 @@ class Done(NamedTuple):
     report: bytes | None
 
 
-class Crowd:
+class RequestBatcher:
     """Shares calls between the requests of one server."""
 
     def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
         self._gateway = gateway
-        self.enqueue = Together(self._enqueue, lambda new: new.key)
-        self._claims = Together(self._claim)
-        self.complete = Together(self._complete, lambda done: done.id)
+        self.enqueue = Batcher(self._enqueue, lambda new: new.key)
+        self._claims = Batcher(self._claim)
+        self.complete = Batcher(self._complete, lambda done: done.id)
 
-    async def _enqueue(self, place: Place, tasks: list[New]) -> list[Enqueued]:
+    async def _enqueue(self, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
         return await enqueue_all(await self._gateway(), place, tasks)
 
-    async def claim(self, wish: Wish, agent: str) -> Sequence[Claim]:
+    async def claim(self, wish: ClaimRequest, agent: str) -> Sequence[Claim]:
         """One task for an agent, or none."""
         found = await self._claims(wish, agent)
         if isinstance(found, BaseException):
             raise found
         return found
 
-    async def _claim(self, wish: Wish, agents: list[str]) -> list[Sequence[Claim] | BaseException]:
+    async def _claim(
+        self, wish: ClaimRequest, agents: list[str]
+    ) -> list[Sequence[Claim] | BaseException]:
         """One task for each request while there are any; those of an agent share a token.
 
         The first call is refused for what they all ask for. What goes wrong after it is the answer
@@ -225,7 +227,7 @@ class Crowd:
         found.update(zip(rest, answers, strict=True))
         return [_next(found[agent]) for agent in agents]
 
-    async def _complete(self, _: None, tasks: list[Done]) -> list[str]:
+    async def _complete(self, _: None, tasks: list[Completion]) -> list[str]:
         """What became of each; of one alone it says in words why it is refused."""
         calls = await self._gateway()
         if len(tasks) == 1:
@@ -246,7 +248,7 @@ def _next(found: list[Claim] | BaseException) -> Sequence[Claim] | BaseException
     return [found.pop(0)] if found else []
 
 
-async def enqueue_all(calls: Gateway, place: Place, tasks: list[New]) -> list[Enqueued]:
+async def enqueue_all(calls: Gateway, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
     """Put tasks in one place."""
     keys = [task.key for task in tasks]
     return await calls.enqueue_batch(
@@ -258,7 +260,7 @@ async def enqueue_all(calls: Gateway, place: Place, tasks: list[New]) -> list[En
     )
 
 
-def crowd_of(request: Request) -> Crowd:
-    """The crowd of the server that got this request."""
-    crowd: Crowd = request.app.state.crowd
-    return crowd
+def batcher_of(request: Request) -> RequestBatcher:
+    """The batcher of the server that got this request."""
+    batcher: RequestBatcher = request.app.state.batcher
+    return batcher

@@ -14,9 +14,9 @@ from fastapi import APIRouter
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Config, Principal, Views, Who, check_places, need
+from treadle.api.access import Caller, Calls, Config, Principal, Views, check_places, requires
 from treadle.api.problems import answers
-from treadle.db.calls import Place
+from treadle.db.calls import TaskLocation
 from treadle.db.database import Reader
 from treadle.json import clean_text
 
@@ -89,13 +89,13 @@ class Claimed(BaseModel):
     claim_until: datetime
 
 
-class Beat(BaseModel):
+class HarnessHeartbeat(BaseModel):
     """An agent still works on its task."""
 
     claim_token: ClaimToken
 
 
-class Beaten(BaseModel):
+class ExtendedClaim(BaseModel):
     """Until when the claim holds now."""
 
     task_id: UUID
@@ -155,11 +155,11 @@ class Task(BaseModel):
 @router.post(
     "/tasks",
     status_code=201,
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
     responses={200: {"model": StoredTask, "description": "Stored before"}, **answers(503)},
 )
 async def enqueue(
-    task: NewTask, who: Who, calls: Calls, views: Views, config: Config, response: Response
+    task: NewTask, who: Caller, calls: Calls, views: Views, config: Config, response: Response
 ) -> StoredTask:
     """Store a task for an agent; then the agent is nudged, where that is allowed."""
     _check(who)
@@ -174,8 +174,8 @@ async def enqueue(
     return StoredTask(task_id=task_id, status=found["status"], created=False)
 
 
-@router.get("/tasks/{task_id}", dependencies=[need("read")], responses=answers(404))
-async def show(task_id: UUID, who: Who, views: Views) -> Task:
+@router.get("/tasks/{task_id}", dependencies=[requires("read")], responses=answers(404))
+async def show(task_id: UUID, who: Caller, views: Views) -> Task:
     """How a task stands."""
     await _check_task(task_id, who, views)
     return Task(**await views.harness_task(task_id))
@@ -183,11 +183,11 @@ async def show(task_id: UUID, who: Who, views: Views) -> Task:
 
 @router.post(
     "/next",
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
     response_model=Claimed,
     responses={204: {"description": "No task waits for this agent"}, **answers(409)},
 )
-async def claim(asked: Next, who: Who, calls: Calls, config: Config) -> Claimed | Response:
+async def claim(asked: Next, who: Caller, calls: Calls, config: Config) -> Claimed | Response:
     """Claim the oldest task of an agent. A repeat with the same token gets the same task.
 
     409 `claim-lost`: what this token claimed was taken back; ask with a fresh one.
@@ -209,18 +209,24 @@ async def claim(asked: Next, who: Who, calls: Calls, config: Config) -> Claimed 
     return Claimed(**vars(found))
 
 
-@router.post("/tasks/{task_id}/heartbeat", dependencies=[need("work")], responses=answers(404, 409))
-async def heartbeat(task_id: UUID, beat: Beat, who: Who, calls: Calls, views: Views) -> Beaten:
+@router.post(
+    "/tasks/{task_id}/heartbeat", dependencies=[requires("work")], responses=answers(404, 409)
+)
+async def heartbeat(
+    task_id: UUID, beat: HarnessHeartbeat, who: Caller, calls: Calls, views: Views
+) -> ExtendedClaim:
     """Begin the claim timeout anew. 409 `claim-lost`: the task is no longer this agent's."""
     await _check_task(task_id, who, views)
     until = await calls.heartbeat_harness(task_id, beat.claim_token)
     log.debug("harness.heartbeat", task_id=str(task_id))
-    return Beaten(task_id=task_id, claim_until=until)
+    return ExtendedClaim(task_id=task_id, claim_until=until)
 
 
-@router.post("/tasks/{task_id}/complete", dependencies=[need("work")], responses=answers(404, 409))
+@router.post(
+    "/tasks/{task_id}/complete", dependencies=[requires("work")], responses=answers(404, 409)
+)
 async def complete(
-    task_id: UUID, decided: Decided, who: Who, calls: Calls, views: Views, config: Config
+    task_id: UUID, decided: Decided, who: Caller, calls: Calls, views: Views, config: Config
 ) -> Ended:
     """Store the decision. A repeat changes nothing. 409 `claim-lost`: drop the decision."""
     agent_url = await _check_task(task_id, who, views)
@@ -232,8 +238,8 @@ async def complete(
     return Ended(task_id=task_id, status="completed")
 
 
-@router.post("/tasks/{task_id}/fail", dependencies=[need("work")], responses=answers(404, 409))
-async def fail(task_id: UUID, failure: Failure, who: Who, calls: Calls, views: Views) -> Ended:
+@router.post("/tasks/{task_id}/fail", dependencies=[requires("work")], responses=answers(404, 409))
+async def fail(task_id: UUID, failure: Failure, who: Caller, calls: Calls, views: Views) -> Ended:
     """Give the task back: pending with one retry more, or failed after the last of them."""
     agent_url = await _check_task(task_id, who, views)
     verdict = await calls.fail_harness(
@@ -246,8 +252,8 @@ async def fail(task_id: UUID, failure: Failure, who: Who, calls: Calls, views: V
     return Ended(task_id=task_id, status=status)
 
 
-@router.post("/result", status_code=202, dependencies=[need("work")], responses=answers(503))
-async def result(hint: Hint, who: Who, calls: Calls) -> Hint:
+@router.post("/result", status_code=202, dependencies=[requires("work")], responses=answers(503))
+async def result(hint: Hint, who: Caller, calls: Calls) -> Hint:
     """Nudge the harness: it looks for results at once. The id is a hint and is not looked up."""
     _check(who)
     await calls.wake_harness()
@@ -273,5 +279,5 @@ async def _check_task(task_id: UUID, who: Principal, views: Reader) -> str:
     """Whose task it is, for those who may touch it."""
     _check(who)
     agent_url = await views.harness_agent(task_id)
-    check_places(_bare(who), [Place(QUEUE, None, agent_url.rstrip("/"))])
+    check_places(_bare(who), [TaskLocation(QUEUE, None, agent_url.rstrip("/"))])
     return agent_url

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from treadle.api.access import Principal, gateway, principal
 from treadle.api.responses import MEDIA_TYPE
 from treadle.db.database import Gateway
-from treadle.db.replies import Asked, Reply
+from treadle.db.replies import KeyedRequest, StoredResponse
 from treadle.errors import InvalidArgument
 
 Effect = Callable[[Gateway], Awaitable[Response]]
@@ -48,22 +48,22 @@ class Idempotency:
         if self._key is None:
             return await effect(self._calls)
 
-        async def answered(calls: Gateway) -> Reply:
+        async def answered(calls: Gateway) -> StoredResponse:
             given = await effect(calls)
             kept = {name: given.headers[name] for name in _KEPT if name in given.headers}
-            return Reply(given.status_code, bytes(given.body), kept)
+            return StoredResponse(given.status_code, bytes(given.body), kept)
 
-        reply = await self._calls.once(await self._asked(self._key), answered)
+        reply = await self._calls.run_once(await self._asked(self._key), answered)
         headers = dict(reply.headers)
         if reply.replayed:
             headers["Idempotent-Replayed"] = "true"
         return Response(reply.body, reply.status, headers, MEDIA_TYPE if reply.body else None)
 
-    async def _asked(self, key: str) -> Asked:
+    async def _asked(self, key: str) -> KeyedRequest:
         request = self._request
         route = f"{request.method} {request.url.path}"
         said = hashlib.sha256(request.url.query.encode() + b"\n" + await request.body())
-        return Asked(key, self.who.name, route, said.hexdigest())
+        return KeyedRequest(key, self.who.name, route, said.hexdigest())
 
 
 # A coroutine: FastAPI would take a plain class to another thread.

@@ -144,7 +144,7 @@ class _Gone(Exception):
     """The client went away before its body was complete."""
 
 
-class Limits:
+class BodyLimitMiddleware:
     """Reads the whole body of a request, within the limits, and hands it on in one piece."""
 
     def __init__(
@@ -232,7 +232,7 @@ class Limits:
 class _Body:
     """A body as it arrives."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: BodyLimitMiddleware) -> None:
         self._limits = limits
         self.data = bytearray()
         # How much of the shared room it has.

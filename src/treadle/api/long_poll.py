@@ -14,7 +14,7 @@ from typing import TypeVar
 import anyio
 from fastapi import FastAPI, Request
 
-from treadle.api.access import check_stay
+from treadle.api.access import check_token_valid
 from treadle.app import Treadle
 from treadle.db.listener import Listener
 
@@ -41,7 +41,7 @@ class _Waiter:
         self.event = anyio.Event()
 
 
-class Bell:
+class LongPoll:
     """Rings for requests that wait for tasks of a queue."""
 
     def __init__(self, url: str | None, poll_s: float) -> None:
@@ -72,7 +72,7 @@ class Bell:
         self._closed = True
         self._heard(None)
 
-    async def look_until(
+    async def poll_until(
         self,
         request: Request,
         queues: Sequence[str],
@@ -86,10 +86,10 @@ class Bell:
         found: Sequence[Found] = ()
         until = time.monotonic() + seconds
         with self._waiter(queues) as waiter:
-            async with while_there(request):
+            async with cancel_on_disconnect(request):
                 looks = 0
                 while not self._closed:
-                    await check_stay(request)
+                    await check_token_valid(request)
                     async with self._looking:
                         with anyio.CancelScope(shield=True):
                             found = await look()
@@ -124,7 +124,7 @@ class Bell:
 
 
 @asynccontextmanager
-async def while_there(request: Request) -> AsyncIterator[None]:
+async def cancel_on_disconnect(request: Request) -> AsyncIterator[None]:
     """End what is inside when the client goes away."""
 
     async def watch(scope: anyio.CancelScope) -> None:
@@ -141,18 +141,18 @@ async def while_there(request: Request) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def ringing(app: FastAPI, treadle: Treadle) -> AsyncIterator[None]:
-    """The bell of a server, while it runs."""
+async def long_poll_lifespan(app: FastAPI, treadle: Treadle) -> AsyncIterator[None]:
+    """The long polls of a server, while it runs."""
     settings = treadle.settings
     url = (settings.listen_url or treadle.url) if settings.notify else None
-    app.state.bell = Bell(url, settings.poll_s)
+    app.state.long_poll = LongPoll(url, settings.poll_s)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(app.state.bell.run)
+        tasks.start_soon(app.state.long_poll.run)
         yield
         tasks.cancel_scope.cancel()
 
 
-def bell_of(request: Request) -> Bell:
-    """The bell of the server that answers."""
-    bell: Bell = request.app.state.bell
-    return bell
+def long_poll_of(request: Request) -> LongPoll:
+    """The long polls of the server that answers."""
+    long_poll: LongPoll = request.app.state.long_poll
+    return long_poll

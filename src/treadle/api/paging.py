@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from treadle.api.responses import MEDIA_TYPE, answer, record, records
+from treadle.api.responses import MEDIA_TYPE, json_response, json_row, json_rows
 from treadle.errors import InvalidArgument
 
 PAGE, LONGEST = 50, 200
@@ -105,7 +105,7 @@ def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
     items: list[bytes] = []
     size = 0
     for row in rows:
-        item = to_json(record(row))
+        item = to_json(json_row(row))
         size += len(item)
         if items and size > MOST_BYTES:
             break
@@ -156,4 +156,4 @@ def work_page(
     if more:
         url = request.url.include_query_params(limit=limit, cursor=shown[-1]["id"])
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
-    return answer(records(shown), headers=headers)
+    return json_response(json_rows(shown), headers=headers)

@@ -203,7 +203,7 @@ def _pointer(location: tuple[int | str, ...]) -> str:
     return "/".join(["" if place == "body" else place, *parts])
 
 
-class Explained(NamedTuple):
+class ErrorPage(NamedTuple):
     """What is known about a code."""
 
     code: str
@@ -219,17 +219,17 @@ class Explained(NamedTuple):
 
 
 @cache
-def explained() -> dict[str, Explained]:
+def explained() -> dict[str, ErrorPage]:
     """Every problem that this server can answer with, by its code."""
     found = {
-        (code := code_of(status)): Explained(code, status, status.description or phrase(status))
+        (code := code_of(status)): ErrorPage(code, status, status.description or phrase(status))
         for status in HTTPStatus
         if status >= 400
     }
-    found[INTERNAL] = Explained(INTERNAL, 500, "This was not expected; the log says more.")
+    found[INTERNAL] = ErrorPage(INTERNAL, 500, "This was not expected; the log says more.")
     for cls in _classes():
         meaning = " ".join((cls.__doc__ or "").split())
-        found[cls.code] = Explained(
+        found[cls.code] = ErrorPage(
             cls.code, cls.http_status, meaning, cls.__name__, cls.sqlstate, ADVICE.get(cls)
         )
     return found

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from treadle.api.access import Views, Who, check_everywhere, need
+from treadle.api.access import Caller, Views, check_everywhere, requires
 from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.work import Visible
 from treadle.db.database import Gateway, Reader
 
@@ -57,10 +57,10 @@ class Project(BaseModel):
     "",
     response_model=list[Project],
     responses=PAGED,
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def list_projects(
-    request: Request, who: Who, views: Views, limit: Limit = WORK_PAGE, cursor: Cursor = None
+    request: Request, who: Caller, views: Views, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
     """All projects, the oldest first. The body is an array, in pages."""
     rows = await views.project_list(only=who.project_id, after=cursor, limit=limit + 1)
@@ -73,16 +73,16 @@ async def list_projects(
     status_code=201,
     response_model=Project,
     responses=answers(409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def add_project(project: NewProject, who: Who, once: Once) -> Response:
+async def add_project(project: NewProject, who: Caller, once: Once) -> Response:
     """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
     check_everywhere(who)
 
     async def effect(calls: Gateway) -> Response:
         made = await calls.create_project(project.name, project.external_ref)
         row = await Reader(calls).project(made)
-        return answer(_shown(row), 201, {"Location": f"/projects/{made}"})
+        return json_response(_shown(row), 201, {"Location": f"/projects/{made}"})
 
     return await once(effect)
 
@@ -91,22 +91,24 @@ async def add_project(project: NewProject, who: Who, once: Once) -> Response:
     "/{project_id}",
     response_model=Project,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def get_project(project_id: UUID, who: Who, views: Views) -> Response:
+async def get_project(project_id: UUID, who: Caller, views: Views) -> Response:
     """One project."""
     row = await views.project(project_id)
     who.check_project(row["id"])
-    return answer(_shown(row))
+    return json_response(_shown(row))
 
 
 @router.patch(
     "/{project_id}",
     response_model=Project,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def change_project(project_id: UUID, change: ProjectChange, who: Who, once: Once) -> Response:
+async def change_project(
+    project_id: UUID, change: ProjectChange, who: Caller, once: Once
+) -> Response:
     """Change the name or the external_ref of a project; an external_ref of null takes it away."""
     check_everywhere(who)
     changes = change.model_dump(exclude_unset=True)
@@ -115,11 +117,13 @@ async def change_project(project_id: UUID, change: ProjectChange, who: Who, once
 
     async def effect(calls: Gateway) -> Response:
         await calls.change_project(project_id, changes)
-        return answer(_shown(await Reader(calls).project(project_id)))
+        return json_response(_shown(await Reader(calls).project(project_id)))
 
     return await once(effect)
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """As the work API has it: what it is called, not the name that is its alone."""
-    return record({name: row["label" if name == "name" else name] for name in Project.model_fields})
+    return json_row(
+        {name: row["label" if name == "name" else name] for name in Project.model_fields}
+    )

@@ -26,7 +26,7 @@ READ_S = 25.0
 READ_BYTES = 64 * 1024
 
 
-class Crowd:
+class ConnectionLimits:
     """The connections of a server that wait for a request, those that wait longest first."""
 
     def __init__(self, most: int, header_timeout_s: float) -> None:
@@ -35,20 +35,20 @@ class Crowd:
         self.waiting: dict[Connection, None] = {}
 
 
-def connections(crowd: Crowd) -> type["Connection"]:
-    """The protocol of a server with this crowd."""
+def connections(limits: ConnectionLimits) -> type["Connection"]:
+    """The protocol of a server with these limits."""
 
     class Bounded(Connection):
         pass
 
-    Bounded.crowd = crowd
+    Bounded.limits = limits
     return Bounded
 
 
 class Connection(H11Protocol):
     """One connection, with an end to its patience."""
 
-    crowd: Crowd
+    limits: ConnectionLimits
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -58,9 +58,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait()
-        if len(self.connections) > self.crowd.most:
+        if len(self.connections) > self.limits.most:
             # Whoever has waited longest for nothing goes; that may be this one.
-            longest = next(iter(self.crowd.waiting))
+            longest = next(iter(self.limits.waiting))
             longest._stop_waiting()
             longest.transport.abort()
 
@@ -85,7 +85,7 @@ class Connection(H11Protocol):
             return
         if self.conn.their_state is h11.IDLE:
             # uvicorn's own clock for idle connections runs; the place is free for others.
-            self.crowd.waiting[self] = None
+            self.limits.waiting[self] = None
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
@@ -147,11 +147,11 @@ class Connection(H11Protocol):
             self._reading = None
 
     def _wait(self) -> None:
-        self.crowd.waiting[self] = None
-        self._set_patience(self.crowd.header_timeout_s)
+        self.limits.waiting[self] = None
+        self._set_patience(self.limits.header_timeout_s)
 
     def _stop_waiting(self) -> None:
-        self.crowd.waiting.pop(self, None)
+        self.limits.waiting.pop(self, None)
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None

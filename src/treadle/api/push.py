@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from starlette.responses import Response
 
 from treadle import __version__
-from treadle.api.access import Calls, Config, Principal, Views, Who, need
+from treadle.api.access import Caller, Calls, Config, Principal, Views, requires
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway
 from treadle.db.push import Submitted
 from treadle.errors import QueueFull
@@ -147,10 +147,10 @@ class Status(BaseModel):
     "/api/queue/task",
     status_code=201,
     response_model=Queued,
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
     responses=answers(409, 503),
 )
-async def submit(task: Submission, who: Who, config: Config, once: Once) -> Response:
+async def submit(task: Submission, who: Caller, config: Config, once: Once) -> Response:
     """Put a prompt at the end of the queue. 503 when the queue is full: nothing is stored."""
     _check(who)
     return await _submit(
@@ -162,10 +162,10 @@ async def submit(task: Submission, who: Who, config: Config, once: Once) -> Resp
     "/api/task",
     status_code=201,
     response_model=Queued,
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
     responses=answers(409, 503),
 )
-async def submit_from_web(task: Prompt, who: Who, config: Config, once: Once) -> Response:
+async def submit_from_web(task: Prompt, who: Caller, config: Config, once: Once) -> Response:
     """The same for a web page: the source is `web`."""
     _check(who)
     return await _submit(task, config, once, source="web")
@@ -174,10 +174,10 @@ async def submit_from_web(task: Prompt, who: Who, config: Config, once: Once) ->
 @router.get(
     "/api/queue",
     response_model_exclude_none=True,
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def listing(
-    who: Who,
+    who: Caller,
     views: Views,
     config: Config,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
@@ -188,28 +188,28 @@ async def listing(
     return Queue(
         depth=rows[0]["depth"] if rows else 0,
         max_size=config.queue_max_size,
-        tasks=[QueuedTask(**record(row)) for row in rows],
+        tasks=[QueuedTask(**json_row(row)) for row in rows],
     )
 
 
 @router.get(
     "/api/queue/{queue_id}",
     response_model_exclude_none=True,
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
     responses=answers(404),
 )
-async def entry(queue_id: QueueId, who: Who, views: Views) -> QueuedTask:
+async def entry(queue_id: QueueId, who: Caller, views: Views) -> QueuedTask:
     """One entry, whether it waits, is with an agent or has ended."""
     _check(who)
-    return QueuedTask(**record(await views.push_entry(queue_id)))
+    return QueuedTask(**json_row(await views.push_entry(queue_id)))
 
 
 @router.post(
     "/api/queue/{queue_id}/cancel",
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
     responses=answers(404, 409),
 )
-async def cancel(queue_id: QueueId, who: Who, calls: Calls) -> Cancelled:
+async def cancel(queue_id: QueueId, who: Caller, calls: Calls) -> Cancelled:
     """Cancel what has not ended. What an agent has is cancelled at once; the agent is told."""
     _check(who)
     state = await calls.cancel_push(queue_id, "cancelled by the queue interface", who.name)
@@ -217,14 +217,14 @@ async def cancel(queue_id: QueueId, who: Who, calls: Calls) -> Cancelled:
 
 
 @router.get("/status", response_model=Status, responses=answers(503))
-async def status(who: Who, views: Views, config: Config) -> Response:
+async def status(who: Caller, views: Views, config: Config) -> Response:
     """What this server is and how its queue stands; answered without a token."""
     found = await views.push_summary()
     queue = QueueStatus(max_size=config.queue_max_size, **found)
     told = who.may("read") and who.sees(QUEUE) and who.project_id is None
     jobs = [Job(**row) for row in await views.push_jobs()] if told else []
     shown = Status(version=__version__, queue=queue, jobs=jobs)
-    return answer(shown.model_dump(exclude=None if jobs else {"jobs"}))
+    return json_response(shown.model_dump(exclude=None if jobs else {"jobs"}))
 
 
 def _check(who: Principal) -> None:
@@ -248,7 +248,7 @@ async def _submit(
             max_depth=config.queue_max_size,
             max_attempts=config.queue_max_attempts,
         )
-        return answer(
+        return json_response(
             {"queue_id": made.queue_id, "position": made.position, "state": made.state}, 201
         )
 

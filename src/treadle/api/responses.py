@@ -26,7 +26,7 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def record(row: Mapping[str, Any]) -> dict[str, Any]:
+def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a view with values that JSON has words for."""
     plain = _PLAIN
     return {
@@ -35,11 +35,13 @@ def record(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def records(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def json_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of a view with values that JSON has words for."""
-    return [record(row) for row in rows]
+    return [json_row(row) for row in rows]
 
 
-def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer; rows of views go through `record` first."""
+def json_response(
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON answer; rows of views go through `json_row` first."""
     return Response(to_json(value), status, headers, MEDIA_TYPE)

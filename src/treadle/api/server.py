@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from treadle.api.app import make_app
 from treadle.api.auth import MAX_HEAD
-from treadle.api.protocol import Crowd, connections
+from treadle.api.protocol import ConnectionLimits, connections
 from treadle.app import Treadle
 from treadle.errors import ConfigurationError
 from treadle.settings import Settings
@@ -43,7 +43,7 @@ class _Server(uvicorn.Server):
         self._app.state.stopping.set()
         self._app.state.refusals.stop()
         self._app.state.feed.end()
-        self._app.state.bell.close()
+        self._app.state.long_poll.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -128,7 +128,7 @@ def is_local(bound: socket.socket) -> bool:
     return ipaddress.ip_address(bound.getsockname()[0]).is_loopback
 
 
-def _crowd(settings: Settings) -> Crowd:
+def _crowd(settings: Settings) -> ConnectionLimits:
     """As many connections as the settings say, and as there may be files."""
     most = settings.max_connections
     with suppress(ImportError):
@@ -140,4 +140,4 @@ def _crowd(settings: Settings) -> Crowd:
             soft = wished if hard == resource.RLIM_INFINITY else min(wished, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             most = max(soft - OTHER_FILES, 16)
-    return Crowd(most, settings.header_timeout_s)
+    return ConnectionLimits(most, settings.header_timeout_s)

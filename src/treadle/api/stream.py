@@ -18,9 +18,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.responses import record
+from treadle.api.responses import json_row
 from treadle.app import Treadle
-from treadle.db.listener import Ear
+from treadle.db.listener import EventListener
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Event
 
@@ -36,7 +36,7 @@ BEGIN_S = 10.0
 # Nothing new for so long is said too.
 BEAT_S = 15.0
 
-Place = tuple[int, int]
+EventCursor = tuple[int, int]
 MEDIA_TYPE = "text/event-stream"
 # A client that takes nothing for so long is given up.
 SEND_S = 20.0
@@ -47,38 +47,38 @@ _CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EncodedEvent:
     """An event as it goes out, made once for all streams."""
 
     event: Event
-    place: Place
+    place: EventCursor
     text: bytes
 
     @staticmethod
-    def of(event: Event) -> "Line":
+    def of(event: Event) -> "EncodedEvent":
         shown = {name: getattr(event, name) for name in _SHOWN}
-        text = b"id: %d\ndata: %b\n\n" % (event.id, to_json(record(shown)))
-        return Line(event, place_of(event.place), text)
+        text = b"id: %d\ndata: %b\n\n" % (event.id, to_json(json_row(shown)))
+        return EncodedEvent(event, place_of(event.place), text)
 
 
 _SHOWN = ("id", "at", "kind", "task_id", "dag_id", "queue", "actor", "key", "data")
 
 
-class Cut(Exception):
+class StreamEnded(Exception):
     """The stream is over: the server ends, or the client was too slow."""
 
 
 class Subscription:
     """What waits for one stream."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: EventCursor) -> None:
         self.place = place
         self.over = False
         self._news = anyio.Event()
-        self._lines: deque[Line] = deque()
+        self._lines: deque[EncodedEvent] = deque()
         self._bytes = 0
 
-    def offer(self, lines: list[Line]) -> None:
+    def offer(self, lines: list[EncodedEvent]) -> None:
         """Hand over what is new; too much of it ends the stream."""
         self._lines.extend(lines)
         self._bytes += sum(len(line.text) for line in lines)
@@ -92,7 +92,7 @@ class Subscription:
         self._lines.clear()
         self._news.set()
 
-    async def take(self) -> list[Line]:
+    async def take(self) -> list[EncodedEvent]:
         """Wait for what is new, and take it; nothing after a while without news."""
         with anyio.move_on_after(BEAT_S):
             while not self.over:
@@ -105,11 +105,11 @@ class Subscription:
                 self._news = anyio.Event()
                 await self._news.wait()
         if self.over:
-            raise Cut
+            raise StreamEnded
         return []
 
 
-class Feed:
+class EventBroadcaster:
     """The events of one server process."""
 
     def __init__(self, treadle: Treadle, most: int) -> None:
@@ -139,7 +139,7 @@ class Feed:
             each.end()
 
     @asynccontextmanager
-    async def seat(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """One of the streams that this server may have at once."""
         if self._ended or self.streams >= self._most:
             raise Unavailable(
@@ -161,7 +161,7 @@ class Feed:
         _, place = await gateway.read_events(None, None, 1)
         return place
 
-    async def follow(self, place: str) -> AsyncGenerator[tuple[str, list[Line]]]:
+    async def follow(self, place: str) -> AsyncGenerator[tuple[str, list[EncodedEvent]]]:
         """Events after a place, for ever, with the place that is reached; now and then none."""
         full = True
         while full and not self._ended:
@@ -174,14 +174,14 @@ class Feed:
                 lines, place, full = await self._read(place)
                 yield place, lines
             subscription.place = place_of(place)
-            with suppress(Cut):
+            with suppress(StreamEnded):
                 while True:
                     lines = await subscription.take()
                     place = lines[-1].event.place if lines else place
                     yield place, lines
 
     @asynccontextmanager
-    async def _joined(self, place: Place) -> AsyncIterator[Subscription]:
+    async def _joined(self, place: EventCursor) -> AsyncIterator[Subscription]:
         subscription = Subscription(place)
         self.subscriptions.add(subscription)
         try:
@@ -200,11 +200,11 @@ class Feed:
         if not self._ready.is_set():
             raise Unavailable("events cannot be read now")
 
-    async def _read(self, place: str) -> tuple[list[Line], str, bool]:
+    async def _read(self, place: str) -> tuple[list[EncodedEvent], str, bool]:
         """A page of events after a place, the place reached, and whether there may be more."""
         gateway = await self._treadle.gateway()
         events, reached = await gateway.read_events(place, None, BATCH)
-        return [Line.of(event) for event in events], reached, len(events) == BATCH
+        return [EncodedEvent.of(event) for event in events], reached, len(events) == BATCH
 
     async def _run(self) -> None:
         while True:
@@ -221,10 +221,10 @@ class Feed:
         gateway = await app.gateway()
         settings = app.settings
         url = (settings.listen_url or app.url) if settings.notify else None
-        ear = Ear(gateway, url, None)
+        listener = EventListener(gateway, url, None)
         try:
             while True:
-                await ear.open()
+                await listener.open()
                 if self._place is None:
                     _, self._place = await gateway.read_events(None, None, BATCH)
                     self._ready.set()
@@ -232,11 +232,11 @@ class Feed:
                 for each in list(self.subscriptions) if lines else ():
                     each.offer(lines)
                 if not full:
-                    await ear.wait(POLL_S)
+                    await listener.wait(POLL_S)
                 if self.streams == 0:
                     return self._rest()
         finally:
-            await ear.close()
+            await listener.close()
 
     def _rest(self) -> None:
         """Without streams nobody listens, and the next one begins with what is new then."""
@@ -246,7 +246,7 @@ class Feed:
             self._ready = anyio.Event()
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> EventCursor:
     """A place among the events, to compare it with others."""
     xid, _, number = text.partition(".")
     return int(xid), int(number)
@@ -257,7 +257,9 @@ class EventStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, source: Feed, after: str | None, wanted: Callable[[Event], bool]) -> None:
+    def __init__(
+        self, source: EventBroadcaster, after: str | None, wanted: Callable[[Event], bool]
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = source
@@ -266,7 +268,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Errors before the first byte become problem documents; later ones end the stream."""
-        async with self._feed.seat():
+        async with self._feed.slot():
             place = await self._feed.start(self._after)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)

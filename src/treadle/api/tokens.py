@@ -41,7 +41,7 @@ class _Known:
     until: float
 
 
-class Tokens:
+class TokenCache:
     """Turns the Authorization header of a request into its caller.
 
     `local` says that only this host can reach the server: then no token is wanted before there is
@@ -151,10 +151,10 @@ class Tokens:
         task.add_done_callback(self._background.discard)
 
 
-class Stay:
-    """Whether a caller that was let in may stay; `headers` is None for one that needed no token."""
+class TokenLease:
+    """Whether the token of a running request is still valid; `headers` is None without a token."""
 
-    def __init__(self, tokens: Tokens, headers: list[bytes] | None) -> None:
+    def __init__(self, tokens: TokenCache, headers: list[bytes] | None) -> None:
         self._tokens = tokens
         self._headers = headers
         self._unasked_until = 0.0

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Config, Principal, Views, Who, need
+from treadle.api.access import Caller, Calls, Config, Principal, Views, requires
 from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record, records
+from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Gateway, Reader
 from treadle.errors import InvalidArgument
 
@@ -183,11 +183,11 @@ class WorkHistory(WorkItem):
     "/work",
     response_model=list[WorkItem],
     responses={**PAGED, **answers(404)},
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def list_work(
     request: Request,
-    who: Who,
+    who: Caller,
     views: Views,
     status: Annotated[Status | None, unless_empty(Status)] = None,
     agent: Annotated[Agent | None, unless_empty(Agent)] = None,
@@ -224,9 +224,9 @@ async def list_work(
     status_code=201,
     response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def add_work(item: NewWork, who: Who, views: Views, once: Once) -> Response:
+async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Response:
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
     who.check_queue(QUEUE)
     project_id = item.project_id
@@ -245,7 +245,7 @@ async def add_work(item: NewWork, who: Who, views: Views, once: Once) -> Respons
             actor=who.name,
         )
         row = await Reader(calls).work_item(made)
-        return answer(record(_shown(row)), 201, {"Location": f"/work/{made}"})
+        return json_response(json_row(_shown(row)), 201, {"Location": f"/work/{made}"})
 
     return await once(effect)
 
@@ -254,26 +254,26 @@ async def add_work(item: NewWork, who: Who, views: Views, once: Once) -> Respons
     "/work/{item_id}",
     response_model=WorkHistory,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def get_work(item_id: UUID, who: Who, views: Views) -> Response:
+async def get_work(item_id: UUID, who: Caller, views: Views) -> Response:
     """One work item, who got it and how that ended, and its changes, the newest 200 of them."""
     item = await _seen(who, views, item_id)
     history = {
-        "dispatch_history": records(await views.work_dispatches(item_id)),
-        "changes": records(await views.work_changes(item_id)),
+        "dispatch_history": json_rows(await views.work_dispatches(item_id)),
+        "changes": json_rows(await views.work_changes(item_id)),
     }
-    return answer({**record(_shown(item)), **history})
+    return json_response({**json_row(_shown(item)), **history})
 
 
 @router.patch(
     "/work/{item_id}",
     response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
 async def update_work(
-    item_id: UUID, change: WorkChange, who: Who, views: Views, config: Config, once: Once
+    item_id: UUID, change: WorkChange, who: Caller, views: Views, config: Config, once: Once
 ) -> Response:
     """Change a work item as far as its state allows; 409 says what it does allow."""
     changes = change.model_dump(mode="json", exclude_none=True)
@@ -294,7 +294,7 @@ async def update_work(
         await calls.update_work(
             item_id, changes, actor=who.name, as_agent=who.agent, stale_s=config.work_stale_s
         )
-        return answer(record(_shown(await Reader(calls).work_item(item_id))))
+        return json_response(json_row(_shown(await Reader(calls).work_item(item_id))))
 
     return await once(effect)
 
@@ -304,10 +304,10 @@ async def update_work(
     status_code=204,
     response_class=Response,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
 async def cancel_work(
-    item_id: UUID, who: Who, views: Views, calls: Calls, config: Config
+    item_id: UUID, who: Caller, views: Views, calls: Calls, config: Config
 ) -> Response:
     """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
     who.check_agent((await _seen(who, views, item_id))["assigned_agent"])

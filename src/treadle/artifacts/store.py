@@ -49,7 +49,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredFile:
     """A file that lies in the store."""
 
     key: str
@@ -143,16 +143,16 @@ class Store:
         except ArtifactNotFound:
             return
 
-    async def pages(self, folder: str) -> AsyncGenerator[list[Found], None]:
+    async def pages(self, folder: str) -> AsyncGenerator[list[StoredFile], None]:
         """All files below a folder of the store, in pages; also those half written, if any."""
         with _telling(f"list {self.url}"):
             if self.folder is not None:
                 pages = walk_folder(self.folder, folder, PAGE)
                 while page := await anyio.to_thread.run_sync(next, pages, None):
-                    yield [Found(key, datetime.fromtimestamp(at, UTC)) for key, at in page]
+                    yield [StoredFile(key, datetime.fromtimestamp(at, UTC)) for key, at in page]
                 return
             async for some in self._store().list(folder, chunk_size=PAGE):
-                yield [Found(each["path"], each["last_modified"]) for each in some]
+                yield [StoredFile(each["path"], each["last_modified"]) for each in some]
 
     async def check(self) -> None:
         """Write, read and delete a small file."""

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import structlog
 
-from treadle.artifacts.store import Found, Store
+from treadle.artifacts.store import Store, StoredFile
 from treadle.db.database import Gateway
 from treadle.errors import ConfigurationError, StoreError
-from treadle.models import DoomedArtifact
+from treadle.models import RemovableArtifact
 
 log = structlog.get_logger(__name__)
 BATCH = 500
@@ -25,7 +25,7 @@ EVERY_S = 86_400.0
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepResult:
     """What a sweep took away, or would take."""
 
     rows: int = 0
@@ -43,7 +43,7 @@ async def sweep(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
     stopping: Callable[[], bool] = lambda: False,
-) -> Swept:
+) -> SweepResult:
     """Delete doomed files and then their rows, then files that have no row.
 
     Safe to run beside workers and other sweeps, to stop between two pages, and to repeat. What is
@@ -51,7 +51,7 @@ async def sweep(
     counted, and left for a later sweep.
     """
     store.ready()
-    swept = Swept()
+    swept = SweepResult()
     after: UUID | None = None
     while not stopping() and (
         doomed := await gateway.doomed_artifacts(BATCH, grace_s, after, dry_run=dry_run)
@@ -85,7 +85,7 @@ class Sweeper:
         self._every_s = every_s
         self._next_at = 0.0
 
-    async def tick(self, stopping: Callable[[], bool] = lambda: False) -> Swept | None:
+    async def tick(self, stopping: Callable[[], bool] = lambda: False) -> SweepResult | None:
         """Sweep if it is time; a store that is away is for the next time, a database is not."""
         if time.monotonic() < self._next_at:
             return None
@@ -107,7 +107,9 @@ class Sweeper:
         return swept
 
 
-async def _deleted(store: Store, doomed: DoomedArtifact, swept: Swept, *, dry_run: bool) -> bool:
+async def _deleted(
+    store: Store, doomed: RemovableArtifact, swept: SweepResult, *, dry_run: bool
+) -> bool:
     if doomed.uri != f"{store.url}/{doomed.key}":
         swept.elsewhere += 1
         return False
@@ -120,9 +122,9 @@ async def _deleted(store: Store, doomed: DoomedArtifact, swept: Swept, *, dry_ru
 async def _sweep_page(
     gateway: Gateway,
     store: Store,
-    page: list[Found],
+    page: list[StoredFile],
     oldest: datetime,
-    swept: Swept,
+    swept: SweepResult,
     *,
     dry_run: bool,
 ) -> None:
@@ -140,7 +142,7 @@ async def _sweep_page(
         swept.files += 1
 
 
-async def _delete(store: Store, key: str, swept: Swept) -> bool:
+async def _delete(store: Store, key: str, swept: SweepResult) -> bool:
     try:
         await store.delete(key)
     except StoreError as error:

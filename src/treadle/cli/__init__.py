@@ -136,7 +136,7 @@ def treadle(
       treadle worker my_module:app              run the tasks of an application
       treadle tasks list --status running       see what is going on
     """
-    common.given = common.Given(database_url=database_url, debug=debug)
+    common.given = common.GlobalOptions(database_url=database_url, debug=debug)
     if version:
         from treadle import __version__
 

@@ -128,16 +128,16 @@ def add(
     It gets one task at a time, from queue push. Addresses of a network of your own are connected
     to with --allow-private only; those of cloud metadata never.
     """
-    from treadle.services.outbound import must_be_public
+    from treadle.services.outbound import check_public_url
 
     if not allow_private:
-        must_be_public(url)
-    common.change(
+        check_public_url(url)
+    common.call_db(
         lambda calls: calls.define_push_agent(agent, url, allow_private=allow_private),
         database_url,
     )
     text = f"agent {agent} is added; tasks are sent to it by: treadle dispatcher"
-    output.done(text, as_json, name=agent, status="added")
+    output.print_done(text, as_json, name=agent, status="added")
 
 
 @agents.command()
@@ -154,8 +154,8 @@ def remove(
       treadle agents remove coder-2 --yes
     """
     common.confirm(f"remove agent {agent}", yes=yes)
-    common.change(lambda calls: calls.remove_push_agent(agent), database_url)
-    output.done(f"agent {agent} is removed", as_json, name=agent, status="removed")
+    common.call_db(lambda calls: calls.remove_push_agent(agent), database_url)
+    output.print_done(f"agent {agent} is removed", as_json, name=agent, status="removed")
 
 
 @agents.command()
@@ -179,5 +179,5 @@ async def _read(app: Treadle) -> list[dict[str, object]]:
 
 
 def _set(agent: str, status: str, database_url: str | None, *, as_json: bool) -> None:
-    common.change(lambda calls: calls.set_agent_status(agent, status), database_url)
-    output.done(f"agent {agent} is {status}", as_json, name=agent, status=status)
+    common.call_db(lambda calls: calls.set_agent_status(agent, status), database_url)
+    output.print_done(f"agent {agent} is {status}", as_json, name=agent, status=status)

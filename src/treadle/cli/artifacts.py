@@ -14,7 +14,7 @@ from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.artifacts.sweeper import Swept
+    from treadle.artifacts.sweeper import SweepResult
 
 Id = Annotated[
     str, typer.Argument(metavar="ID", help="Artifact id, or its last 6 or more characters.")
@@ -167,7 +167,7 @@ def sweep(
     if grace_s is None:
         raise InvalidArgument("nothing is older than forever", hint="Say 90m, 12h or 7d.")
 
-    async def work(app: Treadle) -> Swept:
+    async def work(app: Treadle) -> SweepResult:
         from treadle.artifacts.sweeper import sweep as run
 
         return await run(await app.gateway(), app.store, grace_s=grace_s, dry_run=dry_run)

@@ -92,9 +92,9 @@ def trip(
     Example:
       treadle breakers trip deploy --for 600 --reason "the cluster is being moved"
     """
-    probe_at = common.change(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
+    probe_at = common.call_db(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
     text = f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}"
-    output.done(text, as_json, name=type, status="open", probe_at=probe_at)
+    output.print_done(text, as_json, name=type, status="open", probe_at=probe_at)
 
 
 @breakers.command()
@@ -107,6 +107,6 @@ def reset(
     Example:
       treadle breakers reset deploy
     """
-    was_open = common.change(lambda calls: calls.reset_breaker(type), database_url)
+    was_open = common.call_db(lambda calls: calls.reset_breaker(type), database_url)
     text = f"the breaker of {type} {'is' if was_open else 'was'} closed"
-    output.done(text, as_json, name=type, status="closed", changed=was_open)
+    output.print_done(text, as_json, name=type, status="closed", changed=was_open)

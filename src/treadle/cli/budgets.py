@@ -138,12 +138,12 @@ def set_budget(
     """
     limit = _usd(usd)
     kind, key = _scope(scope)
-    common.change(
+    common.call_db(
         lambda calls: calls.set_budget(kind, key, limit, period=period, on_exhausted=on_exhausted),
         database_url,
     )
     text = f"{scope} may spend {dollars(limit)}{f' each {period}' if period else ''}"
-    output.done(text, as_json, name=scope, status="set", limit_usd=limit, period=period)
+    output.print_done(text, as_json, name=scope, status="set", limit_usd=limit, period=period)
 
 
 @budget.command()
@@ -160,9 +160,9 @@ def remove(
       treadle budget remove agent:coder-1 --period day
     """
     kind, key = _scope(scope)
-    common.change(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
+    common.call_db(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
     text = f"the budget of {scope} is removed"
-    output.done(text, as_json, name=scope, status="removed", period=period)
+    output.print_done(text, as_json, name=scope, status="removed", period=period)
 
 
 @budget.command()

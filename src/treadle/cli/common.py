@@ -59,7 +59,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
-class Given:
+class GlobalOptions:
     """The options before the command, and what follows from the others."""
 
     database_url: str | None = None
@@ -67,7 +67,7 @@ class Given:
     quiet: bool = False
 
 
-given = Given()
+given = GlobalOptions()
 
 
 def group(text: str, alone: Callable[[bool, str | None], None] | None = None) -> typer.Typer:
@@ -303,7 +303,7 @@ def _embedded(settings: Settings) -> Iterator[str]:
         yield url
 
 
-def change(work: Callable[[Gateway], Awaitable[T]], url: str | None) -> T:
+def call_db(work: Callable[[Gateway], Awaitable[T]], url: str | None) -> T:
     """Call one function of the database."""
 
     async def inside(app: Treadle) -> T:

@@ -77,7 +77,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what the fil
 
 
 @dataclass(frozen=True)
-class Asked:
+class LetterSelection:
     """Which letters are meant, and how the command was called."""
 
     verb: str
@@ -131,7 +131,7 @@ def seconds_until(text: str | None) -> float | None:
     return max(0.0, span.total_seconds())
 
 
-def decide(asked: Asked, decision: Decision) -> None:
+def decide(asked: LetterSelection, decision: Decision) -> None:
     """Carry a decision out, about letters by id or about all that filters find."""
     by_filter = asked.everything or bool(asked.filters)
     if bool(asked.task_ids) == by_filter:
@@ -147,7 +147,7 @@ def decide(asked: Asked, decision: Decision) -> None:
         _decide_ids(asked, decision)
 
 
-def _decide_where(asked: Asked, decision: Decision) -> None:
+def _decide_where(asked: LetterSelection, decision: Decision) -> None:
     filters = asked.filters or {"status": "dead_lettered"}
 
     async def count(app: Treadle) -> list[LetterCount]:
@@ -174,7 +174,7 @@ def _decide_where(asked: Asked, decision: Decision) -> None:
         raise typer.Exit(IllegalTransition.exit_code)
 
 
-def _decide_ids(asked: Asked, decision: Decision) -> None:
+def _decide_ids(asked: LetterSelection, decision: Decision) -> None:
     texts = asked.task_ids or []
 
     async def work(app: Treadle) -> list[tuple[str, Decided | TreadleError]]:
@@ -204,7 +204,7 @@ def _decide_ids(asked: Asked, decision: Decision) -> None:
         raise typer.Exit(problems[0].exit_code)
 
 
-def _all(work: Any, asked: Asked) -> list[tuple[str, Decided | TreadleError]]:
+def _all(work: Any, asked: LetterSelection) -> list[tuple[str, Decided | TreadleError]]:
     answers: list[tuple[str, Decided | TreadleError]] = common.call(work, asked.database_url)
     return answers
 
@@ -273,7 +273,9 @@ def retry(
         poison=poison,
         escalated=escalated,
     )
-    asked = Asked("retry", task_ids, everything, filters, dry_run, yes, as_json, database_url)
+    asked = LetterSelection(
+        "retry", task_ids, everything, filters, dry_run, yes, as_json, database_url
+    )
     decide(asked, Decision("retry", by=by, note=note, delay_s=seconds_until(after)))
 
 
@@ -314,7 +316,9 @@ def cancel(
         poison=poison,
         escalated=escalated,
     )
-    asked = Asked("cancel", task_ids, everything, filters, dry_run, yes, as_json, database_url)
+    asked = LetterSelection(
+        "cancel", task_ids, everything, filters, dry_run, yes, as_json, database_url
+    )
     decide(asked, Decision("cancel", by=by, note=note))
 
 
@@ -354,7 +358,9 @@ def escalate(
         poison=poison,
         escalated=escalated,
     )
-    asked = Asked("escalate", task_ids, everything, filters, dry_run, yes, as_json, database_url)
+    asked = LetterSelection(
+        "escalate", task_ids, everything, filters, dry_run, yes, as_json, database_url
+    )
     decide(asked, Decision("escalate", by=by, note=note, to=to))
 
 
@@ -426,7 +432,9 @@ def modify(
         poison=poison,
         escalated=escalated,
     )
-    asked = Asked("modify", task_ids, everything, filters, dry_run, yes, as_json, database_url)
+    asked = LetterSelection(
+        "modify", task_ids, everything, filters, dry_run, yes, as_json, database_url
+    )
     decide(
         asked,
         Decision("modify_and_retry", named, by=by, note=note, delay_s=seconds_until(after)),

@@ -34,7 +34,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Role:
+class DevProcess:
     """A process to keep running, and the colour of its name."""
 
     name: str
@@ -128,14 +128,18 @@ async def _run(
     database = ["--database-url", server.url()]
     address = ["--host", LOOPBACK, "--port", str(port)]
     roles = [
-        *([Role("server", ["server", *address, *database], "bright_blue")] if port else []),
-        Role("worker", ["worker", path, *database], "green"),
-        Role("reaper", ["reaper", *database], "yellow"),
-        Role("promoter", ["promoter", *database], "magenta"),
-        *([Role("scheduler", ["scheduler", *database], "blue")] if _has_cron() else []),
-        Role("pruner", ["pruner", *database], "bright_black"),
-        *([Role("notifier", ["notifier", *database], "cyan")] if _can_send() else []),
-        *([Role("dispatcher", ["dispatcher", *database], "bright_green")] if _can_ask() else []),
+        *([DevProcess("server", ["server", *address, *database], "bright_blue")] if port else []),
+        DevProcess("worker", ["worker", path, *database], "green"),
+        DevProcess("reaper", ["reaper", *database], "yellow"),
+        DevProcess("promoter", ["promoter", *database], "magenta"),
+        *([DevProcess("scheduler", ["scheduler", *database], "blue")] if _has_cron() else []),
+        DevProcess("pruner", ["pruner", *database], "bright_black"),
+        *([DevProcess("notifier", ["notifier", *database], "cyan")] if _can_send() else []),
+        *(
+            [DevProcess("dispatcher", ["dispatcher", *database], "bright_green")]
+            if _can_ask()
+            else []
+        ),
     ]
     queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
     settings = {
@@ -187,7 +191,7 @@ def _can_ask() -> bool:
     return find_spec("httpx2") is not None
 
 
-async def _keep(terminal: Terminal, role: Role, settings: Mapping[str, str]) -> None:
+async def _keep(terminal: Terminal, role: DevProcess, settings: Mapping[str, str]) -> None:
     """Keep a process running: when it ends, start it again, later each time."""
     pause = FIRST_PAUSE_S
     while True:
@@ -210,7 +214,7 @@ async def _keep(terminal: Terminal, role: Role, settings: Mapping[str, str]) -> 
 
 
 async def _show_lines(
-    terminal: Terminal, role: Role, child: Child, reading: anyio.CancelScope
+    terminal: Terminal, role: DevProcess, child: Child, reading: anyio.CancelScope
 ) -> None:
     """Print what a process writes, line by line, until it closes its output."""
     rest = b""

@@ -92,8 +92,8 @@ def define(
     named = {name: value for name, value in settings.items() if value is not None}
     if no_limit:
         named = {"limit": None}
-    common.change(lambda calls: calls.define_gate(key, named), database_url)
-    output.done(f"gate {key} is defined", as_json, name=key, status="defined")
+    common.call_db(lambda calls: calls.define_gate(key, named), database_url)
+    output.print_done(f"gate {key} is defined", as_json, name=key, status="defined")
 
 
 @gates.command("close")
@@ -112,9 +112,9 @@ def close_gate(
     Example:
       treadle gates close anthropic --for 600 --reason "they have an incident"
     """
-    until = common.change(lambda calls: calls.close_gate(key, seconds, reason), database_url)
+    until = common.call_db(lambda calls: calls.close_gate(key, seconds, reason), database_url)
     text = f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}"
-    output.done(text, as_json, name=key, status="closed", closed_until=until)
+    output.print_done(text, as_json, name=key, status="closed", closed_until=until)
 
 
 @gates.command("open")
@@ -127,6 +127,6 @@ def open_gate(
     Example:
       treadle gates open anthropic
     """
-    was_closed = common.change(lambda calls: calls.open_gate(key), database_url)
+    was_closed = common.call_db(lambda calls: calls.open_gate(key), database_url)
     text = f"gate {key} {'is' if was_closed else 'was'} open"
-    output.done(text, as_json, name=key, status="open", changed=was_closed)
+    output.print_done(text, as_json, name=key, status="open", changed=was_closed)

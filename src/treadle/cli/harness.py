@@ -182,7 +182,7 @@ def again(
 
     task_id = common.call(work, database_url)
     text = "the action is executed again at the next look of the harness"
-    output.done(text, as_json, task_id=task_id, status="waiting")
+    output.print_done(text, as_json, task_id=task_id, status="waiting")
 
 
 @harness.command()
@@ -205,7 +205,7 @@ def skip(
         return task_id
 
     task_id = common.call(work, database_url)
-    output.done("the task is done", as_json, task_id=task_id, status="skipped")
+    output.print_done("the task is done", as_json, task_id=task_id, status="skipped")
 
 
 @harness.command()
@@ -241,12 +241,12 @@ def allow(
 
     Tasks are stored and fetched without it too: a nudge saves the time until the agent looks.
     """
-    from treadle.services.outbound import must_be_public
+    from treadle.services.outbound import check_public_url
 
     if not allow_private:
-        must_be_public(url)
-    common.change(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
-    output.done(f"agent {url} is nudged", as_json, name=url, status="allowed")
+        check_public_url(url)
+    common.call_db(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
+    output.print_done(f"agent {url} is nudged", as_json, name=url, status="allowed")
 
 
 @harness.command()
@@ -259,5 +259,5 @@ def forbid(
     Example:
       treadle harness forbid http://localhost:9000
     """
-    common.change(lambda calls: calls.allow_nudges(url, allow=False), database_url)
-    output.done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")
+    common.call_db(lambda calls: calls.allow_nudges(url, allow=False), database_url)
+    output.print_done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")

@@ -65,6 +65,6 @@ def set_key(
     Example:
       treadle keys set repo:42 3
     """
-    common.change(lambda calls: calls.set_concurrency(key, limit), database_url)
+    common.call_db(lambda calls: calls.set_concurrency(key, limit), database_url)
     text = f"key {key} has {limit} slot{'' if limit == 1 else 's'}"
-    output.done(text, as_json, name=key, status="set", max=limit)
+    output.print_done(text, as_json, name=key, status="set", max=limit)

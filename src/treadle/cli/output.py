@@ -252,7 +252,7 @@ def console() -> Console:
     return Console(highlight=False, color_system=None) if made.no_color else made
 
 
-def done(text: str, as_json: bool, /, **facts: object) -> None:
+def print_done(text: str, as_json: bool, /, **facts: object) -> None:
     """Say what was done: a sentence on stderr, or the facts as JSON on stdout."""
     if as_json:
         document(facts)

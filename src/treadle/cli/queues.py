@@ -138,9 +138,9 @@ def pause(
     Example:
       treadle queues pause mail --reason "provider is down"
     """
-    common.change(lambda calls: calls.pause_queue(queue, reason), database_url)
+    common.call_db(lambda calls: calls.pause_queue(queue, reason), database_url)
     text = f"queue {queue} is paused; go on with: treadle queues resume {queue}"
-    output.done(text, as_json, name=queue, status="paused")
+    output.print_done(text, as_json, name=queue, status="paused")
 
 
 @queues.command()
@@ -153,8 +153,8 @@ def resume(
     Example:
       treadle queues resume mail
     """
-    common.change(lambda calls: calls.resume_queue(queue), database_url)
-    output.done(f"queue {queue} is open", as_json, name=queue, status="open")
+    common.call_db(lambda calls: calls.resume_queue(queue), database_url)
+    output.print_done(f"queue {queue} is open", as_json, name=queue, status="open")
 
 
 @queues.command()
@@ -236,8 +236,8 @@ def define(
         named["keep_cancelled_s"] = times.parse(keep_cancelled, "--keep-cancelled")
     if keep_dead is not None:
         named["keep_dead_s"] = times.parse(keep_dead, "--keep-dead")
-    common.change(lambda calls: calls.define_queue(queue, named), database_url)
-    output.done(f"queue {queue} is defined", as_json, name=queue, status="defined")
+    common.call_db(lambda calls: calls.define_queue(queue, named), database_url)
+    output.print_done(f"queue {queue} is defined", as_json, name=queue, status="defined")
 
 
 def _print_settings(settings: output.Record) -> None:

@@ -137,7 +137,7 @@ def keep(
 
 
 @asynccontextmanager
-async def pointed_to(reader: Reader, wanted: str) -> AsyncIterator[None]:
+async def hint_if_archived(reader: Reader, wanted: str) -> AsyncIterator[None]:
     """Say of a task that is not there any more that it is archived, if it is."""
     try:
         yield

@@ -264,7 +264,7 @@ def define(
 
     verdict, found = common.call(work, database_url)
     text = f"schedule {name} is {verdict}: {words(found['cron'])}"
-    output.done(text, as_json, **found, verdict=verdict)
+    output.print_done(text, as_json, **found, verdict=verdict)
 
 
 def _template(
@@ -328,8 +328,8 @@ def pause(
     Example:
       treadle schedules pause nightly --reason "the source is down"
     """
-    common.change(lambda calls: calls.pause_schedule(name, reason), database_url)
-    output.done(f"schedule {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_schedule(name, reason), database_url)
+    output.print_done(f"schedule {name} is paused", as_json, name=name, status="paused")
 
 
 @schedules.command()
@@ -342,9 +342,9 @@ def resume(
     Example:
       treadle schedules resume nightly
     """
-    was_paused = common.change(lambda calls: calls.resume_schedule(name), database_url)
+    was_paused = common.call_db(lambda calls: calls.resume_schedule(name), database_url)
     text = f"schedule {name} {'is active' if was_paused else 'was not paused'}"
-    output.done(text, as_json, name=name, status="active", changed=was_paused)
+    output.print_done(text, as_json, name=name, status="active", changed=was_paused)
 
 
 @schedules.command()
@@ -361,8 +361,8 @@ def remove(
       treadle schedules remove nightly --yes
     """
     common.confirm(f"remove the schedule {name}", yes=yes)
-    common.change(lambda calls: calls.remove_schedule(name), database_url)
-    output.done(f"schedule {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_schedule(name), database_url)
+    output.print_done(f"schedule {name} is removed", as_json, name=name, status="removed")
 
 
 @schedules.command()

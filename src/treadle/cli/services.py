@@ -13,7 +13,7 @@ from treadle.errors import extra
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.services.pruner import Round
+    from treadle.services.pruner import PruneRound
     from treadle.services.service import Service
     from treadle.settings import Settings
 
@@ -105,9 +105,9 @@ def notifier(
     Each endpoint gets its events in order. Any number may run; SIGTERM ends it.
     """
     settings = common.process_logs(log_format, log_level)
-    from treadle.services.notifier import Notifier, need_a_way
+    from treadle.services.notifier import Notifier, require_sender
 
-    need_a_way()
+    require_sender()
     _serve(Notifier, health_file, database_url, settings.connect_timeout_s)
 
 
@@ -128,9 +128,9 @@ def dispatcher(
     """
     settings = common.process_logs(log_format, log_level)
     from treadle.services.dispatcher import Dispatcher
-    from treadle.services.outbound import need_httpx
+    from treadle.services.outbound import require_httpx
 
-    need_httpx()
+    require_httpx()
     _serve(Dispatcher, health_file, database_url, settings.connect_timeout_s)
 
 
@@ -207,7 +207,7 @@ async def _due(app: Treadle) -> list[dict[str, Any]]:
     return await (await app.reader()).prunable()
 
 
-async def _once(app: Treadle) -> Round:
+async def _once(app: Treadle) -> PruneRound:
     from treadle.services.pruner import Pruner
 
     total = sum(row["tasks"] for row in await _due(app))

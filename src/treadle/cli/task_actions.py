@@ -269,7 +269,7 @@ def resolve(
             found: UUID | str = text
             try:
                 wanted = text.lstrip("….")
-                async with retention.pointed_to(reader, wanted):
+                async with retention.hint_if_archived(reader, wanted):
                     found = await reader.find_task(wanted)
                     now = await gateway.retry_task(found, resolution, note=note)
                 done.append((found, now, None))

@@ -10,7 +10,7 @@ from typing import Any
 from treadle.cli import output
 from treadle.cli.artifacts import size
 from treadle.cli.output import Column, Record
-from treadle.cli.waits import described
+from treadle.cli.waits import wait_summary
 from treadle.cli.why import print_reason
 from treadle.reports import described as described_report
 
@@ -82,7 +82,7 @@ def print_task(
     terminal = output.console()
     title = output.plain(f"  {task['title'] or task['type']}", "bold")
     terminal.print(output.state(task["status"]), title, sep="")
-    terminal.print(output.plain(strip(task, attempts)))
+    terminal.print(output.plain(timeline(task, attempts)))
     for each in reasons:
         print_reason(each)
     terminal.print()
@@ -130,7 +130,7 @@ def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
 def _shown(part: str, row: Record) -> dict[str, Any]:
     """What a row of a part says in its table besides its columns."""
     if part == "waits":
-        return described(row)
+        return wait_summary(row)
     if part == "artifacts":
         return {}
     if part == "steps":
@@ -180,7 +180,7 @@ def last_line(text: str | None) -> str | None:
     return lines[-1] if lines else None
 
 
-def strip(task: Record, attempts: Sequence[Record]) -> str:
+def timeline(task: Record, attempts: Sequence[Record]) -> str:
     """The life of a task as a bar: waiting, running, backing off, and how it ended."""
     parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]
     total = sum(seconds for _, seconds in parts) or 1.0

@@ -338,7 +338,7 @@ def show(
     async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, list[Any]], list[Any]]:
         reader = await app.reader()
         wanted = task_id.lstrip("….")
-        async with retention.pointed_to(reader, wanted):
+        async with retention.hint_if_archived(reader, wanted):
             found = await reader.find_task(wanted)
             task = await reader.task(found)
         parts = {

@@ -128,5 +128,5 @@ def revoke(
     # Somebody may paste the whole token: the secret part goes no further.
     parts = which.split("_")
     known = parts[1] if which.startswith("trd_") and len(parts) > 2 else which
-    revoked = common.change(lambda calls: calls.revoke_token(known), database_url)
-    output.done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")
+    revoked = common.call_db(lambda calls: calls.revoke_token(known), database_url)
+    output.print_done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")

@@ -13,7 +13,7 @@ from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.models import Fired
+    from treadle.models import TriggerRun
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The trigger's name.")]
 Json = "as JSON, @file, or - for stdin."
@@ -188,8 +188,8 @@ def pause(
     Example:
       treadle triggers pause next --reason "too many"
     """
-    common.change(lambda calls: calls.pause_trigger(name, reason), database_url)
-    output.done(f"trigger {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_trigger(name, reason), database_url)
+    output.print_done(f"trigger {name} is paused", as_json, name=name, status="paused")
 
 
 @triggers.command()
@@ -202,8 +202,8 @@ def resume(
     Example:
       treadle triggers resume next
     """
-    common.change(lambda calls: calls.resume_trigger(name), database_url)
-    output.done(f"trigger {name} is active", as_json, name=name, status="active")
+    common.call_db(lambda calls: calls.resume_trigger(name), database_url)
+    output.print_done(f"trigger {name} is active", as_json, name=name, status="active")
 
 
 @triggers.command()
@@ -220,8 +220,8 @@ def remove(
       treadle triggers remove next --yes
     """
     common.confirm(f"remove the trigger {name}", yes=yes)
-    common.change(lambda calls: calls.remove_trigger(name), database_url)
-    output.done(f"trigger {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_trigger(name), database_url)
+    output.print_done(f"trigger {name} is removed", as_json, name=name, status="removed")
 
 
 @triggers.command("test")
@@ -279,7 +279,7 @@ def fire(
       treadle triggers fire next 4711
     """
 
-    async def work(app: Treadle) -> Fired:
+    async def work(app: Treadle) -> TriggerRun:
         return await (await app.gateway()).fire_trigger(name, event)
 
     fired = common.call(work, database_url)

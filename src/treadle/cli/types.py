@@ -73,9 +73,9 @@ def pause(
     Example:
       treadle types pause deploy --reason "the cluster is being moved"
     """
-    common.change(lambda calls: calls.pause_type(type, reason), database_url)
+    common.call_db(lambda calls: calls.pause_type(type, reason), database_url)
     text = f"type {type} is paused; go on with: treadle types resume {type}"
-    output.done(text, as_json, name=type, status="paused")
+    output.print_done(text, as_json, name=type, status="paused")
 
 
 @types.command()
@@ -88,8 +88,8 @@ def resume(
     Example:
       treadle types resume deploy
     """
-    common.change(lambda calls: calls.resume_type(type), database_url)
-    output.done(f"type {type} is open", as_json, name=type, status="open")
+    common.call_db(lambda calls: calls.resume_type(type), database_url)
+    output.print_done(f"type {type} is open", as_json, name=type, status="open")
 
 
 @types.command()
@@ -169,5 +169,5 @@ def define(
         "fallback_models": fallback_model or None,
     }
     named = {name: value for name, value in settings.items() if value is not None}
-    common.change(lambda calls: calls.define_type(type, named), database_url)
-    output.done(f"type {type} is defined", as_json, name=type, status="defined")
+    common.call_db(lambda calls: calls.define_type(type, named), database_url)
+    output.print_done(f"type {type} is defined", as_json, name=type, status="defined")

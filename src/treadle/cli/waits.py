@@ -62,7 +62,7 @@ def waits(
             typer.echo(row["id"])
         return
     if not as_json:
-        rows = [{**row, **described(row)} for row in rows]
+        rows = [{**row, **wait_summary(row)} for row in rows]
     output.show(
         rows, ALL if everything else OPEN, as_json=as_json, empty="no task waits for anybody"
     )
@@ -150,7 +150,7 @@ def emit(
         typer.echo(event_id)
 
 
-def described(wait: Record) -> dict[str, Any]:
+def wait_summary(wait: Record) -> dict[str, Any]:
     """A wait for people: what it asks, of what task, who has answered, and when it expires."""
     return {
         "asks": wait["question"] or f"event {wait['event']} {wait['event_key']}".rstrip(),
@@ -200,7 +200,7 @@ def _ask(wait: Record) -> Any:
     from rich.prompt import Prompt
 
     terminal = output.console()
-    told = described(wait)
+    told = wait_summary(wait)
     terminal.print(output.plain(told["asks"], "bold"))
     terminal.print(output.plain(f"asked by {told['of']}, {output.ago(wait['opened_at'])}"))
     for name in ("context", "schema"):

@@ -220,10 +220,10 @@ def send_test(
         from uuid import uuid4
 
         from treadle.services.notifier import message_id, sender_for
-        from treadle.services.outbound import Rules
+        from treadle.services.outbound import OutboundPolicy
 
         target, document = await (await app.gateway()).test_webhook(name)
-        async with sender_for(target, Rules.of(app.settings)) as sender:
+        async with sender_for(target, OutboundPolicy.for_webhooks(app.settings)) as sender:
             return await sender.send(
                 message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
             )
@@ -247,8 +247,8 @@ def pause(
     Example:
       treadle webhooks pause ops --reason "they move house"
     """
-    common.change(lambda calls: calls.pause_webhook(name, reason), database_url)
-    output.done(f"webhook {name} is paused", as_json, name=name, status="paused")
+    common.call_db(lambda calls: calls.pause_webhook(name, reason), database_url)
+    output.print_done(f"webhook {name} is paused", as_json, name=name, status="paused")
 
 
 @webhooks.command()
@@ -261,8 +261,8 @@ def resume(
     Example:
       treadle webhooks resume ops
     """
-    common.change(lambda calls: calls.resume_webhook(name), database_url)
-    output.done(f"webhook {name} is active", as_json, name=name, status="active")
+    common.call_db(lambda calls: calls.resume_webhook(name), database_url)
+    output.print_done(f"webhook {name} is active", as_json, name=name, status="active")
 
 
 @webhooks.command()
@@ -302,8 +302,8 @@ def remove(
       treadle webhooks remove ops --yes
     """
     common.confirm(f"remove webhook {name}", yes=yes)
-    common.change(lambda calls: calls.remove_webhook(name), database_url)
-    output.done(f"webhook {name} is removed", as_json, name=name, status="removed")
+    common.call_db(lambda calls: calls.remove_webhook(name), database_url)
+    output.print_done(f"webhook {name} is removed", as_json, name=name, status="removed")
 
 
 @webhooks.command()

@@ -19,7 +19,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from treadle.client.errors import ClaimLost, ClientError, Unavailable, Unreachable
-from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncSender, Sender, checked_url
+from treadle.client.http import PATIENCE_S, TIMEOUT_S, AsyncTransport, Transport, checked_url
 from treadle.client.models import TaskMessage, decision_body, error_text
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class _Base:
             raise self._error
 
 
-class Alive(_Base):
+class Heartbeat(_Base):
     """Heartbeats from a thread."""
 
     def __init__(self, beat: Callable[[], bool], every_s: float) -> None:
@@ -77,7 +77,7 @@ class Alive(_Base):
                 log.warning("no heartbeat: %s", error)
 
 
-class AsyncAlive(_Base):
+class AsyncHeartbeat(_Base):
     """Heartbeats from a task of the event loop."""
 
     def __init__(self, beat: Callable[[], Awaitable[bool]], every_s: float) -> None:
@@ -186,7 +186,7 @@ class HarnessClient:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._claims = _Claims(agent_url)
-        self._sender = Sender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+        self._sender = Transport(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
 
     @property
     def agent_url(self) -> str:
@@ -239,9 +239,9 @@ class HarnessClient:
             self._post(f"/harness/tasks/{task_id}/fail", body)
 
     @contextmanager
-    def keep_alive(self, task_id: str, every_s: float = HEARTBEAT_S) -> Iterator[Alive]:
+    def keep_alive(self, task_id: str, every_s: float = HEARTBEAT_S) -> Iterator[Heartbeat]:
         """Heartbeats from a thread while the block runs; `alive.lost` says when to stop."""
-        alive = Alive(lambda: self._beat(task_id), every_s)
+        alive = Heartbeat(lambda: self._beat(task_id), every_s)
         alive.start()
         try:
             yield alive
@@ -286,7 +286,9 @@ class AsyncHarnessClient:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._claims = _Claims(agent_url)
-        self._sender = AsyncSender(harness_url, token, timeout_s=timeout_s, patience_s=patience_s)
+        self._sender = AsyncTransport(
+            harness_url, token, timeout_s=timeout_s, patience_s=patience_s
+        )
 
     @property
     def agent_url(self) -> str:
@@ -343,9 +345,9 @@ class AsyncHarnessClient:
     @asynccontextmanager
     async def keep_alive(
         self, task_id: str, every_s: float = HEARTBEAT_S
-    ) -> AsyncIterator[AsyncAlive]:
+    ) -> AsyncIterator[AsyncHeartbeat]:
         """Heartbeats beside the block while it runs; `alive.lost` says when to stop."""
-        alive = AsyncAlive(lambda: self._beat(task_id), every_s)
+        alive = AsyncHeartbeat(lambda: self._beat(task_id), every_s)
         alive.start()
         try:
             yield alive

@@ -81,7 +81,7 @@ class _Base:
         return f"{self.base_url}{path}"
 
 
-class Sender(_Base):
+class Transport(_Base):
     """Sends requests, one at a time per thread; threads may share it."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
@@ -127,7 +127,7 @@ class Sender(_Base):
         self.close()
 
 
-class AsyncSender(_Base):
+class AsyncTransport(_Base):
     """The same for programs with an event loop."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from treadle.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, NotFound
-from treadle.client.http import Sender
+from treadle.client.http import Transport
 
 Item = dict[str, Any]
 # Returns notes about the result, or None.
@@ -32,7 +32,7 @@ class WorkQueue:
     """Talks to the work API; one for all threads of a program."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
-        self._sender = Sender(base_url, token, **options)
+        self._sender = Transport(base_url, token, **options)
 
     # The dispatcher
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller
+from treadle.db.calls import Calls
 from treadle.errors import ArtifactNotFound, NotFound
-from treadle.models import Artifact, DoomedArtifact, ListedArtifact
+from treadle.models import Artifact, ListedArtifact, RemovableArtifact
 
 
-class ArtifactCalls(Caller):
+class ArtifactCalls(Calls):
     """Files reserved, stored, found, and taken away."""
 
     async def record_artifact(
@@ -92,7 +92,7 @@ class ArtifactCalls(Caller):
 
     async def doomed_artifacts(
         self, limit: int, grace_s: float, after: UUID | None, *, dry_run: bool
-    ) -> list[DoomedArtifact]:
+    ) -> list[RemovableArtifact]:
         rows = await self._call(
             """
             select id, key, uri, name, task_id, reason
@@ -103,7 +103,7 @@ class ArtifactCalls(Caller):
             after,
             dry_run,
         )
-        return [DoomedArtifact(*row) for row in rows]
+        return [RemovableArtifact(*row) for row in rows]
 
     async def forget_artifacts(self, ids: Sequence[UUID]) -> int:
         rows = await self._call("select treadle.forget_artifacts(%b::uuid[])", list(ids))

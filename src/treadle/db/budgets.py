@@ -8,20 +8,20 @@ from uuid import UUID
 
 from psycopg import sql
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
-from treadle.models import Money, Reviewed
+from treadle.models import BudgetReview, SpendState
 
 Record = dict[str, Any]
 KINDS = ("day", "agent", "model", "type", "project")
 
 
-class MoneyCalls(Caller):
+class MoneyCalls(Calls):
     """Budgets and what is spent of them."""
 
     async def record_spend(
         self, task_id: UUID, token: UUID, calls: Sequence[Mapping[str, Any]]
-    ) -> Money:
+    ) -> SpendState:
         """Count paid calls, each once by its id; says whether the task may go on."""
         rows = await self._call(
             """
@@ -32,11 +32,11 @@ class MoneyCalls(Caller):
             token,
             RawJson(encode(calls, name="calls")),
         )
-        return Money(*rows[0])
+        return SpendState(*rows[0])
 
     async def reserve_spend(
         self, task_id: UUID, token: UUID, usd: Decimal, *, ask: bool = True
-    ) -> Money:
+    ) -> SpendState:
         """Reserve for a running task; where there is not so much, open the wait that asks."""
         rows = await self._call(
             """
@@ -48,7 +48,7 @@ class MoneyCalls(Caller):
             usd,
             ask,
         )
-        return Money(*rows[0])
+        return SpendState(*rows[0])
 
     async def set_budget(
         self,
@@ -76,14 +76,14 @@ class MoneyCalls(Caller):
     ) -> None:
         await self._call("select treadle.remove_budget(%b, %b, %b, %b)", scope, key, period, actor)
 
-    async def review_budgets(self, limit: int, skip: Iterable[UUID]) -> list[Reviewed]:
+    async def review_budgets(self, limit: int, skip: Iterable[UUID]) -> list[BudgetReview]:
         """Let tasks go on that budgets have room for; ask or give up where one ran out."""
         rows = await self._call(
             "select id, verdict, problem from treadle.review_budgets(%b::integer, %b::uuid[])",
             limit,
             list(skip),
         )
-        return [Reviewed(*row) for row in rows]
+        return [BudgetReview(*row) for row in rows]
 
 
 class Ledger(ABC):

@@ -22,7 +22,7 @@ from psycopg.pq import Format
 from psycopg.rows import AsyncRowFactory, dict_row, tuple_row
 
 from treadle.db.connection import CallTimeout, Connection, is_lost, may_have_happened
-from treadle.db.errors import RETRY_AT_ONCE, translated
+from treadle.db.errors import RETRY_AT_ONCE, translate_errors
 from treadle.db.pool import Pool
 from treadle.errors import TreadleError
 
@@ -40,7 +40,7 @@ _FUNCTION = re.compile(r"treadle\.(\w+)")
 Record = dict[str, Any]
 
 
-class Caller:
+class Calls:
     """Calls functions on the connections of a pool."""
 
     # How often a call is made that meets a deadlock; 1 inside a transaction, where it is for the
@@ -102,13 +102,13 @@ class Caller:
         while True:
             attempt += 1
             try:
-                with translated():
+                with translate_errors():
                     return await self._once(query, parameters, rows, times)
             except TreadleError as error:
                 pause_s = None if self.tries == 1 else pause_before_repeat(error, attempt)
                 if pause_s is None or (once and may_have_happened(error.__cause__)):
                     raise
-                if not meets_again(error):
+                if not is_retryable(error):
                     log.warning(
                         "call.repeated", call=_name(query), attempt=attempt, error=str(error)
                     )
@@ -172,7 +172,7 @@ class Caller:
 def pause_before_repeat(error: BaseException, attempt: int) -> float | None:
     """Seconds to wait before the same call is made again; None when it should not be."""
     cause = error.__cause__
-    if meets_again(error):
+    if is_retryable(error):
         return random.uniform(0, 0.02 * 2**attempt) if attempt < TRIES else None
     if isinstance(cause, CallTimeout):
         return 0.0 if attempt < TIMEOUT_TRIES else None
@@ -181,7 +181,7 @@ def pause_before_repeat(error: BaseException, attempt: int) -> float | None:
     return None
 
 
-def meets_again(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     """Whether the same call may succeed at once: a deadlock, or a lock that was not free."""
     cause = error.__cause__
     return isinstance(cause, psycopg.Error) and cause.sqlstate in RETRY_AT_ONCE
@@ -224,7 +224,7 @@ def json_array(texts: Iterable[bytes | None]) -> list[RawJson | None] | None:
     return array if any(text is not None for text in array) else None
 
 
-class Place(NamedTuple):
+class TaskLocation(NamedTuple):
     """Where a task belongs: its queue, its project, and who has it or is to have it."""
 
     queue: str
@@ -274,11 +274,11 @@ class Pages(ABC):
         )
         return await self.rows(query, parameters)
 
-    async def dag_places(self, dag_id: UUID) -> list[Place]:
+    async def dag_places(self, dag_id: UUID) -> list[TaskLocation]:
         """Where the tasks of a DAG belong."""
         return await self._places("select id from treadle.dag_tasks where dag_id = %(of)s", dag_id)
 
-    async def letter_places(self, ids: Sequence[UUID]) -> list[Place]:
+    async def letter_places(self, ids: Sequence[UUID]) -> list[TaskLocation]:
         """Where letters belong, by their ids or by those of their tasks."""
         which = """
             select task_id from treadle.dead_letter_review
@@ -286,21 +286,23 @@ class Pages(ABC):
         """
         return await self._places(which, list(ids))
 
-    async def task_places(self, ids: Sequence[UUID]) -> list[Place]:
+    async def task_places(self, ids: Sequence[UUID]) -> list[TaskLocation]:
         """Where tasks belong, those that exist."""
         return await self._places("select unnest(%(of)s::uuid[])", list(ids))
 
-    async def places_by_id(self, ids: Sequence[UUID]) -> dict[UUID, Place]:
+    async def places_by_id(self, ids: Sequence[UUID]) -> dict[UUID, TaskLocation]:
         """Where each task belongs, those that exist."""
         found = await self.rows(
             "select id, queue, project_id, agent from treadle.task_places where id = any (%(ids)s)",
             {"ids": list(ids)},
         )
-        return {row["id"]: Place(row["queue"], row["project_id"], row["agent"]) for row in found}
+        return {
+            row["id"]: TaskLocation(row["queue"], row["project_id"], row["agent"]) for row in found
+        }
 
     async def referred_places(
         self, ids: Sequence[UUID], names: Sequence[str], by: UUID | None
-    ) -> list[Place]:
+    ) -> list[TaskLocation]:
         """Where the tasks belong behind ids of tasks or artifacts, and behind names in a DAG.
 
         The DAG is that of the task `by`; its own subtasks are left out.
@@ -323,7 +325,7 @@ class Pages(ABC):
         """
         return await self._places(which, list(ids), by=by, names=list(names))
 
-    async def _places(self, which: str, of: object, **also: object) -> list[Place]:
+    async def _places(self, which: str, of: object, **also: object) -> list[TaskLocation]:
         found = await self.rows(
             f"""
             select distinct queue, project_id, agent
@@ -331,4 +333,4 @@ class Pages(ABC):
             """,
             {"of": of, **also},
         )
-        return [Place(row["queue"], row["project_id"], row["agent"]) for row in found]
+        return [TaskLocation(row["queue"], row["project_id"], row["agent"]) for row in found]

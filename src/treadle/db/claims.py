@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from treadle.db.calls import Caller
+from treadle.db.calls import Calls
 from treadle.models import Claim
 
 # What a claim has besides its token.
@@ -14,7 +14,7 @@ _CLAIM = """
 """
 
 
-class ClaimingCalls(Caller):
+class ClaimingCalls(Calls):
     """Claims of one agent, and of many at once."""
 
     async def claim_tasks(
@@ -69,7 +69,7 @@ class ClaimingCalls(Caller):
         return found
 
 
-class ValidationCalls(Caller):
+class ValidationCalls(Calls):
     """Tasks whose output is being checked, and notes."""
 
     async def validate_tasks(self, claims: Sequence[tuple[UUID, UUID]]) -> dict[UUID, str]:

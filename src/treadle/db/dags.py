@@ -9,8 +9,8 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
-from treadle.db.calls import Caller, RawJson
-from treadle.db.errors import translated
+from treadle.db.calls import Calls, RawJson
+from treadle.db.errors import translate_errors
 from treadle.errors import Unavailable
 from treadle.json import encode
 from treadle.models import DagState, Enqueued
@@ -29,7 +29,7 @@ class CreatedDag(NamedTuple):
     ids: list[UUID]
 
 
-class DagCalls(Caller):
+class DagCalls(Calls):
     """DAGs: made, filled, started, cancelled, retried."""
 
     async def create_dag(self, document: bytes) -> CreatedDag:
@@ -88,17 +88,17 @@ class DagCalls(Caller):
         return int(rows[0][0])
 
 
-def create_here(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
+def create_sync(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
     """Make a DAG on a plain connection: it is there exactly if the caller commits."""
-    with translated(), conn.cursor(row_factory=tuple_row) as cursor:
+    with translate_errors(), conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(CREATE, [RawJson(document)])
         [row] = cursor.fetchall()
         return CreatedDag(*row)
 
 
-async def create_there(conn: AsyncConnection[Any], document: bytes) -> CreatedDag:
+async def create_async(conn: AsyncConnection[Any], document: bytes) -> CreatedDag:
     """Make a DAG on an async connection."""
-    with translated():
+    with translate_errors():
         async with conn.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(CREATE, [RawJson(document)])
             [row] = await cursor.fetchall()

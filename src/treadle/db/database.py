@@ -19,7 +19,7 @@ from treadle.db.claims import ClaimingCalls, ValidationCalls
 from treadle.db.connection import Connection
 from treadle.db.dags import DagCalls
 from treadle.db.dead_letters import ReviewCalls, ReviewViews
-from treadle.db.errors import translate, translated
+from treadle.db.errors import to_treadle_error, translate_errors
 from treadle.db.gates import GatingCalls, GatingViews
 from treadle.db.harness import HarnessCalls, HarnessViews
 from treadle.db.keys import LimitCalls
@@ -44,12 +44,7 @@ from treadle.errors import (
     WaitNotFound,
 )
 from treadle.json import encode, encode_safely
-from treadle.models import (
-    Enqueued,
-    Failed,
-    Failure,
-    TakenResult,
-)
+from treadle.models import Enqueued, FailedAttempt, Failure, TakenResult
 
 Pair = tuple[UUID, UUID]
 Record = dict[str, Any]
@@ -178,7 +173,7 @@ class Gateway(
                 finally:
                     conn.call_timeout_s = deadline_s
                     conn.watch = None
-                with translated():
+                with translate_errors():
                     given = report()
                     cursor = await conn.execute(
                         "select treadle.complete_task(%b, %b, %b, %b::jsonb)",
@@ -196,9 +191,11 @@ class Gateway(
             # What the caller's own statements raise is the caller's, unless the connection is gone.
             if error is theirs and not lost:
                 raise
-            raise translate(error) from error
+            raise to_treadle_error(error) from error
 
-    async def fail_tasks(self, claims: Sequence[Pair], failures: Sequence[Failure]) -> list[Failed]:
+    async def fail_tasks(
+        self, claims: Sequence[Pair], failures: Sequence[Failure]
+    ) -> list[FailedAttempt]:
         rows = await self._call(
             """
             select id, verdict, retry_at, class
@@ -216,7 +213,7 @@ class Gateway(
                 encode_safely(each.feedback) if each.feedback else None for each in failures
             ),
         )
-        return [Failed(*row) for row in rows]
+        return [FailedAttempt(*row) for row in rows]
 
     async def release_tasks(self, claims: Sequence[Pair]) -> dict[UUID, str]:
         rows = await self._call(

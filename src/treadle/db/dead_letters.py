@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import InvalidArgument, TaskNotFound
 from treadle.json import encode
 
@@ -57,7 +57,7 @@ class LetterCount:
     letters: int
 
 
-class ReviewCalls(Caller):
+class ReviewCalls(Calls):
     """Decisions about dead letters, by id or by a filter."""
 
     async def resolve_dead_letters(

@@ -33,12 +33,12 @@ _NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise treadle's errors instead of psycopg's."""
     try:
         yield
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise to_treadle_error(error) from error
     except (PoolTimeout, PoolClosed, TooManyRequests) as error:
         raise Unavailable(f"no database connection: {error}", hint=_ANSWER) from error
 
@@ -46,7 +46,7 @@ def translated() -> Iterator[None]:
 _ANSWER = "Is PostgreSQL up and the URL right? Check with: treadle doctor"
 
 
-def translate(error: psycopg.Error) -> TreadleError:
+def to_treadle_error(error: psycopg.Error) -> TreadleError:
     """The treadle error for a psycopg error."""
     state, diag = error.sqlstate, error.diag
     if state == "42501":

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
 
 
-class GatingCalls(Caller):
+class GatingCalls(Calls):
     """Gates closed and opened, breakers tripped and reset, types paused and resumed."""
 
     async def define_gate(

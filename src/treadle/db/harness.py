@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import TaskNotFound
 from treadle.json import encode
 
@@ -74,7 +74,7 @@ class Nudge:
     allow_private: bool
 
 
-class HarnessCalls(Caller):
+class HarnessCalls(Calls):
     """What the harness does, its agents, and operators."""
 
     async def enqueue_harness(

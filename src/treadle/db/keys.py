@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
 from treadle.models import BulkCount
 
 
-class LimitCalls(Caller):
+class LimitCalls(Calls):
     """Slots of concurrency keys; cancelling and retrying what a filter finds."""
 
     async def admit_tasks(self, limit: int) -> int:

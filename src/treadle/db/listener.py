@@ -25,37 +25,39 @@ log = structlog.get_logger(__name__)
 ECHO = "treadle_echo"
 ECHO_EVERY_S = 30.0
 ECHO_WITHIN_S = 5.0
-DEAF_FOR_S = 300.0
-_DEAF = "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+BLOCKED_FOR_S = 300.0
+_BLOCKED_HINT = (
+    "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+)
 LISTEN_S = 60.0
 CONNECT_S = 10.0
 ANSWER_S = 5.0
 
 
-class _Deaf(Exception):
+class _NotificationsBlocked(Exception):
     """LISTEN is accepted on this connection, but nothing is heard."""
 
 
 class Listener:
-    """Calls `heard` with a channel name, or with None after a (re)connect.
+    """Calls `on_notify` with a channel name, or with None after a (re)connect.
 
-    A notification with a payload goes to `told` instead, where that is given.
+    A notification with a payload goes to `on_payload` instead, where that is given.
     """
 
     def __init__(
         self,
         url: str,
         channels: Sequence[str],
-        heard: Callable[[str | None], None],
+        on_notify: Callable[[str | None], None],
         *,
-        told: Callable[[str, str], None] | None = None,
+        on_payload: Callable[[str, str], None] | None = None,
         connect_timeout_s: float = 10.0,
         echo_every_s: float = ECHO_EVERY_S,
     ) -> None:
         self._url = url
         self._channels = list(channels)
-        self._heard = heard
-        self._told = told
+        self._on_notify = on_notify
+        self._on_payload = on_payload
         self._connect_timeout_s = connect_timeout_s
         self._echo_every_s = echo_every_s
         self.listening = False
@@ -75,9 +77,9 @@ class Listener:
                     self.listening = False
                     with anyio.CancelScope(shield=True):
                         await conn.close()
-            except _Deaf:
-                log.warning("listener.deaf", hint=_DEAF, retry_in_s=DEAF_FOR_S)
-                delay = DEAF_FOR_S
+            except _NotificationsBlocked:
+                log.warning("listener.deaf", hint=_BLOCKED_HINT, retry_in_s=BLOCKED_FOR_S)
+                delay = BLOCKED_FOR_S
             except (psycopg.Error, TreadleError, OSError) as error:
                 log.warning("listener.lost", error=str(error).strip(), retry_in_s=round(delay, 1))
             await anyio.sleep(random.uniform(delay / 2, delay))
@@ -97,7 +99,7 @@ class Listener:
         for channel in [*self._channels, self._echo_channel(conn)]:
             await conn.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self.listening = True
-        self._heard(None)
+        self._on_notify(None)
 
     async def _check(self, conn: Connection) -> None:
         """Find out whether a pooler stands in between that gives connections by transaction.
@@ -115,7 +117,7 @@ class Listener:
         if not await self._echoed(conn):
             # The server connection goes on to others; it should not carry our channels.
             await conn.execute("unlisten *")
-            raise _Deaf
+            raise _NotificationsBlocked
 
     async def _hear(self, conn: Connection) -> None:
         echo = self._echo_channel(conn)
@@ -139,17 +141,17 @@ class Listener:
         return False
 
     def _pass_on(self, notify: psycopg.Notify) -> None:
-        if notify.payload and self._told is not None:
-            self._told(notify.channel, notify.payload)
+        if notify.payload and self._on_payload is not None:
+            self._on_payload(notify.channel, notify.payload)
         else:
-            self._heard(notify.channel)
+            self._on_notify(notify.channel)
 
     @staticmethod
     def _echo_channel(conn: Connection) -> str:
         return f"{ECHO}.{conn.info.backend_pid}"
 
 
-class Ear:
+class EventListener:
     """Listens on a connection of its own; without one it only sleeps."""
 
     def __init__(self, gateway: TriggerCalls, url: str | None, kinds: Sequence[str] | None) -> None:

@@ -18,7 +18,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from treadle.db.connection import CALL_TIMEOUT_S, Connection
-from treadle.db.errors import translate, translated
+from treadle.db.errors import to_treadle_error, translate_errors
 from treadle.errors import ConfigurationError, Forbidden, SchemaError, TreadleError, Unavailable
 from treadle.json import decode
 
@@ -274,7 +274,7 @@ async def connect(
     url: str, *, connect_timeout_s: float, name: str, call_timeout_s: float = CALL_TIMEOUT_S
 ) -> Connection:
     """One connection of its own, outside the pool."""
-    with translated():
+    with translate_errors():
         conn = await Connection.connect(
             url, **options(url, prepare=False, connect_timeout_s=connect_timeout_s, name=name)
         )
@@ -362,7 +362,7 @@ def describe_error(error: psycopg.Error, doing: str) -> TreadleError:
     """The treadle error for a database error, with what was being done in its message."""
     code, said = error.sqlstate or "", error.diag.message_primary or _said(error)
     hint, detail = error.diag.message_hint, error.diag.message_detail
-    if code.startswith("TR") and (known := translate(error)) is not None:
+    if code.startswith("TR") and (known := to_treadle_error(error)) is not None:
         return known
     if code in ("55P03", "40P01"):
         return Unavailable(

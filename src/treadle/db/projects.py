@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
 from treadle.models import Promoted
 
 
-class OrderCalls(Caller):
+class OrderCalls(Calls):
     """Who is next, and whose turn it is."""
 
     async def rerank_tasks(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import TaskNotFound
 from treadle.json import encode
 
@@ -27,7 +27,7 @@ class Submitted:
     depth: int
 
 
-class PushCalls(Caller):
+class PushCalls(Calls):
     """What submitters do."""
 
     async def submit_push(
@@ -177,7 +177,7 @@ class Dispatch:
         return f"{self.queue_id}.{self.number}"
 
 
-class DispatchCalls(Caller):
+class DispatchCalls(Calls):
     """What operators do about agents with an address, and what the dispatcher does."""
 
     async def define_push_agent(

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
 from treadle.models import AgentProfile, Promoted, Reaped
 
 
-class TendingCalls(Caller):
+class TendingCalls(Calls):
     """What keeps the house in order while tasks come and go."""
 
     async def declare_types(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:

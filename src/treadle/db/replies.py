@@ -7,16 +7,16 @@ from typing import Self, cast
 
 import anyio
 
-from treadle.db.calls import Caller, RawJson, pause_before_repeat
+from treadle.db.calls import Calls, RawJson, pause_before_repeat
 from treadle.db.connection import Connection
-from treadle.db.errors import translated
+from treadle.db.errors import translate_errors
 from treadle.db.pool import Pool
 from treadle.errors import TreadleError
 from treadle.json import encode
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StoredResponse:
     """An answer over HTTP; `replayed` says that it was stored before."""
 
     status: int
@@ -26,7 +26,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KeyedRequest:
     """A request with a key: who sent it where, and a hash of what it says."""
 
     key: str
@@ -35,7 +35,7 @@ class Asked:
     hash: str
 
 
-class _Held:
+class _SingleConnection:
     """One connection in the place of a pool."""
 
     def __init__(self, conn: Connection) -> None:
@@ -48,19 +48,21 @@ class _Held:
         """It stays with the transaction."""
 
 
-class ReplyCalls(Caller):
+class ReplyCalls(Calls):
     """Answers kept for repeats."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """The same calls, all in one transaction; a deadlock or a lost connection ends it."""
-        with translated():
+        with translate_errors():
             async with self._begun() as conn:
-                held = type(self)(cast(Pool, _Held(conn)))
+                held = type(self)(cast(Pool, _SingleConnection(conn)))
                 held.tries = 1
                 yield held
 
-    async def once(self, asked: Asked, effect: Callable[[Self], Awaitable[Reply]]) -> Reply:
+    async def run_once(
+        self, asked: KeyedRequest, effect: Callable[[Self], Awaitable[StoredResponse]]
+    ) -> StoredResponse:
         """Do it and store the answer in the same transaction; a repeat only gets the answer."""
         attempt = 0
         while True:
@@ -79,7 +81,7 @@ class ReplyCalls(Caller):
                     raise
                 await anyio.sleep(pause_s)
 
-    async def begin_reply(self, asked: Asked) -> Reply | None:
+    async def begin_reply(self, asked: KeyedRequest) -> StoredResponse | None:
         rows = await self._call(
             "select status, headers, body from treadle.begin_reply(%b, %b, %b, %b)",
             asked.key,
@@ -90,9 +92,9 @@ class ReplyCalls(Caller):
         if not rows:
             return None
         status, headers, body = rows[0]
-        return Reply(status, body, headers, replayed=True)
+        return StoredResponse(status, body, headers, replayed=True)
 
-    async def keep_reply(self, asked: Asked, reply: Reply) -> None:
+    async def keep_reply(self, asked: KeyedRequest, reply: StoredResponse) -> None:
         await self._call(
             "select treadle.keep_reply(%b, %b, %b, %b, %b::integer, %b, %b)",
             asked.key,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller
+from treadle.db.calls import Calls
 from treadle.errors import TaskNotFound
 
 Record = dict[str, Any]
@@ -25,7 +25,7 @@ class Pruned:
     problems: list[str]
 
 
-class RetentionCalls(Caller):
+class RetentionCalls(Calls):
     """What lets old things go."""
 
     async def prune_tasks(self, after: str, limit: int, skip: Iterable[UUID]) -> Pruned:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import UnknownSchedule
 from treadle.json import encode
 
@@ -41,7 +41,7 @@ class ScheduleRun:
     depth: int | None
 
 
-class ScheduleCalls(Caller):
+class ScheduleCalls(Calls):
     """Schedules defined, paused, resumed, run, removed; and the calls of the scheduler."""
 
     async def define_schedule(

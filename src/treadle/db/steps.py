@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
-from treadle.models import Ended, Enqueued, ExpiredWait, OpenedWait
+from treadle.models import Enqueued, ExpiredWait, OpenedWait, TaskResult
 
 
-class DurableCalls(Caller):
+class DurableCalls(Calls):
     """What a claimed task asks of the database while it runs, and what others tell it."""
 
     async def now(self) -> datetime:
@@ -110,7 +110,7 @@ class DurableCalls(Caller):
         )
         return str(rows[0][0])
 
-    async def read_results(self, ids: Sequence[UUID]) -> list[Ended]:
+    async def read_results(self, ids: Sequence[UUID]) -> list[TaskResult]:
         rows = await self._call(
             """
             select id, status, output, failure_class, failure_reason
@@ -118,7 +118,7 @@ class DurableCalls(Caller):
             """,
             list(ids),
         )
-        return [Ended(*row) for row in rows]
+        return [TaskResult(*row) for row in rows]
 
     async def open_wait(self, task_id: UUID, token: UUID, name: str, wait: bytes) -> OpenedWait:
         rows = await self._call(

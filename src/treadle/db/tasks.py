@@ -13,8 +13,8 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import tuple_row
 
-from treadle.db.calls import Caller, Place, RawJson, json_array
-from treadle.db.errors import translated
+from treadle.db.calls import Calls, RawJson, TaskLocation, json_array
+from treadle.db.errors import translate_errors
 from treadle.errors import TaskNotFound
 from treadle.models import Enqueued
 
@@ -35,7 +35,7 @@ AsyncConn = AsyncConnection[Any]
 AnyConnection = SyncConnection | AsyncConn
 
 
-class NativeCalls(Caller):
+class NativeCalls(Calls):
     """One task at a time, with an error where the verdict is no."""
 
     async def enqueue_tasks(self, tasks: bytes) -> list[Enqueued]:
@@ -66,7 +66,7 @@ class NativeCalls(Caller):
         )
         return dict(rows)
 
-    async def claims_of(self, claims: Sequence[tuple[UUID, UUID]]) -> list[Place]:
+    async def claims_of(self, claims: Sequence[tuple[UUID, UUID]]) -> list[TaskLocation]:
         """Queue, project and agent of each claim whose task exists.
 
         Of no agent: no claim had this token, and nothing will be done with it.
@@ -76,7 +76,7 @@ class NativeCalls(Caller):
             [claim[0] for claim in claims],
             [claim[1] for claim in claims],
         )
-        return [Place(*row) for row in rows]
+        return [TaskLocation(*row) for row in rows]
 
 
 class NativeViews(ABC):
@@ -88,7 +88,7 @@ class NativeViews(ABC):
     ) -> list[Record]:
         """Run a select and return its rows by name."""
 
-    async def place_of(self, task_id: UUID) -> Place:
+    async def place_of(self, task_id: UUID) -> TaskLocation:
         """Where a task belongs; an error when there is no such task."""
         found = await self.rows(
             "select queue, project_id, agent from treadle.task_places where id = %(id)s",
@@ -100,7 +100,7 @@ class NativeViews(ABC):
                 hint="List them: GET /v1/tasks; older ones: GET /v1/history",
                 task_id=str(task_id),
             )
-        return Place(**found[0])
+        return TaskLocation(**found[0])
 
     async def agent_queues(self, agent_id: str) -> list[str] | None:
         """The queues of an agent; None when it is not registered."""
@@ -168,7 +168,7 @@ def enqueue_call(
     )
 
 
-def enqueue_here(
+def enqueue_sync(
     conn: SyncConnection,
     queue: str,
     type: str,
@@ -179,12 +179,12 @@ def enqueue_here(
 ) -> list[Enqueued]:
     """Enqueue on a plain connection."""
     query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
-    with translated(), conn.cursor(row_factory=tuple_row) as cursor:
+    with translate_errors(), conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(query, parameters)
         return [Enqueued(*row) for row in cursor.fetchall()]
 
 
-async def enqueue_there(
+async def enqueue_async(
     conn: AsyncConnection[Any],
     queue: str,
     type: str,
@@ -195,7 +195,7 @@ async def enqueue_there(
 ) -> list[Enqueued]:
     """Enqueue on an async connection."""
     query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
-    with translated():
+    with translate_errors():
         async with conn.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(query, parameters)
             return [Enqueued(*row) for row in await cursor.fetchall()]

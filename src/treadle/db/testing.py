@@ -15,7 +15,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from treadle.db.database import Gateway
-from treadle.db.errors import translated
+from treadle.db.errors import translate_errors
 from treadle.db.pool import connect_sync
 from treadle.errors import IllegalTransition
 
@@ -64,7 +64,7 @@ def temporary_database(server_url: str, *, template: str | None = None) -> Itera
 
 async def age_claim(gateway: Gateway, task_id: UUID, by: timedelta) -> None:
     """Make a claim look as if it had been taken, started and renewed that much earlier."""
-    with translated():
+    with translate_errors():
         async with gateway.connection() as conn:
             cursor = await conn.execute(
                 """
@@ -86,7 +86,7 @@ async def age_claim(gateway: Gateway, task_id: UUID, by: timedelta) -> None:
 
 async def set_clock(gateway: Gateway, ahead: timedelta) -> None:
     """Let treadle.clock() of this database run so much ahead of the real time."""
-    with translated():
+    with translate_errors():
         async with gateway.connection() as conn:
             await conn.execute(
                 sql.SQL(

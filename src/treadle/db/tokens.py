@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.json import encode
 
 
@@ -27,7 +27,7 @@ class Token:
     used: bool
 
 
-class TokenCalls(Caller):
+class TokenCalls(Calls):
     """What operators do about tokens, and what the server asks."""
 
     async def create_token(

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import UnknownTrigger
 from treadle.json import encode
-from treadle.models import Event, Fired
+from treadle.models import Event, TriggerRun
 
 
-class TriggerCalls(Caller):
+class TriggerCalls(Calls):
     """Triggers defined and fired, events read in their order."""
 
     async def define_trigger(
@@ -37,20 +37,20 @@ class TriggerCalls(Caller):
     async def remove_trigger(self, name: str, actor: str | None = None) -> None:
         await self._call("select treadle.remove_trigger(%b, %b)", name, actor)
 
-    async def fire_triggers(self, limit: int) -> list[Fired]:
+    async def fire_triggers(self, limit: int) -> list[TriggerRun]:
         """Do what follows from new events; a trigger that cannot fire is among the answers."""
         rows = await self._call(
             "select id, event_id, task_id, dag_id, problem from treadle.fire_triggers(%b::integer)",
             limit,
         )
-        return [Fired(*row) for row in rows]
+        return [TriggerRun(*row) for row in rows]
 
     async def check_failure_rates(self) -> list[str]:
         """Say of types whose failures pass a limit; the names of the triggers that will fire."""
         rows = await self._call("select name from treadle.check_failure_rates()")
         return [row[0] for row in rows]
 
-    async def fire_trigger(self, name: str, event_id: int, actor: str | None = None) -> Fired:
+    async def fire_trigger(self, name: str, event_id: int, actor: str | None = None) -> TriggerRun:
         rows = await self._call_once(
             "select id, event_id, task_id, dag_id, problem"
             " from treadle.fire_trigger(%b, %b::bigint, %b)",
@@ -58,7 +58,7 @@ class TriggerCalls(Caller):
             event_id,
             actor,
         )
-        return Fired(*rows[0])
+        return TriggerRun(*rows[0])
 
     async def test_trigger(
         self, name: str, event_id: int | None = None, sample: Mapping[str, Any] | None = None

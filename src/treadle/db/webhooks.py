@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import UnknownWebhook
 from treadle.json import encode
 
@@ -37,7 +37,7 @@ class WebhookEvent:
     document: str
 
 
-class WebhookCalls(Caller):
+class WebhookCalls(Calls):
     """What operators do about webhooks, and what the notifier does."""
 
     async def define_webhook(

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Caller, RawJson
+from treadle.db.calls import Calls, RawJson
 from treadle.errors import UnknownProject, WorkItemNotFound
 from treadle.json import encode
 
@@ -18,7 +18,7 @@ PAGE_BYTES = 64 * 2**20
 CHANGES = 200
 
 
-class WorkCalls(Caller):
+class WorkCalls(Calls):
     """What dispatchers and agents do with work items."""
 
     async def create_project(self, name: str, external_ref: str | None) -> UUID:

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 import anyio
 
-from treadle.db.dags import CreatedDag, create_here, create_there
+from treadle.db.dags import CreatedDag, create_async, create_sync
 from treadle.db.pool import is_sync
 from treadle.errors import InvalidArgument, ResultTimeout, Unavailable
 from treadle.json import encode
@@ -24,11 +24,11 @@ from treadle.producer.node import (
     After,
     DagTask,
     Input,
-    Names,
+    NameGenerator,
     Node,
     Source,
     id_of,
-    task_json,
+    task_document,
     type_of,
 )
 
@@ -67,9 +67,9 @@ class Dag:
         self.name = name
         self._app = app
         self._conn = conn
-        self._document = dag_json(name, options)
+        self._document = dag_document(name, options)
         self._nodes: dict[str, Node] = {}
-        self._names = Names(self._nodes)
+        self._names = NameGenerator(self._nodes)
         self._tasks: list[dict[str, Any]] = []
         self._handle: DagHandle | None = None
 
@@ -99,7 +99,7 @@ class Dag:
                 hint="Give one of them another: dag.add(…, name=…)",
                 argument="name",
             )
-        described = task_json(
+        described = task_document(
             task, arguments, registry=self._app.registry, named=self._name_of,
             name=chosen, after=after, inputs=inputs, options=options,
         )  # fmt: skip
@@ -153,14 +153,14 @@ class Dag:
         if failed is None:
             assert self._conn is not None
             assert is_sync(self._conn)
-            self._made(create_here(self._conn, self._text()))
+            self._made(create_sync(self._conn, self._text()))
 
     async def _create(self) -> CreatedDag:
         if self._conn is None:
             return await (await self._app.gateway()).create_dag(self._text())
         if is_sync(self._conn):
-            return create_here(self._conn, self._text())
-        return await create_there(cast("Any", self._conn), self._text())
+            return create_sync(self._conn, self._text())
+        return await create_async(cast("Any", self._conn), self._text())
 
     def _text(self) -> bytes:
         if not self._tasks:
@@ -197,11 +197,11 @@ class DagMaker:
     async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
         """Open a DAG to add tasks over time; the same key opens the same one."""
         app = cast("Treadle", self)
-        document = dag_json(name, options)
+        document = dag_document(name, options)
         return OpenDag(app, await (await app.gateway()).open_dag(document.pop("name"), document))
 
 
-def dag_json(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def dag_document(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A DAG without its tasks as SQL takes it. It always has a key, so that it can be repeated."""
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(given.get("budget_usd"), Decimal):
@@ -273,7 +273,7 @@ class OpenDag(DagHandle):
         **arguments: Any,
     ) -> DagTask:
         """Add a task. With a name it can be repeated: the second time is the first task."""
-        described = task_json(
+        described = task_document(
             task, arguments, registry=self._app.registry, named=id_of,
             name=name, after=after, inputs=inputs, options=options,
         )  # fmt: skip

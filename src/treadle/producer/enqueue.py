@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from treadle.db.pool import is_sync
-from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_here, enqueue_there
+from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_async, enqueue_sync
 from treadle.fields import EnqueueOptions, make_options
 from treadle.json import encode
 from treadle.models import Enqueued
@@ -76,14 +76,14 @@ class Producing(ABC):
             "keys": keys,
         }
         if conn is not None and is_sync(conn):
-            return self._handles(enqueue_here(conn, queue, type, **call))
+            return self._handles(enqueue_sync(conn, queue, type, **call))
         return self._enqueue_later(conn, queue, type, call)
 
     async def _enqueue_later(
         self, conn: Any, queue: str, type: str, call: dict[str, Any]
     ) -> list[Handle]:
         if conn is not None:
-            return self._handles(await enqueue_there(conn, queue, type, **call))
+            return self._handles(await enqueue_async(conn, queue, type, **call))
         return self._handles(await (await self.gateway()).enqueue_batch(queue, type, **call))
 
     def _handles(self, made: list[Enqueued]) -> list[Handle]:

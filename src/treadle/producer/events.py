@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from uuid import UUID
 
-from treadle.db.listener import Ear
+from treadle.db.listener import EventListener
 from treadle.errors import InvalidArgument
 from treadle.models import Event
 
@@ -64,7 +64,9 @@ class Reactions:
         app = _app(self)
         gateway = await app.gateway()
         settings = app.settings
-        ear = Ear(gateway, (settings.listen_url or app.url) if settings.notify else None, kinds)
+        ear = EventListener(
+            gateway, (settings.listen_url or app.url) if settings.notify else None, kinds
+        )
         found: list[Event]
         place = after
         try:

@@ -15,7 +15,7 @@ import anyio
 
 from treadle.db.database import Gateway
 from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
-from treadle.models import Ended
+from treadle.models import TaskResult
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -81,7 +81,7 @@ class _Waiter:
     def __init__(self, task_id: UUID) -> None:
         self.id = task_id
         self.event = anyio.Event()
-        self.ended: Ended | None = None
+        self.ended: TaskResult | None = None
 
 
 class Results:
@@ -92,7 +92,7 @@ class Results:
         self._waiters: set[_Waiter] = set()
         self._leader: _Waiter | None = None
 
-    async def wait(self, task_id: UUID) -> Ended:
+    async def wait(self, task_id: UUID) -> TaskResult:
         """Wait until a task has ended; the caller sets the time limit."""
         waiter = _Waiter(task_id)
         self._waiters.add(waiter)

@@ -36,9 +36,9 @@ class Node:
         """Its output as an argument of a later task; `node.output["title"]` is a part of it."""
         return Output(self)
 
-    def artifact(self, name: str) -> Made:
+    def artifact(self, name: str) -> ArtifactOutput:
         """A file that it will have stored, as an argument of a later task."""
-        return Made(self, name)
+        return ArtifactOutput(self, name)
 
     @property
     def handle(self) -> Handle:
@@ -71,9 +71,9 @@ class DagTask(Handle):
         """Its output as an argument of a later task; `task.output["title"]` is a part of it."""
         return Output(self)
 
-    def artifact(self, name: str) -> Made:
+    def artifact(self, name: str) -> ArtifactOutput:
         """A file that it will have stored, as an argument of a later task."""
-        return Made(self, name)
+        return ArtifactOutput(self, name)
 
 
 Source = Node | Handle | UUID | str
@@ -106,7 +106,7 @@ class Output:
         return ".".join(("output", *self.path))
 
 
-class Made(Output):
+class ArtifactOutput(Output):
     """A file that a task will have stored, as an argument of another."""
 
     __slots__ = ("name",)
@@ -120,7 +120,7 @@ class Made(Output):
         return f"artifact:{self.name}"
 
 
-class Optional:
+class OptionalDependency:
     """A task to wait for that may also be cancelled or give up."""
 
     __slots__ = ("of",)
@@ -129,17 +129,17 @@ class Optional:
         self.of = of
 
 
-def optional(task: Source) -> Optional:
+def optional(task: Source) -> OptionalDependency:
     """Wait for a task, but go on without it when it is cancelled: `after=[optional(node)]`."""
-    return Optional(task)
+    return OptionalDependency(task)
 
 
-After = Source | Optional
+After = Source | OptionalDependency
 Input = Output | Source
 Named = Callable[[Source], str]
 
 
-def task_json(
+def task_document(
     what: Task | Call | str,
     arguments: Mapping[str, Any],
     *,
@@ -204,7 +204,7 @@ def id_of(source: Source) -> str:
     )
 
 
-class Names:
+class NameGenerator:
     """Names for tasks that were given none: the type, then the type with a number."""
 
     def __init__(self, taken: Container[str]) -> None:
@@ -282,13 +282,13 @@ def _refuse_hidden(given: Mapping[str, Any]) -> None:
 
 
 def _several(after: After | Iterable[After]) -> Iterable[After]:
-    if isinstance(after, Node | Handle | UUID | str | Optional):
+    if isinstance(after, Node | Handle | UUID | str | OptionalDependency):
         return [after]
     return after
 
 
 def _edge(after: After, named: Named) -> str | dict[str, Any]:
-    if isinstance(after, Optional):
+    if isinstance(after, OptionalDependency):
         return {"task": named(after.of), "optional": True}
     return named(after)
 

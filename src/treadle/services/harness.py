@@ -28,7 +28,7 @@ from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
 from treadle.json import clean_text
 from treadle.masking import excerpt
-from treadle.services.outbound import AddressRefused, Rules, request, transport
+from treadle.services.outbound import AddressRefused, OutboundPolicy, request, transport
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
@@ -42,18 +42,18 @@ RECORD_S = 3.0
 NUDGES = 100
 
 
-def rules_of(settings: Settings) -> Rules:
+def policy_of(settings: Settings) -> OutboundPolicy:
     """Where nudges may go: as where the dispatcher may."""
     timeout_s = settings.harness_nudge_timeout_s
-    return replace(Rules.of_agents(settings), who="harness", timeout_s=timeout_s)
+    return replace(OutboundPolicy.for_agents(settings), who="harness", timeout_s=timeout_s)
 
 
 class Nudger:
     """Sends nudges to some agents at once, to each one after the other."""
 
-    def __init__(self, gateway: Gateway, rules: Rules, transport: Any) -> None:
+    def __init__(self, gateway: Gateway, policy: OutboundPolicy, transport: Any) -> None:
         self._gateway = gateway
-        self._rules = rules
+        self._policy = policy
         self._transport = transport
         self._slots = anyio.Semaphore(AGENTS)
         self.busy: set[str] = set()
@@ -81,12 +81,12 @@ class Nudger:
         import httpx2
 
         try:
-            with anyio.fail_after(self._rules.timeout_s):
+            with anyio.fail_after(self._policy.timeout_s):
                 answer = await request(
                     self._transport,
                     "POST",
                     httpx2.URL(f"{nudge.agent_url}/task"),
-                    rules=self._rules,
+                    policy=self._policy,
                     allowed=nudge.allow_private,
                     headers={"content-type": "application/json"},
                     body=b'{"task_id": "%s"}' % str(nudge.task_id).encode(),
@@ -94,17 +94,17 @@ class Nudger:
             with anyio.move_on_after(1, shield=True):
                 await answer.aclose()
         except TimeoutError:
-            return f"no answer within {self._rules.timeout_s:g} s"
+            return f"no answer within {self._policy.timeout_s:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL, AddressRefused, OSError, ValueError) as error:
             return clean_text(str(error).strip() or type(error).__name__, 500)
         return None if answer.is_success else f"answered {answer.status_code}"
 
 
 @asynccontextmanager
-async def open_nudger(gateway: Gateway, rules: Rules) -> AsyncIterator[Nudger]:
+async def open_nudger(gateway: Gateway, policy: OutboundPolicy) -> AsyncIterator[Nudger]:
     """A nudger with its connections."""
     async with transport(AGENTS, keep=AGENTS // 2) as made:
-        yield Nudger(gateway, rules, made)
+        yield Nudger(gateway, policy, made)
 
 
 class Harness(Service):
@@ -138,9 +138,9 @@ class Harness(Service):
         """Run until stopped; callbacks under way are waited for a while."""
         if self.callback is None:
             raise ConfigurationError("the harness has no callback")
-        rules = rules_of(self._settings)
+        policy = policy_of(self._settings)
         async with (
-            open_nudger(self._gateway, rules) as self._nudger,
+            open_nudger(self._gateway, policy) as self._nudger,
             anyio.create_task_group() as self._group,
         ):
             self._group.start_soon(self._renew)
@@ -291,7 +291,7 @@ class Harness(Service):
         found = await self._gateway.requeue_harness(BATCH, self.skip())
         for each in found:
             if each.problem is not None:
-                self.remember_bad(each.task_id, each.problem)
+                self.skip_row(each.task_id, each.problem)
                 continue
             event = "harness.failed" if each.status == "dead_lettered" else "harness.requeued"
             log.warning(

@@ -59,7 +59,7 @@ class AddressRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Rules:
+class OutboundPolicy:
     """What the settings of this process allow."""
 
     private: bool = False
@@ -75,7 +75,7 @@ class Rules:
         return "TREADLE_WEBHOOK" if self.what == "webhook" else "TREADLE_DISPATCH"
 
     @classmethod
-    def of(cls, settings: Settings) -> "Rules":
+    def for_webhooks(cls, settings: Settings) -> "OutboundPolicy":
         return cls(
             private=settings.webhook_private,
             http=settings.webhook_http,
@@ -84,7 +84,7 @@ class Rules:
         )
 
     @classmethod
-    def of_agents(cls, settings: Settings) -> "Rules":
+    def for_agents(cls, settings: Settings) -> "OutboundPolicy":
         return cls(
             private=settings.dispatch_private,
             http=settings.dispatch_http,
@@ -95,7 +95,7 @@ class Rules:
         )
 
 
-def carried(address: Address) -> Address:
+def embedded_ipv4(address: Address) -> Address:
     """The IPv4 address inside an IPv6 one, where that is what is reached in the end."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -107,7 +107,7 @@ def carried(address: Address) -> Address:
 def is_public(text: str) -> bool:
     """Whether an address is one of the internet."""
     address = ipaddress.ip_address(text)
-    return _isatap(address) is None and _is_global(carried(address))
+    return _isatap(address) is None and _is_global(embedded_ipv4(address))
 
 
 def is_private(text: str) -> bool:
@@ -142,7 +142,7 @@ def _is_own(address: Address) -> bool:
     return _within(address, _PRIVATE) and not _within(address, _NEVER)
 
 
-def must_be_public(url: str) -> None:
+def check_public_url(url: str) -> None:
     """Say at once what would be refused later, where that shows without a lookup."""
     try:
         host = urlsplit(url).hostname or ""
@@ -161,51 +161,53 @@ def _within(address: Address, networks: list[Network]) -> bool:
     return any(address in each for each in networks if each.version == address.version)
 
 
-def judge(scheme: str, port: int, addresses: list[str], rules: Rules, allowed: bool) -> None:
+def check_addresses(
+    scheme: str, port: int, addresses: list[str], policy: OutboundPolicy, allowed: bool
+) -> None:
     """Refuse unless every address is public, or private with both permissions."""
     if not addresses:
         raise AddressRefused("the name has no address")
     strange = [each for each in addresses if not is_public(each)]
     if strange:
-        _judge_strange(strange, rules, allowed)
+        _check_nonpublic(strange, policy, allowed)
     # What has both permissions may use any port, and needs no TLS; what is public may not.
     if len(strange) < len(addresses):
-        _judge_public(scheme, port, rules)
+        _check_public(scheme, port, policy)
 
 
-def _judge_strange(strange: list[str], rules: Rules, allowed: bool) -> None:
+def _check_nonpublic(strange: list[str], policy: OutboundPolicy, allowed: bool) -> None:
     if not all(is_private(each) for each in strange):
         raise AddressRefused("the address is neither public nor private: refused always")
     if not allowed:
-        raise AddressRefused(f"the address is private: the {rules.what} needs allow_private")
-    if not rules.private:
+        raise AddressRefused(f"the address is private: the {policy.what} needs allow_private")
+    if not policy.private:
         raise AddressRefused(
-            f"the address is private: the {rules.who} needs {rules.prefix}_PRIVATE=1"
+            f"the address is private: the {policy.who} needs {policy.prefix}_PRIVATE=1"
         )
 
 
-def _judge_public(scheme: str, port: int, rules: Rules) -> None:
-    if scheme in _PLAIN and not rules.http:
+def _check_public(scheme: str, port: int, policy: OutboundPolicy) -> None:
+    if scheme in _PLAIN and not policy.http:
         raise AddressRefused(
-            f"{scheme} is not encrypted: the {rules.who} needs {rules.prefix}_HTTP=1"
+            f"{scheme} is not encrypted: the {policy.who} needs {policy.prefix}_HTTP=1"
         )
-    if port != PORTS.get(scheme) and port not in rules.ports:
-        raise AddressRefused(f"port {port} is not among {rules.prefix}_PORTS")
+    if port != PORTS.get(scheme) and port not in policy.ports:
+        raise AddressRefused(f"port {port} is not among {policy.prefix}_PORTS")
 
 
 async def checked_addresses(
-    scheme: str, host: str, port: int, *, rules: Rules, allowed: bool
+    scheme: str, host: str, port: int, *, policy: OutboundPolicy, allowed: bool
 ) -> list[str]:
     """The addresses of a host, all of them judged; connect to these and to nothing else."""
     if scheme not in PORTS:
         raise AddressRefused(f"{scheme} is not known")
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    judge(scheme, port, addresses, rules, allowed)
+    check_addresses(scheme, port, addresses, policy, allowed)
     return addresses
 
 
-def need_httpx() -> None:
+def require_httpx() -> None:
     """Refuse to run where nothing could ever be sent."""
     with extra("webhooks", "requests to webhooks and agents need httpx2"):
         import httpx2  # noqa: F401
@@ -214,7 +216,7 @@ def need_httpx() -> None:
 @asynccontextmanager
 async def transport(connections: int = 2, *, keep: int = 1) -> AsyncIterator[Any]:
     """The bare transport: no proxies, no cookies, no redirects, no decompression."""
-    need_httpx()
+    require_httpx()
     import httpx2
 
     # Its messages would show paths, and paths can be secrets.
@@ -235,7 +237,7 @@ async def request(
     method: str,
     url: "httpx2.URL",
     *,
-    rules: Rules,
+    policy: OutboundPolicy,
     allowed: bool,
     headers: Mapping[str, str],
     body: bytes = b"",
@@ -245,8 +247,8 @@ async def request(
 
     port = url.port or (443 if url.scheme == "https" else 80)
     host = url.raw_host.decode("ascii")
-    addresses = await checked_addresses(url.scheme, host, port, rules=rules, allowed=allowed)
-    seconds = rules.timeout_s
+    addresses = await checked_addresses(url.scheme, host, port, policy=policy, allowed=allowed)
+    seconds = policy.timeout_s
     last: Exception = AddressRefused("the name has no address")
     for address in addresses[:MOST_ADDRESSES]:
         sent = httpx2.Request(
@@ -277,7 +279,7 @@ async def request(
     raise last
 
 
-async def beginning(response: "httpx2.Response", most: int = MOST_READ) -> bytes:
+async def read_prefix(response: "httpx2.Response", most: int = MOST_READ) -> bytes:
     """The first bytes of an answer, not decompressed; the rest is never read."""
     kept = bytearray()
     async for chunk in response.stream:  # type: ignore[union-attr]

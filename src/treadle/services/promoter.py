@@ -7,7 +7,7 @@ from uuid import UUID
 from treadle.services.service import BATCH, Service, log
 
 
-class Moved(Protocol):
+class MovedRow(Protocol):
     """A row that a function of SQL has moved, or could not."""
 
     @property
@@ -42,10 +42,10 @@ class Promoter(Service):
     async def next_in(self) -> float | None:
         return await self._gateway.next_due_at()
 
-    def _rows(self, event: str, rows: Sequence[Moved], of: str = "task_id") -> int:
+    def _rows(self, event: str, rows: Sequence[MovedRow], of: str = "task_id") -> int:
         for each in rows:
             if each.problem is not None:
-                self.remember_bad(each.id, each.problem, of)
+                self.skip_row(each.id, each.problem, of)
         self._count(event, sum(each.problem is None for each in rows))
         return len(rows)
 

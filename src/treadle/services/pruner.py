@@ -16,14 +16,14 @@ from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
-Tell = Callable[["Round"], None]
+Tell = Callable[["PruneRound"], None]
 MOST_ROUNDS = 100
 # A step that waited for a lock, or whose process was stopped, did not work all that time.
 LONGEST_REST_S = 30.0
 
 
 @dataclass
-class Round:
+class PruneRound:
     """One walk over the tasks, and what else was old."""
 
     place: str | None = START
@@ -51,7 +51,7 @@ class Pruner(Service):
     share = 0.25
     batch = 1000
 
-    _round: Round | None = None
+    _round: PruneRound | None = None
     _next_at = 0.0
     _sweeper: Sweeper | None = None
 
@@ -66,7 +66,7 @@ class Pruner(Service):
         if self._round is None:
             if time.monotonic() < self._next_at:
                 return 0
-            self._round = Round()
+            self._round = PruneRound()
         current = self._round
         began = time.monotonic()
         if not await self._step(current):
@@ -78,11 +78,11 @@ class Pruner(Service):
     async def next_in(self) -> float | None:
         return max(0.1, self._next_at - time.monotonic())
 
-    async def once(self, tell: Tell | None = None) -> Round:
+    async def once(self, tell: Tell | None = None) -> PruneRound:
         """Walk until nothing more goes: what one round lets go may free others for the next."""
-        total = Round()
+        total = PruneRound()
         for _ in range(MOST_ROUNDS):
-            current = Round()
+            current = PruneRound()
             while not self._stopping and await self._step(current, total):
                 if tell is not None:
                     tell(total)
@@ -92,7 +92,7 @@ class Pruner(Service):
         await self._sweep()
         return total
 
-    async def _step(self, current: Round, total: Round | None = None) -> bool:
+    async def _step(self, current: PruneRound, total: PruneRound | None = None) -> bool:
         """One batch of tasks; at the end of the table the rest. False: the round is over."""
         if current.place is None:
             await self._old_events(current)
@@ -106,7 +106,7 @@ class Pruner(Service):
             return False
         done = await self._gateway.prune_tasks(current.place, self.batch, self.skip())
         for task, problem in zip(done.bad, done.problems, strict=True):
-            self.remember_bad(task, problem)
+            self.skip_row(task, problem)
         current.place = done.place
         for each in (current, total):
             if each is not None:
@@ -115,7 +115,7 @@ class Pruner(Service):
         self.moved += done.pruned
         return True
 
-    async def _old_events(self, current: Round) -> None:
+    async def _old_events(self, current: PruneRound) -> None:
         open_since = await self._gateway.oldest_open_at()
         place: int | None = 0
         while place is not None and not self._stopping:
@@ -136,7 +136,7 @@ class Pruner(Service):
         if self._sweeper is not None and not self._stopping:
             await self._sweeper.tick(lambda: self._stopping)
 
-    async def _end(self, current: Round) -> None:
+    async def _end(self, current: PruneRound) -> None:
         self._round = None
         self._next_at = time.monotonic() + self.every_s
         await self._sweep()

@@ -12,7 +12,7 @@ class Reaper(Service):
         reaped = await self._gateway.reap_claims(BATCH, self.skip())
         for each in reaped:
             if each.problem is not None:
-                self.remember_bad(each.id, each.problem)
+                self.skip_row(each.id, each.problem)
                 continue
             self.moved += 1
             log.info("claim.reaped", task_id=str(each.id), reason=each.reason, now=each.status)

@@ -74,7 +74,7 @@ class Scheduler(Service):
             # A lock, or room, that is not to be had now: this one waits for the next tick.
             log.warning("schedule.waiting", schedule=due.name, error=str(error))
         except TreadleError as error:
-            self.remember_bad(due.id, str(error), "schedule_id")
+            self.skip_row(due.id, str(error), "schedule_id")
         return False
 
     async def _fire(self, calendar: Cron, due: DueSchedule, at: datetime) -> bool:

@@ -149,7 +149,7 @@ class Service(ABC):
         self._bad = {row: at for row, at in self._bad.items() if now - at < FORGET_AFTER_S}
         return list(self._bad)
 
-    def remember_bad(self, row: UUID, problem: str, key: str = "task_id") -> None:
+    def skip_row(self, row: UUID, problem: str, key: str = "task_id") -> None:
         log.error(f"{self.name}.bad_row", problem=problem, **{key: str(row)})
         self._bad[row] = time.monotonic()
 

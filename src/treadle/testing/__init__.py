@@ -1,11 +1,11 @@
-"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a harness to drive them by hand.
+"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a runner to drive them by hand.
 
-    async def test_a_summary_is_stored(treadle_harness):
-        async with treadle_harness(app) as harness:
-            assert await harness.run_inline(summarise, url="https://example.org") == "short"
+    async def test_a_summary_is_stored(treadle_runner):
+        async with treadle_runner(app) as runner:
+            assert await runner.run_inline(summarise, url="https://example.org") == "short"
 
 * treadle_url         a fresh database with the schema, for this test only
-* treadle_harness     call it with your app: the app uses that database inside the block
+* treadle_runner      call it with your app: the app uses that database inside the block
 * treadle_server_url  the server: TREADLE_TEST_DATABASE_URL (a login that may create databases
                       and roles), else the embedded one; override it to bring your own
 
@@ -20,9 +20,9 @@ import pytest
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.testing.runner import Clock, Harness
+    from treadle.testing.runner import Clock, TaskRunner
 
-__all__ = ["Clock", "Harness"]
+__all__ = ["Clock", "TaskRunner"]
 
 
 @pytest.fixture(scope="session")
@@ -55,11 +55,11 @@ def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str
 
 
 @pytest.fixture
-def treadle_harness(treadle_url: str) -> "Callable[[Treadle], Harness]":
-    """`async with treadle_harness(app) as harness:` puts the app on `treadle_url`."""
-    from treadle.testing.runner import Harness
+def treadle_runner(treadle_url: str) -> "Callable[[Treadle], TaskRunner]":
+    """`async with treadle_runner(app) as runner:` puts the app on `treadle_url`."""
+    from treadle.testing.runner import TaskRunner
 
-    return lambda app: Harness(app, treadle_url)
+    return lambda app: TaskRunner(app, treadle_url)
 
 
 if not TYPE_CHECKING:

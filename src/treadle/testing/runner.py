@@ -26,7 +26,7 @@ from treadle.producer.task import Task
 from treadle.settings import child_environment
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.executor import Executor, Running
+from treadle.worker.executor import Executor, RunningTask
 from treadle.worker.outcomes import FailForGood, InvalidOutput, Outcome
 from treadle.worker.registry import Definition
 
@@ -40,22 +40,22 @@ QUICK = {"fsync": "off", "max_connections": "200"}
 class Clock:
     """The time of the test database: leases, delays and retries go by it."""
 
-    def __init__(self, harness: "Harness") -> None:
-        self._harness = harness
+    def __init__(self, runner: "TaskRunner") -> None:
+        self._runner = runner
         self.ahead = timedelta(0)
 
     async def advance(self, by: timedelta) -> None:
         """Let so much time pass; nothing moves until you reap, promote or drain."""
         self.ahead += by
-        await testing.set_clock(await self._harness.app.gateway(), self.ahead)
+        await testing.set_clock(await self._runner.app.gateway(), self.ahead)
 
     async def reset(self) -> None:
         """Back to the real time."""
         await self.advance(-self.ahead)
 
 
-class Harness:
-    """An application on a test database; `async with Harness(app, url) as harness:`."""
+class TaskRunner:
+    """An application on a test database; `async with TaskRunner(app, url) as runner:`."""
 
     def __init__(self, app: Treadle, url: str) -> None:
         self.app = app
@@ -175,7 +175,7 @@ class Harness:
                 return await self.app.answer(wait["id"], value, by=by, note=note)
         raise IllegalTransition(
             f"task {_id(task)} has no open question",
-            hint="Let it run first: await harness.drain()",
+            hint="Let it run first: await runner.drain()",
             task_id=str(_id(task)),
         )
 
@@ -270,7 +270,7 @@ class _Recorder(Executor):
             raise
         return self.returned[0]
 
-    def _settle(self, running: Running, answer: bytes | Failure | None) -> None:
+    def _settle(self, running: RunningTask, answer: bytes | Failure | None) -> None:
         self.context = running.context
         self.failure = answer if isinstance(answer, Failure) else None
         super()._settle(running, answer)
@@ -280,7 +280,7 @@ class _Recorder(Executor):
         if self.context.suspended:
             raise IllegalTransition(
                 f"{claim.type} has no result yet: it waits",
-                hint="See harness.waits(); then harness.answer(…) and harness.drain().",
+                hint="See runner.waits(); then runner.answer(…) and runner.drain().",
                 task_id=str(claim.id),
             )
         if self.raised is not None:

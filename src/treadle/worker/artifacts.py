@@ -56,7 +56,7 @@ Data = (
 )
 
 
-def chunks_of(data: Data) -> AsyncGenerator[bytes, None]:
+def iter_chunks(data: Data) -> AsyncGenerator[bytes, None]:
     """The data in chunks; an error at once when it is none."""
     if isinstance(data, bytes | bytearray | memoryview):
         return _slices(memoryview(data).cast("B"))
@@ -193,7 +193,7 @@ class Artifacts:
         kind = media_type or mimetypes.guess_type(name)[0] or UNKNOWN_TYPE
         _check_text("media_type", kind)
         most = store.max_bytes if max_bytes is None else min(max_bytes, store.max_bytes)
-        chunks, made = chunks_of(data), uuid4()
+        chunks, made = iter_chunks(data), uuid4()
         store.ready()
         async with journal.busy():
             key = await journal.call(

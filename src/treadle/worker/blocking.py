@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from anyio import from_thread
 
-from treadle.models import Answer, Artifact, ListedArtifact, Money
+from treadle.models import Answer, Artifact, ListedArtifact, SpendState
 
 if TYPE_CHECKING:
     from treadle.worker.artifacts import Artifacts, Data, Reference
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from treadle.worker.waits import AskOptions, EventOptions, Question
 
 
-class Blocking:
+class BlockingContext:
     """`ctx.blocking`: each method does what the one of the context does, and blocks its thread."""
 
     __slots__ = ("_context",)
@@ -65,7 +65,7 @@ class Blocking:
         """Make sure that so much is there for an expensive call."""
         from_thread.run(partial(self._context.reserve, usd))
 
-    def budget(self) -> Money:
+    def budget(self) -> SpendState:
         """What the task has cost, and what is left for it."""
         return from_thread.run(self._context.budget)
 

@@ -15,7 +15,7 @@ from treadle.models import Claim
 TOO_LONG_S = 0.5
 
 
-class Buffer:
+class ClaimBuffer:
     """A queue of claims between the claim loop and the slots."""
 
     def __init__(self, slots: int, most_ahead: int | None) -> None:

@@ -19,15 +19,15 @@ from treadle.db.connection import Connection
 from treadle.db.database import Gateway
 from treadle.errors import IllegalTransition, InvalidArgument
 from treadle.json import clean_text, encode_safely
-from treadle.models import Answer, Claim, Money, Step
+from treadle.models import Answer, Claim, SpendState, Step
 from treadle.reports import DecisionReport, problems_of
 from treadle.worker.artifacts import Artifacts
-from treadle.worker.blocking import Blocking
+from treadle.worker.blocking import BlockingContext
 from treadle.worker.journal import Journal
 from treadle.worker.outcomes import CancelTask, FailForGood, InvalidOutput
-from treadle.worker.rate_limits import Slowdowns
+from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.spawn import Child, Spawner, as_call
-from treadle.worker.spend import Spending
+from treadle.worker.spend import Spend
 from treadle.worker.steps import Steps
 from treadle.worker.waits import AskOptions, EventOptions, Question, Waits
 
@@ -68,7 +68,7 @@ class Telling:
     @property
     def tried(self) -> str:
         """What the attempts before this one tried and why they failed, to go into a prompt."""
-        return tried(self.previous_attempts, self.steps)
+        return describe_attempts(self.previous_attempts, self.steps)
 
     def report(
         self, report: DecisionReport | Mapping[str, Any] | None = None, /, **fields: Any
@@ -105,7 +105,7 @@ class Telling:
             )
 
 
-def tried(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
+def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
     """Some lines for each attempt that failed, and one with the steps that need no repeat."""
     lines = [line for past in previous for line in _attempt(past)]
     done = [step.name for step in steps]
@@ -140,7 +140,7 @@ class _Durable:
 
     def __init__(self, task: Claim, gateway: Gateway) -> None:
         self.journal = Journal(task, gateway)
-        self.money = Spending(self.journal)
+        self.money = Spend(self.journal)
         self.steps = Steps(self.journal, self.money)
         self.waits = Waits(self.journal)
         self.spawner = Spawner(self.journal)
@@ -150,7 +150,7 @@ class Context(Telling):
     """The running task as its handler sees it."""
 
     __slots__ = (
-        "_cancel_reason", "_gateway", "_made", "_progress", "_slowdowns",
+        "_cancel_reason", "_closed_gates", "_gateway", "_made", "_progress",
         "_store", "agent", "completed", "decision_report", "started", "task",
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ class Context(Telling):
         task: Claim,
         gateway: Gateway,
         agent: str,
-        slowdowns: Slowdowns | None = None,
+        closed_gates: ClosedGates | None = None,
         store: Store | None = None,
     ) -> None:
         self.task = task
@@ -169,7 +169,7 @@ class Context(Telling):
         self.decision_report: bytes | None = None
         self.started = time.monotonic()
         self._gateway = gateway
-        self._slowdowns = slowdowns
+        self._closed_gates = closed_gates
         self._store = store
         self._made: _Durable | None = None
         self._progress: bytes | None = None
@@ -191,9 +191,9 @@ class Context(Telling):
         return tuple(self._durable.journal.steps.values())
 
     @property
-    def blocking(self) -> Blocking:
+    def blocking(self) -> BlockingContext:
         """The same methods for plain functions: `ctx.blocking.step(…)` without await."""
-        return Blocking(self)
+        return BlockingContext(self)
 
     @property
     def cancelled(self) -> bool:
@@ -224,7 +224,7 @@ class Context(Telling):
         Without a key all gates of the task count: a loop of many calls may pause by itself.
         """
         keys = self.task.gates if key is None else [key]
-        return None if self._slowdowns is None else self._slowdowns.until(keys)
+        return None if self._closed_gates is None else self._closed_gates.until(keys)
 
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
@@ -260,9 +260,9 @@ class Context(Telling):
         """
         await self._durable.money.reserve(usd)
 
-    async def budget(self) -> Money:
+    async def budget(self) -> SpendState:
         """What the task has cost, and what is left for it: `left_usd` is None without a limit."""
-        return await self._durable.money.look(ask=False)
+        return await self._durable.money.state(ask=False)
 
     async def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
         """Ask people; the task gives up its claim until there is an answer.

@@ -20,9 +20,9 @@ from treadle.json import encode_safely
 from treadle.models import Claim, Failure
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.failures import Refused, failure_of, leaves
+from treadle.worker.failures import Refused, failure_of, flatten_errors
 from treadle.worker.outcomes import Outcome, Suspended
-from treadle.worker.rate_limits import Slowdowns
+from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Definition, Registry
 from treadle.worker.validation import Validation
 
@@ -31,21 +31,21 @@ NOTHING = b""
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
-class Running:
+class RunningTask:
     """A handler at work: its claim, its context, and the scope that can stop it."""
 
-    __slots__ = ("claim", "context", "marked", "scope", "why")
+    __slots__ = ("claim", "context", "scope", "started", "stop_reason")
 
     def __init__(self, claim: Claim, context: Context, scope: CancelScope) -> None:
         self.claim = claim
         self.context = context
         self.scope = scope
-        self.marked = False
-        self.why: str | None = None
+        self.started = False
+        self.stop_reason: str | None = None
 
     def stop(self, why: str) -> None:
         """Interrupt the handler: `lost`, `cancelled` or `drain`."""
-        self.why = why
+        self.stop_reason = why
         self.context.cancel(why)
         self.scope.cancel()
 
@@ -61,16 +61,16 @@ class Executor:
         *,
         agent: str,
         slots: int,
-        slowdowns: Slowdowns | None = None,
+        closed_gates: ClosedGates | None = None,
         store: Store | None = None,
     ) -> None:
         # By claim, not by task: a task may come back while an earlier attempt still cleans up.
-        self.running: dict[tuple[UUID, UUID], Running] = {}
+        self.running: dict[tuple[UUID, UUID], RunningTask] = {}
         self._registry = registry
         self._gateway = gateway
         self._completer = completer
         self._agent = agent
-        self._slowdowns = slowdowns or Slowdowns()
+        self._closed_gates = closed_gates or ClosedGates()
         self._store = store
         self._threads = CapacityLimiter(slots)
         self._validation = Validation(registry.validators, gateway, self._threads)
@@ -81,10 +81,10 @@ class Executor:
         if definition is None:
             self._completer.release(claim)
             return
-        context = Context(claim, self._gateway, self._agent, self._slowdowns, self._store)
+        context = Context(claim, self._gateway, self._agent, self._closed_gates, self._store)
         answer: bytes | Failure | None
         with CancelScope() as scope:
-            running = Running(claim, context, scope)
+            running = RunningTask(claim, context, scope)
             self.running[claim.id, claim.token] = running
             if claim.timeout_s is not None:
                 scope.deadline = anyio.current_time() + claim.timeout_s
@@ -105,7 +105,7 @@ class Executor:
             answer = self._interrupted(running)
         self._settle(running, answer)
 
-    async def _work(self, definition: Definition, running: Running) -> bytes | Failure | None:
+    async def _work(self, definition: Definition, running: RunningTask) -> bytes | Failure | None:
         """Call the handler and have its output checked."""
         claim, context = running.claim, running.context
         checks = self._validation.prepare(claim) if claim.validation else ()
@@ -145,26 +145,26 @@ class Executor:
             )
         return output
 
-    def _raised(self, running: Running, error: BaseException) -> Failure | None:
+    def _raised(self, running: RunningTask, error: BaseException) -> Failure | None:
         """What an error makes of the attempt; a group counts as what is in it."""
-        found = list(leaves(error))
+        found = list(flatten_errors(error))
         if running.context.suspended and any(isinstance(each, Suspended) for each in found):
             return None
         if any(isinstance(each, ClaimLost) for each in found):
-            running.why = "lost"
+            running.stop_reason = "lost"
             return None
         if not all(isinstance(each, (Exception, SystemExit, Suspended)) for each in found):
             raise error
         return failure_of(error)
 
-    def _interrupted(self, running: Running) -> Failure | None:
+    def _interrupted(self, running: RunningTask) -> Failure | None:
         """The scope was cancelled: by its deadline, unless somebody said why."""
-        if running.why is None:
+        if running.stop_reason is None:
             running.context.cancel("timeout")
             return Failure(f"ran longer than {running.claim.timeout_s:g} s", "timeout")
         return None
 
-    def _settle(self, running: Running, answer: bytes | Failure | None) -> None:
+    def _settle(self, running: RunningTask, answer: bytes | Failure | None) -> None:
         claim = running.claim
         if running.context.completed:
             return
@@ -183,7 +183,9 @@ class Executor:
             self._completer.complete(claim, answer, run_ms, running.context.decision_report)
         elif isinstance(answer, Failure):
             self._completer.fail(claim, answer)
-        elif running.why == "drain":
+        elif running.stop_reason == "drain":
             self._completer.release(claim)
         else:
-            log.warning("task.stopped", task_id=str(claim.id), type=claim.type, why=running.why)
+            log.warning(
+                "task.stopped", task_id=str(claim.id), type=claim.type, why=running.stop_reason
+            )

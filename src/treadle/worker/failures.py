@@ -34,20 +34,22 @@ def report_missing() -> Failure:
     return Failure(REPORT_MISSING, "invalid_output", feedback=(REPORT_MISSING,))
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
+def flatten_errors(error: BaseException) -> Iterator[BaseException]:
     """The errors in a group, or the one that it is."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from leaves(each)
+            yield from flatten_errors(each)
     else:
         yield error
 
 
 def failure_of(error: BaseException) -> Failure:
     """What went wrong in the first line, then the traceback from the handler on."""
-    if any(isinstance(each, ReportRequired) for each in leaves(error)):
+    if any(isinstance(each, ReportRequired) for each in flatten_errors(error)):
         return report_missing()
-    words = ["".join(traceback.format_exception_only(each)).strip() for each in leaves(error)]
+    words = [
+        "".join(traceback.format_exception_only(each)).strip() for each in flatten_errors(error)
+    ]
     summary = "; ".join(words)
     trace = error.__traceback__
     while trace is not None and _PLUMBING.match(trace.tb_frame.f_globals.get("__name__", "")):
@@ -63,7 +65,7 @@ def failure_of(error: BaseException) -> Failure:
 
 def _kind(error: BaseException) -> tuple[str | None, str | None]:
     """The class of a failure where it is certain, and `fail` where no retry can help."""
-    for each in leaves(error):
+    for each in flatten_errors(error):
         if isinstance(each, StepConflict):
             return "error", "fail"
         if isinstance(each, BudgetExceeded):

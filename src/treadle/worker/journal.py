@@ -34,22 +34,22 @@ KINDS = ("ask", "event", "spawn", "sleep")
 
 
 @dataclass(eq=False, slots=True)
-class Inside:
+class CurrentStep:
     """The step that the code now running belongs to, and what it has spent."""
 
     journal: "Journal"
     name: str
-    outer: "Inside | None"
+    outer: "CurrentStep | None"
     calls: list[dict[str, Any]] = field(default_factory=list)
     over: bool = False
 
 
 # Also known in threads and in tasks that a step starts: they get a copy of the context.
-inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
+inside: ContextVar[CurrentStep | None] = ContextVar("inside", default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class SuspendReason:
     """What a task waits for: answers, subtasks or a time."""
 
     waits: Sequence[UUID] = ()
@@ -70,7 +70,7 @@ class Journal:
         self._names: set[str] = set()
         self._busy = 0
         self._idle = anyio.Event()
-        self._reasons: list[Reason] = []
+        self._reasons: list[SuspendReason] = []
         self._turn = anyio.Lock()
         self._closing: anyio.Event | None = None
 
@@ -90,7 +90,7 @@ class Journal:
         step = Step(name, kind, len(self.steps) + 1, output, datetime.now(UTC), **more)
         return self.steps.setdefault(name, step)
 
-    def current(self) -> Inside | None:
+    def current(self) -> CurrentStep | None:
         """The step of this task that the caller runs in."""
         found = inside.get()
         return found if found is not None and found.journal is self and not found.over else None
@@ -140,7 +140,7 @@ class Journal:
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
 
-    async def suspend(self, reason: Reason) -> NoReturn:
+    async def suspend(self, reason: SuspendReason) -> NoReturn:
         """Give up the claim as soon as nothing else is under way, and end the handler."""
         self._reasons.append(reason)
         try:
@@ -187,7 +187,7 @@ class Journal:
 
 
 def _together(
-    reasons: Sequence[Reason],
+    reasons: Sequence[SuspendReason],
 ) -> tuple[list[UUID], list[UUID], bool, datetime | None]:
     """One suspension for all that is waited for.
 

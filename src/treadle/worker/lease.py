@@ -13,7 +13,7 @@ import structlog
 
 from treadle.db.database import Gateway
 from treadle.errors import TreadleError, UnknownAgent
-from treadle.worker.executor import Executor, Running
+from treadle.worker.executor import Executor, RunningTask
 
 log = structlog.get_logger(__name__)
 START_AFTER_S = 0.5
@@ -76,7 +76,7 @@ class LeaseKeeper:
         due = self._latest(
             running
             for running in self._executor.running.values()
-            if not running.marked and running.context.started <= limit
+            if not running.started and running.context.started <= limit
         )
         if not due:
             return
@@ -84,12 +84,12 @@ class LeaseKeeper:
             [(running.claim.id, running.claim.token) for running in due]
         )
         for running in due:
-            running.marked = True
+            running.started = True
             self._judge(running, verdicts.get(running.claim.id, "lost"))
 
     async def _beat(self) -> None:
         held = self._latest(
-            running for running in self._executor.running.values() if running.marked
+            running for running in self._executor.running.values() if running.started
         )
         if held:
             progress = [running.context.take_progress() for running in held]
@@ -109,9 +109,9 @@ class LeaseKeeper:
             log.warning("agent.unknown", agent=self._agent)
             await self._register()
 
-    def _latest(self, found: Iterable[Running]) -> list[Running]:
+    def _latest(self, found: Iterable[RunningTask]) -> list[RunningTask]:
         """One claim per task: an older one of this worker's own was superseded by the newer."""
-        by_task: dict[UUID, Running] = {}
+        by_task: dict[UUID, RunningTask] = {}
         for running in list(found):
             older = by_task.get(running.claim.id)
             by_task[running.claim.id] = running
@@ -119,7 +119,7 @@ class LeaseKeeper:
                 self._judge(older, "lost")
         return list(by_task.values())
 
-    def _judge(self, running: Running, verdict: str) -> None:
+    def _judge(self, running: RunningTask, verdict: str) -> None:
         """A claim that no longer holds stops its handler at once, unless it was given up."""
         claim = running.claim
         if running.context.suspending:

@@ -24,12 +24,12 @@ from treadle.errors import ConfigurationError, TreadleError, Unavailable, Unknow
 from treadle.health import keep_health_file
 from treadle.models import AgentProfile
 from treadle.shutdown import exit_within
-from treadle.worker.buffer import Buffer
+from treadle.worker.buffer import ClaimBuffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
 from treadle.worker.lease import LeaseKeeper
 from treadle.worker.rate_limits import CHANNEL as SLOWDOWN
-from treadle.worker.rate_limits import Slowdowns
+from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Registry
 
 log = structlog.get_logger(__name__)
@@ -85,9 +85,9 @@ class Worker:
         self._registry = registry
         self._gateway = gateway
         self._options = options
-        self._buffer = Buffer(options.slots, options.prefetch)
+        self._buffer = ClaimBuffer(options.slots, options.prefetch)
         self._completer = Completer(gateway)
-        self._slowdowns = Slowdowns()
+        self._closed_gates = ClosedGates()
         self._executor = Executor(
             registry,
             # Transactions of handlers must not take the connections that leases depend on.
@@ -95,7 +95,7 @@ class Worker:
             self._completer,
             agent=options.agent,
             slots=options.slots,
-            slowdowns=self._slowdowns,
+            closed_gates=self._closed_gates,
             store=store,
         )
         self._keeper = LeaseKeeper(
@@ -152,7 +152,7 @@ class Worker:
                     [*channels, "task_cancelled", SLOWDOWN],
                     self._heard,
                     # Wakes nobody: there is less to do than before.
-                    told=lambda _, payload: self._slowdowns.hear(payload),
+                    on_payload=lambda _, payload: self._closed_gates.record(payload),
                 )
                 helpers.start_soon(listener.run)
             if options.health_file is not None:

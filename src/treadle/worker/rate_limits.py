@@ -161,13 +161,13 @@ def _number(value: Any) -> int | None:
     return None
 
 
-class Slowdowns:
+class ClosedGates:
     """Gates and until when they are closed."""
 
     def __init__(self) -> None:
         self._until: dict[str, tuple[datetime, float]] = {}
 
-    def hear(self, payload: str) -> None:
+    def record(self, payload: str) -> None:
         """Remember a notification `{"key": …, "until": …, "in_s": …}`."""
         try:
             told = from_json(payload)

@@ -9,8 +9,8 @@ from uuid import UUID
 from treadle.errors import InvalidArgument, TaskFailed
 from treadle.json import encode
 from treadle.masking import excerpt
-from treadle.models import Ended
-from treadle.worker.journal import Journal, Reason
+from treadle.models import TaskResult
+from treadle.worker.journal import Journal, SuspendReason
 
 if TYPE_CHECKING:
     from treadle.worker.registry import Call, Enqueueable
@@ -67,7 +67,7 @@ class Spawner:
         """The outputs of subtasks; the task gives up its claim until all have ended."""
         journal = self._journal
         journal.forbid_in_step("wait")
-        ended: dict[UUID, Ended] = {}
+        ended: dict[UUID, TaskResult] = {}
         # What was spawned a moment ago has not ended: the suspension finds out if it has.
         if not self._fresh.issuperset(ids):
             async with journal.busy():
@@ -78,7 +78,7 @@ class Spawner:
             raise _failure(failed)
         if len(ended) < len(set(ids)):
             left = [each for each in ids if each not in ended]
-            await journal.suspend(Reason(children=left, optional=exceptions))
+            await journal.suspend(SuspendReason(children=left, optional=exceptions))
         journal.check()
         return [
             ended[each].output if ended[each].status == "completed" else _failure(ended[each])
@@ -97,7 +97,7 @@ def as_call(given: Enqueueable, arguments: dict[str, Any]) -> Call:
     return given.call(**arguments)
 
 
-def _failure(ended: Ended) -> TaskFailed:
+def _failure(ended: TaskResult) -> TaskFailed:
     return TaskFailed(
         f"subtask {ended.id} was {ended.status}: {ended.failure_reason or 'no reason given'}",
         hint=f"See its history: treadle tasks show {ended.id}",

@@ -5,15 +5,15 @@ from typing import Any
 from uuid import uuid4
 
 from treadle.errors import BudgetExceeded, InvalidArgument
-from treadle.models import Money
-from treadle.worker.journal import MAX_BYTES, Journal, Reason
+from treadle.models import SpendState
+from treadle.worker.journal import MAX_BYTES, Journal, SuspendReason
 from treadle.worker.outcomes import FailForGood
 
 # What SQL takes: a step must not be refused for what it says of its cost.
 MAX_USD, MAX_TOKENS = 1_000_000, 999_999_999_999
 
 
-class Spending:
+class Spend:
     """The money of one attempt."""
 
     def __init__(self, journal: Journal) -> None:
@@ -47,12 +47,12 @@ class Spending:
                 lambda: journal.gateway.record_spend(claim.id, claim.token, [call])
             )
         self.note(money.verdict)
-        await self.obey()
+        await self.enforce()
 
     async def reserve(self, usd: Any) -> None:
         """Make sure that so much is there to be spent, or wait for it, or raise."""
         self._journal.forbid_in_step("reserve")
-        money = await self.look(Decimal(str(_amount("usd", float(usd), MAX_USD))))
+        money = await self.state(Decimal(str(_amount("usd", float(usd), MAX_USD))))
         await self._wait(money)
         if money.verdict != "ok":
             raise BudgetExceeded(
@@ -62,7 +62,7 @@ class Spending:
                 left_usd=str(money.left_usd),
             )
 
-    async def look(self, usd: Decimal = Decimal(0), *, ask: bool = True) -> Money:
+    async def state(self, usd: Decimal = Decimal(0), *, ask: bool = True) -> SpendState:
         """What is left for the task; with an amount, that much of it is reserved."""
         journal, claim = self._journal, self._journal.claim
         async with journal.busy():
@@ -74,19 +74,19 @@ class Spending:
         """What the database said after a spend."""
         self._over = self._over or verdict != "ok"
 
-    async def obey(self) -> None:
+    async def enforce(self) -> None:
         """When a limit is passed, wait for more money or give up; not in the midst of a step."""
         if not self._over or self._journal.current() is not None:
             return
         self._over = False
-        money = await self.look()
+        money = await self.state()
         await self._wait(money)
         if money.verdict != "ok":
             raise FailForGood(money.reason or "the budget is spent", "budget_exceeded")
 
-    async def _wait(self, money: Money) -> None:
+    async def _wait(self, money: SpendState) -> None:
         if money.verdict == "ask" and money.wait_id is not None:
-            await self._journal.suspend(Reason(waits=[money.wait_id]))
+            await self._journal.suspend(SuspendReason(waits=[money.wait_id]))
 
 
 def _amount(name: str, value: float, most: int) -> float:

@@ -29,8 +29,8 @@ from pydantic_core import to_jsonable_python
 from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
 from treadle.json import MAX_DEPTH, clean_text, encode_safely
 from treadle.models import Step
-from treadle.worker.journal import Inside, Journal, Reason, check_step_name, fit, inside
-from treadle.worker.spend import Spending
+from treadle.worker.journal import CurrentStep, Journal, SuspendReason, check_step_name, fit, inside
+from treadle.worker.spend import Spend
 
 SHOWN = 500
 _WRITABLE = (UUID, date, time_of_day, timedelta, Decimal, PurePath)
@@ -106,7 +106,7 @@ def _type(value: object) -> str:
 class Steps:
     """Runs steps for one attempt: each name once, whatever calls it and however often."""
 
-    def __init__(self, journal: Journal, spending: Spending) -> None:
+    def __init__(self, journal: Journal, spending: Spend) -> None:
         self._journal = journal
         self._spending = spending
         self._running: dict[str, anyio.Event] = {}
@@ -131,7 +131,7 @@ class Steps:
                 await self._run(name, partial(fn, *args, **kwargs), given)
             else:
                 await first.wait()
-        await self._spending.obey()
+        await self._spending.enforce()
         self._journal.check()
         known = self._journal.steps[name]
         _compare(known, given)
@@ -144,7 +144,7 @@ class Steps:
         try:
             async with journal.busy():
                 started = time.monotonic()
-                current = Inside(journal, name, journal.current())
+                current = CurrentStep(journal, name, journal.current())
                 try:
                     try:
                         output = _encoded(name, await _result(call, current))
@@ -157,7 +157,7 @@ class Steps:
         finally:
             self._running.pop(name).set()
 
-    async def _save(self, step: Inside, output: bytes, given: Input, started: float) -> None:
+    async def _save(self, step: CurrentStep, output: bytes, given: Input, started: float) -> None:
         journal, claim = self._journal, self._journal.claim
         step.calls = _numbered(step)
         try:
@@ -189,7 +189,7 @@ class Steps:
             input=given.shown,
         )
 
-    async def _settle_failed(self, step: Inside) -> None:
+    async def _settle_failed(self, step: CurrentStep) -> None:
         """A step that failed has spent what it spent; when it is run again it will spend more."""
         calls = [{**call, "call_id": call["call_id"] or str(uuid4())} for call in step.calls]
         if not calls:
@@ -217,7 +217,7 @@ class Steps:
                 journal.keep(kept, "sleep", output)
         until = datetime.fromisoformat(journal.steps[kept].output["until"])
         if await self._now() < until:
-            await journal.suspend(Reason(until=until))
+            await journal.suspend(SuspendReason(until=until))
         journal.check()
 
     async def _now(self) -> datetime:
@@ -238,7 +238,7 @@ class Steps:
             current = current.outer
 
 
-async def _result(call: Callable[[], Any], step: Inside) -> Any:
+async def _result(call: Callable[[], Any], step: CurrentStep) -> Any:
     """Run the function: on the loop when it is async, else in a thread of its own."""
     token = inside.set(step)
     try:
@@ -292,7 +292,7 @@ def _compare(known: Step, given: Input) -> None:
     )
 
 
-def _numbered(step: Inside) -> list[dict[str, Any]]:
+def _numbered(step: CurrentStep) -> list[dict[str, Any]]:
     """The calls of a step; a repeat of the step after a crash counts them once."""
     return [
         {**call, "call_id": call["call_id"] or fit(f"{step.name}:{number}")}

@@ -35,12 +35,12 @@ from treadle.models import Claim, Failure
 from treadle.settings import bare_environment
 from treadle.worker.child_process import run_child
 from treadle.worker.context import Context
-from treadle.worker.failures import Refused, failure_of, leaves, report_missing
+from treadle.worker.failures import Refused, failure_of, flatten_errors, report_missing
 from treadle.worker.json_schema_child import compiled, messages_of, shortened
 from treadle.worker.outcomes import InvalidOutput, Outcome
 
 if TYPE_CHECKING:
-    from treadle.worker.executor import Running
+    from treadle.worker.executor import RunningTask
 
 # Weight of the schema times bytes of the output: some hundredths of a second.
 LIGHT = 20_000_000
@@ -56,7 +56,7 @@ LIMIT_S = 120.0
 OUTPUT_LIMIT = 16 * 1024
 # SQL keeps 2000 characters of a message, the name of the validator included.
 SHOWN = 1900
-Function = Callable[..., Any]
+ValidatorFunction = Callable[..., Any]
 log = structlog.get_logger(__name__)
 
 
@@ -69,7 +69,7 @@ class SchemaCheck:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.weight = weigh(json.loads(text))
+        self.weight = schema_cost(json.loads(text))
         self._compiled: Any = None
         if self.weight * LEAST_BYTES <= LIGHT:
             try:
@@ -110,7 +110,7 @@ def _made(text: str) -> SchemaCheck:
     return SchemaCheck(text)
 
 
-def weigh(schema: Any) -> float:
+def schema_cost(schema: Any) -> float:
     """How many parts a schema has with all references written out; infinite when in doubt."""
     try:
         return _weight(schema, schema, {})
@@ -159,7 +159,7 @@ def pattern_weight(pattern: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ValidatorCommand:
     """A program that judges an output by its exit code."""
 
     name: str
@@ -204,10 +204,10 @@ class Validators:
 
     def __init__(self) -> None:
         self.limit_s = LIMIT_S
-        self._functions: dict[str, Function] = {}
-        self._commands: dict[str, Command] = {}
+        self._functions: dict[str, ValidatorFunction] = {}
+        self._commands: dict[str, ValidatorCommand] = {}
 
-    def add(self, name: str, function: Function) -> None:
+    def add(self, name: str, function: ValidatorFunction) -> None:
         if name in BUILT_IN or name in self._functions:
             raise ConfigurationError(
                 f"there is a validator {name} already", hint="Give it another name."
@@ -219,7 +219,7 @@ class Validators:
             )
         self._functions[name] = function
 
-    def add_command(self, command: Command) -> None:
+    def add_command(self, command: ValidatorCommand) -> None:
         words = command.arguments
         if not words or not all(isinstance(each, str) for each in words):
             raise ConfigurationError(
@@ -269,7 +269,7 @@ class Validators:
 
 
 def _bound(
-    name: str, function: Function, settings: Mapping[str, Any], threads: CapacityLimiter
+    name: str, function: ValidatorFunction, settings: Mapping[str, Any], threads: CapacityLimiter
 ) -> Callable[[Context, bytes], Awaitable[Sequence[str]]]:
     """The function with the settings of a task; Refused when it does not take them."""
     signature = inspect.signature(function)
@@ -324,7 +324,7 @@ class Validation:
         return self._validators.prepare(claim.validation, self._threads)
 
     async def judge(
-        self, running: "Running", checks: Sequence[Check], output: bytes
+        self, running: "RunningTask", checks: Sequence[Check], output: bytes
     ) -> bytes | Failure | None:
         """The output when it is good, else the failure; None when the claim is gone."""
         context = running.context
@@ -340,7 +340,7 @@ class Validation:
                 return failure
         return output
 
-    async def _begin(self, running: "Running") -> bool:
+    async def _begin(self, running: "RunningTask") -> bool:
         """Say that the output is being checked; a database that is away is waited for."""
         claim, delay = running.claim, 0.05
         while True:
@@ -351,14 +351,14 @@ class Validation:
                 log.warning("validation.waiting", task_id=str(claim.id), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
-        running.marked = True
+        running.started = True
         verdict = verdicts.get(claim.id, "lost")
         if verdict != "ok":
-            running.why = verdict
+            running.stop_reason = verdict
             running.context.cancel(verdict)
         return verdict == "ok"
 
-    async def _run(self, running: "Running", check: Check, output: bytes) -> Failure | None:
+    async def _run(self, running: "RunningTask", check: Check, output: bytes) -> Failure | None:
         messages: Sequence[str] = ()
         try:
             with anyio.move_on_after(check.limit_s) as scope:
@@ -368,7 +368,7 @@ class Validation:
         except BadSchema as error:
             return Refused(f"validator {check.name}: {error}").failure()
         except (Exception, SystemExit) as error:
-            if any(isinstance(each, (ClaimLost, Outcome)) for each in leaves(error)):
+            if any(isinstance(each, (ClaimLost, Outcome)) for each in flatten_errors(error)):
                 raise
             crash = failure_of(error)
             return replace(crash, error=f"validator {check.name} crashed: {crash.error}")

@@ -11,7 +11,7 @@ from treadle.errors import InvalidArgument, WaitExpired
 from treadle.json import encode
 from treadle.masking import excerpt_name
 from treadle.models import Answer
-from treadle.worker.journal import Journal, Reason
+from treadle.worker.journal import Journal, SuspendReason
 
 OnExpiry = Literal["fail", "deny", "default", "escalate"]
 
@@ -120,7 +120,7 @@ class Waits:
         self._journal.forbid_in_step("wait")
         wait_id = await self.open(name, wait)
         if wait_id is not None:
-            await self._journal.suspend(Reason(waits=[wait_id]))
+            await self._journal.suspend(SuspendReason(waits=[wait_id]))
         answer = _answer(self._journal.steps[name].output)
         if answer.status == "expired":
             raise WaitExpired(

@@ -7,11 +7,19 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Principal, Views, Who, check_everywhere, need, queues_of
+from treadle.api.access import (
+    Caller,
+    Calls,
+    Principal,
+    Views,
+    check_everywhere,
+    queues_of,
+    requires,
+)
 from treadle.api.bodies import Body, Name, Object, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import Names, Queues
 from treadle.db.database import Reader
 from treadle.errors import Forbidden, UnknownAgent
@@ -74,8 +82,8 @@ class AgentRow(BaseModel):
     meta: Object
 
 
-@router.get("", response_model=Listed[AgentRow], dependencies=[need("read")])
-async def list_agents(views: Views, page: Page, who: Who) -> Response:
+@router.get("", response_model=Listed[AgentRow], dependencies=[requires("read")])
+async def list_agents(views: Views, page: Page, who: Caller) -> Response:
     """Agents by id: sign of life, tasks in hand, failures of the last hour."""
     rows = await views.page(
         "agent_load",
@@ -91,9 +99,9 @@ async def list_agents(views: Views, page: Page, who: Who) -> Response:
     "/{agent_id:path}",
     response_model=AgentRow,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
+async def show(agent_id: AgentId, views: Views, who: Caller) -> Response:
     """One agent."""
     asked = {"agent_id = {}": agent_id, "queues && {}": queues_of(who)}
     rows = await views.page("agent_load", key="agent_id", limit=1, where=asked)
@@ -101,7 +109,7 @@ async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
         raise UnknownAgent(
             f"agent {agent_id} is not registered", hint="First: PUT /v1/agents/{id}", agent=agent_id
         )
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))
 
 
 # Before the agent itself: an id may have slashes.
@@ -109,52 +117,52 @@ async def show(agent_id: AgentId, views: Views, who: Who) -> Response:
     "/{agent_id:path}/status",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def set_status(
-    agent_id: AgentId, asked: AgentStatus, calls: Calls, views: Views, who: Who
+    agent_id: AgentId, asked: AgentStatus, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Let an agent work, drain it, or take it offline."""
     await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, asked.status, who.name)
-    return answer({"id": agent_id, "status": asked.status})
+    return json_response({"id": agent_id, "status": asked.status})
 
 
-@router.put("/{agent_id:path}", response_model=AgentState, dependencies=[need("work")])
+@router.put("/{agent_id:path}", response_model=AgentState, dependencies=[requires("work")])
 async def register(
-    agent_id: AgentId, asked: Agent, calls: Calls, views: Views, who: Who
+    agent_id: AgentId, asked: Agent, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make an agent known, or known again after a restart."""
     await _check(views, agent_id, who)
     for queue in asked.queues:
         who.check_queue(queue)
     await calls.register_agent(AgentProfile(id=agent_id, **asked.model_dump()))
-    return answer({"id": agent_id, "status": "active"})
+    return json_response({"id": agent_id, "status": "active"})
 
 
 @router.post(
     "/{agent_id:path}/heartbeat",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
-async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
+async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
     """An agent lives; it learns whether it should go on claiming. Leases are renewed per claim."""
     await _check(views, agent_id, who)
-    return answer({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
+    return json_response({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
 
 
 @router.post(
     "/{agent_id:path}/leave",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[need("work")],
+    dependencies=[requires("work")],
 )
-async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Who) -> Response:
+async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
     """An agent stops: it is offline at once, not when its signs of life are missed."""
     await _check(views, agent_id, who)
     await calls.set_agent_status(agent_id, "offline", who.name)
-    return answer({"id": agent_id, "status": "offline"})
+    return json_response({"id": agent_id, "status": "offline"})
 
 
 async def _check(views: Reader, agent_id: str, who: Principal) -> None:

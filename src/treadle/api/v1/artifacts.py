@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.access import App, Principal, Views, Who, check_seen, need
+from treadle.api.access import App, Caller, Principal, Views, check_seen, requires
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import Status
 from treadle.artifacts.store import Store
 from treadle.db.database import Reader
@@ -66,24 +66,24 @@ class Artifact(BaseModel):
     "/{artifact_id}",
     response_model=Artifact,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(artifact_id: UUID, views: Views, who: Who) -> Response:
+async def show(artifact_id: UUID, views: Views, who: Caller) -> Response:
     """One file of a task: who made it, its size and hash, and where it is."""
     found = await _seen(artifact_id, views, who)
-    return answer(record({name: found[name] for name in Artifact.model_fields}))
+    return json_response(json_row({name: found[name] for name in Artifact.model_fields}))
 
 
 @router.get(
     "/{artifact_id}/content",
     responses={**_CONTENT, **answers(404, 409)},
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def content(
     artifact_id: UUID,
     app: App,
     views: Views,
-    who: Who,
+    who: Caller,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
     """What is in it, from the store of the server's settings; 409 when it lies elsewhere."""

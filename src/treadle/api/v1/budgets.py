@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Views, Who, check_everywhere, need
+from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
 from treadle.api.bodies import INT64, Body, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record, records
+from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Reader
 from treadle.errors import UnknownBudget
 
@@ -73,8 +73,10 @@ class Spending(BaseModel):
     items: list[Spent]
 
 
-@router.get("/budgets", response_model=Listed[Budget], dependencies=[need("read")])
-async def list_budgets(views: Views, page: Page, who: Who, scope: Scope | None = None) -> Response:
+@router.get("/budgets", response_model=Listed[Budget], dependencies=[requires("read")])
+async def list_budgets(
+    views: Views, page: Page, who: Caller, scope: Scope | None = None
+) -> Response:
     """Every budget, with who waits for it."""
     check_everywhere(who)
     rows = await views.page(
@@ -91,9 +93,9 @@ async def list_budgets(views: Views, page: Page, who: Who, scope: Scope | None =
     "/budgets",
     response_model=Budget,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Who) -> Response:
+async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Caller) -> Response:
     """Set the budget of a scope, a key and a period, or change it."""
     check_everywhere(who)
     budget_id = await calls.set_budget(
@@ -104,28 +106,28 @@ async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Who) ->
         on_exhausted=settings.on_exhausted,
         actor=who.name,
     )
-    return answer(record(await _found(views, budget_id)))
+    return json_response(json_row(await _found(views, budget_id)))
 
 
 @router.get(
     "/budgets/{budget_id}",
     response_model=Budget,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(budget_id: BudgetId, views: Views, who: Who) -> Response:
+async def show(budget_id: BudgetId, views: Views, who: Caller) -> Response:
     """One budget."""
     check_everywhere(who)
-    return answer(record(await _found(views, budget_id)))
+    return json_response(json_row(await _found(views, budget_id)))
 
 
 @router.delete(
     "/budgets/{budget_id}",
     status_code=204,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def remove(budget_id: BudgetId, calls: Calls, views: Views, who: Who) -> Response:
+async def remove(budget_id: BudgetId, calls: Calls, views: Views, who: Caller) -> Response:
     """Remove a budget; tasks that waited for it go on."""
     check_everywhere(who)
     found = await _found(views, budget_id)
@@ -135,18 +137,18 @@ async def remove(budget_id: BudgetId, calls: Calls, views: Views, who: Who) -> R
     return Response(status_code=204)
 
 
-@router.get("/spend", response_model=Spending, dependencies=[need("read")])
+@router.get("/spend", response_model=Spending, dependencies=[requires("read")])
 async def spend(
     views: Views,
-    who: Who,
+    who: Caller,
     by: Literal["agent", "model", "type", "project", "day"] = "agent",
     days: Annotated[int, Query(ge=1, le=3650, description="Today included.")] = 7,
 ) -> Response:
     """What the last days have cost, by agent, model, type, project or day (UTC)."""
     check_everywhere(who)
     rows = await views.spending(by, days)
-    items = [{"of": row.pop(by), **row} for row in records(rows)]
-    return answer({"by": by, "days": days, "items": items})
+    items = [{"of": row.pop(by), **row} for row in json_rows(rows)]
+    return json_response({"by": by, "days": days, "items": items})
 
 
 async def _found(views: Reader, budget_id: int) -> dict[str, Any]:

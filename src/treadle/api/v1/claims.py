@@ -13,13 +13,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Hand
-from treadle.api.batch import Done, Wish, crowd_of
+from treadle.api.access import ClaimAccess
+from treadle.api.batch import ClaimRequest, Completion, batcher_of
 from treadle.api.bodies import Body, Id, Name, Object, Seconds, Text
-from treadle.api.long_poll import LONGEST_S, bell_of
+from treadle.api.long_poll import LONGEST_S, long_poll_of
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import BATCH, Queues
 from treadle.db.database import Pair
 from treadle.errors import ClaimLost, InvalidArgument
@@ -102,7 +102,7 @@ class Heartbeat(Token):
     progress: Json = None
 
 
-class Beat(BaseModel):
+class HeartbeatResult(BaseModel):
     """Whether to go on: `cancel_requested` says to stop and drop the result."""
 
     id: UUID
@@ -110,7 +110,7 @@ class Beat(BaseModel):
     cancel_requested: bool
 
 
-class BeatOfMany(BaseModel):
+class HeartbeatVerdict(BaseModel):
     """`lost`: another claim took over, or it ran out."""
 
     id: UUID
@@ -118,13 +118,13 @@ class BeatOfMany(BaseModel):
     cancel_requested: bool
 
 
-class Named(Token):
+class ClaimRef(Token):
     """A claim, among many."""
 
     id: Id
 
 
-class HeartbeatNamed(Named):
+class HeartbeatNamed(ClaimRef):
     """A claim that goes on."""
 
     progress: Json = None
@@ -136,10 +136,10 @@ class HeartbeatMany(Body):
     claims: list[HeartbeatNamed] = Field(min_length=1, max_length=BATCH)
 
 
-class Beats(BaseModel):
+class HeartbeatVerdicts(BaseModel):
     """One for each claim of the request, in its order."""
 
-    items: list[BeatOfMany]
+    items: list[HeartbeatVerdict]
 
 
 class Complete(Token):
@@ -149,7 +149,7 @@ class Complete(Token):
     report: Object | None = Field(None, description="The decision report.")
 
 
-class CompleteNamed(Named):
+class CompleteNamed(ClaimRef):
     """The result of one task among many."""
 
     output: Json = None
@@ -198,7 +198,7 @@ class FailedNow(BaseModel):
 
 
 @router.post("", response_model=Claims, responses={**NOTHING, **answers(404)})
-async def claim(asked: ClaimTasks, request: Request, hand: Hand) -> Response:
+async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Response:
     """Take up to `limit` of the best tasks, or wait for one; 204 when there is nothing to do."""
     who, calls = hand.who, hand.calls
     who.check_agent(asked.agent)
@@ -221,32 +221,34 @@ async def claim(asked: ClaimTasks, request: Request, hand: Hand) -> Response:
 
     if asked.limit == 1 and asked.token is None:
         types = None if asked.types is None else tuple(asked.types)
-        wish = Wish(tuple(asked.queues), types, asked.start)
-        found = await crowd_of(request).claim(wish, asked.agent)
+        wish = ClaimRequest(tuple(asked.queues), types, asked.start)
+        found = await batcher_of(request).claim(wish, asked.agent)
     else:
         found = await look(idle=False)
     if not found and asked.wait_seconds > 0:
-        found = await bell_of(request).look_until(request, asked.queues, asked.wait_seconds, look)
+        found = await long_poll_of(request).poll_until(
+            request, asked.queues, asked.wait_seconds, look
+        )
     if not found:
         return Response(status_code=204)
     if await request.is_disconnected():
         # Nobody would ever hear of them.
         await calls.release_tasks([(each.id, each.token) for each in found])
         return Response(status_code=204)
-    return answer({"claims": [_shown(each) for each in found]})
+    return json_response({"claims": [_shown(each) for each in found]})
 
 
-@router.post("/heartbeat", response_model=Beats)
-async def heartbeat_many(asked: HeartbeatMany, hand: Hand) -> Response:
+@router.post("/heartbeat", response_model=HeartbeatVerdicts)
+async def heartbeat_many(asked: HeartbeatMany, hand: ClaimAccess) -> Response:
     """Renew many leases; says of each whether to go on."""
     pairs = _pairs(asked.claims)
     calls = await hand.on_many(pairs)
     verdicts = await calls.heartbeat_tasks(pairs, [_progress(each) for each in asked.claims])
-    return answer({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
+    return json_response({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
 
 
 @router.post("/complete", response_model=EndedMany)
-async def complete_many(asked: CompleteMany, hand: Hand) -> Response:
+async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
     """Store many results; each is judged by itself."""
     pairs = _pairs(asked.claims)
     calls = await hand.on_many(pairs)
@@ -257,43 +259,43 @@ async def complete_many(asked: CompleteMany, hand: Hand) -> Response:
         [None if each.report is None else encode(each.report) for each in asked.claims],
     )
     ended = [{"id": each, "verdict": others.get(each, "completed")} for each, _ in pairs]
-    return answer({"items": ended})
+    return json_response({"items": ended})
 
 
 @router.post("/{task_id}/start", response_model=Ended, responses=answers(409))
-async def start(task_id: UUID, asked: Token, hand: Hand) -> Response:
+async def start(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Say that a claimed task is being executed now."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.start_tasks([(task_id, asked.token)])
-    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+    return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
-@router.post("/{task_id}/heartbeat", response_model=Beat, responses=answers(409))
-async def heartbeat(task_id: UUID, asked: Heartbeat, hand: Hand) -> Response:
+@router.post("/{task_id}/heartbeat", response_model=HeartbeatResult, responses=answers(409))
+async def heartbeat(task_id: UUID, asked: Heartbeat, hand: ClaimAccess) -> Response:
     """Renew the lease and say how far it is; learn whether to stop."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.heartbeat_tasks([(task_id, asked.token)], [_progress(asked)])
     if verdicts[task_id] == "lost":
         held(task_id, "lost")
-    return answer(_beat(task_id, verdicts[task_id]))
+    return json_response(_beat(task_id, verdicts[task_id]))
 
 
 @router.post("/{task_id}/complete", response_model=Ended, responses=answers(409))
-async def complete(task_id: UUID, asked: Complete, request: Request, hand: Hand) -> Response:
+async def complete(task_id: UUID, asked: Complete, request: Request, hand: ClaimAccess) -> Response:
     """Store the result of a task and end it."""
     calls = await hand.on(task_id, asked.token)
     output = encode(asked.output, name="output")
     report = None if asked.report is None else encode(asked.report, name="report")
-    done = Done(task_id, asked.token, output, report)
-    verdict = await crowd_of(request).complete(None, done)
+    done = Completion(task_id, asked.token, output, report)
+    verdict = await batcher_of(request).complete(None, done)
     if verdict not in ("completed", "already"):
         # Alone it is told why.
         verdict = await calls.complete_task(*done)
-    return answer({"id": task_id, "verdict": verdict})
+    return json_response({"id": task_id, "verdict": verdict})
 
 
 @router.post("/{task_id}/fail", response_model=FailedNow, responses=answers(409))
-async def fail(task_id: UUID, asked: Fail, hand: Hand) -> Response:
+async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
     """End an attempt that did not work out; the retry policy decides what follows."""
     calls = await hand.on(task_id, asked.token)
     failure = Failure(
@@ -306,8 +308,8 @@ async def fail(task_id: UUID, asked: Fail, hand: Hand) -> Response:
     )
     [failed] = await calls.fail_tasks([(task_id, asked.token)], [failure])
     held(task_id, failed.verdict)
-    return answer(
-        record(
+    return json_response(
+        json_row(
             {
                 "id": task_id,
                 "verdict": failed.verdict,
@@ -319,11 +321,11 @@ async def fail(task_id: UUID, asked: Fail, hand: Hand) -> Response:
 
 
 @router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
-async def release(task_id: UUID, asked: Token, hand: Hand) -> Response:
+async def release(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Give a task back unfinished; no attempt is burnt."""
     calls = await hand.on(task_id, asked.token)
     verdicts = await calls.release_tasks([(task_id, asked.token)])
-    return answer({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
+    return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
 def held(task_id: UUID, verdict: str) -> str:
@@ -337,7 +339,7 @@ def held(task_id: UUID, verdict: str) -> str:
     return verdict
 
 
-def _pairs(claims: Sequence[Named]) -> list[Pair]:
+def _pairs(claims: Sequence[ClaimRef]) -> list[Pair]:
     pairs = [(each.id, each.token) for each in claims]
     if len({task_id for task_id, _ in pairs}) < len(pairs):
         raise InvalidArgument("a task is named twice", hint="Name each once.", argument="claims")
@@ -345,7 +347,7 @@ def _pairs(claims: Sequence[Named]) -> list[Pair]:
 
 
 def _shown(claim: Claim) -> dict[str, Any]:
-    return record({label: getattr(claim, name) for name, label in _FIELDS.items()})
+    return json_row({label: getattr(claim, name) for name, label in _FIELDS.items()})
 
 
 def _progress(asked: Heartbeat | HeartbeatNamed) -> bytes | None:

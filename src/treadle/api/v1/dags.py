@@ -9,18 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Principal,
     Views,
-    Who,
     check_key,
     check_options,
     check_places,
     check_references,
-    hide_names,
-    is_bound,
-    need,
+    is_restricted,
     own_name,
     own_project,
+    redact_names,
+    requires,
     whole_dags,
     with_defaults,
 )
@@ -28,11 +28,11 @@ from treadle.api.bodies import Body, Id, Moment, Name, Note, Object, Reason, Sec
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway, Reader
 from treadle.errors import Forbidden, InvalidArgument
 from treadle.json import encode
-from treadle.producer.dag import dag_json
+from treadle.producer.dag import dag_document
 
 MOST_TASKS = 10_000
 Status = Literal["open", "running", "failed", "completed", "cancelled"]
@@ -231,13 +231,13 @@ class Retried(BaseModel):
         200: {"model": MadeDag, "description": "There was one with this key."},
         **answers(404, 409),
     },
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def create(plan: Plan, views: Views, who: Who, once: Once) -> Response:
+async def create(plan: Plan, views: Views, who: Caller, once: Once) -> Response:
     """Make a DAG with all its tasks, or nothing."""
     given = plan.named()
     await _check_plan(given, views, who)
-    whole = dag_json(given.pop("name"), {**given, "created_by": who.name})
+    whole = dag_document(given.pop("name"), {**given, "created_by": who.name})
     document = encode(whole, name="dag")
 
     async def effect(calls: Gateway) -> Response:
@@ -245,7 +245,7 @@ async def create(plan: Plan, views: Views, who: Who, once: Once) -> Response:
         if not created:
             await _check_key(Reader(calls), dag_id, who)
         made = {"id": dag_id, "created": created, "tasks": ids}
-        return answer(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
+        return json_response(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
 
     try:
         return await once(effect)
@@ -256,8 +256,10 @@ async def create(plan: Plan, views: Views, who: Who, once: Once) -> Response:
         raise
 
 
-@router.get("", response_model=Listed[Dag], dependencies=[need("read")])
-async def list_dags(views: Views, page: Page, who: Who, status: Status | None = None) -> Response:
+@router.get("", response_model=Listed[Dag], dependencies=[requires("read")])
+async def list_dags(
+    views: Views, page: Page, who: Caller, status: Status | None = None
+) -> Response:
     """DAGs with how far they are, the newest first."""
     rows = await views.page(
         "dag_overview",
@@ -270,20 +272,22 @@ async def list_dags(views: Views, page: Page, who: Who, status: Status | None = 
     return page.answer(rows, "id")
 
 
-@router.get("/{dag_id}", response_model=Dag, responses=answers(404), dependencies=[need("read")])
-async def show(dag_id: UUID, views: Views, who: Who) -> Response:
+@router.get(
+    "/{dag_id}", response_model=Dag, responses=answers(404), dependencies=[requires("read")]
+)
+async def show(dag_id: UUID, views: Views, who: Caller) -> Response:
     """One DAG with its counts."""
     await _check(views, dag_id, who)
-    return answer(record(await views.dag(dag_id)))
+    return json_response(json_row(await views.dag(dag_id)))
 
 
 @router.get(
     "/{dag_id}/tasks",
     response_model=Listed[DagTask],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def tasks(dag_id: UUID, views: Views, page: Page, who: Who) -> Response:
+async def tasks(dag_id: UUID, views: Views, page: Page, who: Caller) -> Response:
     """The tasks of a DAG with what they wait for, in the order in which they were made."""
     await _check(views, dag_id, who)
     await views.dag(dag_id)
@@ -294,7 +298,7 @@ async def tasks(dag_id: UUID, views: Views, page: Page, who: Who) -> Response:
         limit=page.more,
         where={"dag_id = {}": dag_id},
     )
-    await hide_names(who, views, rows)
+    await redact_names(who, views, rows)
     return page.answer(rows, "id")
 
 
@@ -302,14 +306,14 @@ async def tasks(dag_id: UUID, views: Views, page: Page, who: Who) -> Response:
     "/{dag_id}/start",
     response_model=Started,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def start(dag_id: UUID, views: Views, who: Who, once: Once) -> Response:
+async def start(dag_id: UUID, views: Views, who: Caller, once: Once) -> Response:
     """Let the tasks run of a DAG that was held; one that runs already goes on."""
     await _check(views, dag_id, who)
 
     async def effect(calls: Gateway) -> Response:
-        return answer({"id": dag_id, "tasks": await calls.start_dag(dag_id, who.name)})
+        return json_response({"id": dag_id, "tasks": await calls.start_dag(dag_id, who.name)})
 
     return await once(effect)
 
@@ -318,17 +322,19 @@ async def start(dag_id: UUID, views: Views, who: Who, once: Once) -> Response:
     "/{dag_id}/cancel",
     response_model=Cancelled,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def cancel(
-    dag_id: UUID, views: Views, who: Who, once: Once, why: Reason | None = None
+    dag_id: UUID, views: Views, who: Caller, once: Once, why: Reason | None = None
 ) -> Response:
     """Cancel what has not ended of a DAG."""
     await _check(views, dag_id, who)
     reason = why.reason if why else None
 
     async def effect(calls: Gateway) -> Response:
-        return answer({"id": dag_id, "cancelled": await calls.cancel_dag(dag_id, reason, who.name)})
+        return json_response(
+            {"id": dag_id, "cancelled": await calls.cancel_dag(dag_id, reason, who.name)}
+        )
 
     return await once(effect)
 
@@ -337,30 +343,32 @@ async def cancel(
     "/{dag_id}/retry",
     response_model=Retried,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def retry(
-    dag_id: UUID, views: Views, who: Who, once: Once, why: Note | None = None
+    dag_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
 ) -> Response:
     """Run again what gave up or was cancelled in a DAG; what is completed stays."""
     await _check(views, dag_id, who)
     note = why.note if why else None
 
     async def effect(calls: Gateway) -> Response:
-        return answer({"id": dag_id, "retried": await calls.retry_dag(dag_id, note, who.name)})
+        return json_response(
+            {"id": dag_id, "retried": await calls.retry_dag(dag_id, note, who.name)}
+        )
 
     return await once(effect)
 
 
 async def _check(views: Reader, dag_id: UUID, who: Principal) -> None:
     """A token that is bound needs all tasks of a DAG to be in its reach."""
-    if is_bound(who):
+    if is_restricted(who):
         check_places(who, await views.dag_places(dag_id))
 
 
 async def _check_key(views: Reader, dag_id: Any, who: Principal) -> None:
     """Do not tell of a DAG elsewhere that has the key of a new one."""
-    if is_bound(who):
+    if is_restricted(who):
         check_key(who, await views.dag_places(dag_id))
 
 

@@ -11,22 +11,22 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Principal,
     Views,
-    Who,
     check_move,
     check_places,
     check_whole_queues,
-    is_bound,
-    need,
+    is_restricted,
     queues_of,
+    requires,
     within,
 )
 from treadle.api.bodies import Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record, records
+from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Gateway, Reader
 from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
@@ -158,7 +158,7 @@ class Attempt(BaseModel):
     ended_at: datetime
 
 
-class Letter(BaseModel):
+class DeadLetter(BaseModel):
     """A task that gave up, and what was decided about it."""
 
     id: UUID
@@ -186,7 +186,7 @@ class Letter(BaseModel):
     escalated_to: str | None
 
 
-class DecisionMade(BaseModel):
+class DecisionLogEntry(BaseModel):
     """A decision about a letter; none is ever removed."""
 
     id: int
@@ -206,13 +206,13 @@ class DecisionMade(BaseModel):
     about: str
 
 
-class WholeLetter(Letter):
+class DeadLetterDetails(DeadLetter):
     """A letter with every decision about its task."""
 
-    decisions: list[DecisionMade]
+    decisions: list[DecisionLogEntry]
 
 
-class Group(BaseModel):
+class DeadLetterGroup(BaseModel):
     """Open letters with one class and one kind of error."""
 
     fingerprint: str
@@ -232,11 +232,11 @@ class Group(BaseModel):
     sample_reason: str | None
 
 
-@router.get("", response_model=Listed[Letter], dependencies=[need("read")])
+@router.get("", response_model=Listed[DeadLetter], dependencies=[requires("read")])
 async def list_letters(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     queue: Name | None = None,
     type: Name | None = None,
@@ -269,8 +269,8 @@ async def list_letters(
     return page.answer(_with_times(rows), "id")
 
 
-@router.get("/groups", response_model=Listed[Group], dependencies=[need("read")])
-async def groups(views: Views, page: Page, who: Who) -> Response:
+@router.get("/groups", response_model=Listed[DeadLetterGroup], dependencies=[requires("read")])
+async def groups(views: Views, page: Page, who: Caller) -> Response:
     """Open dead letters by what went wrong, with counts."""
     check_whole_queues(who)
     rows = await views.page(
@@ -284,8 +284,8 @@ async def groups(views: Views, page: Page, who: Who) -> Response:
     return page.answer(rows, "fingerprint")
 
 
-@router.get("/log", response_model=Listed[DecisionMade], dependencies=[need("read")])
-async def log(views: Views, page: Page, who: Who, task_id: UUID | None = None) -> Response:
+@router.get("/log", response_model=Listed[DecisionLogEntry], dependencies=[requires("read")])
+async def log(views: Views, page: Page, who: Caller, task_id: UUID | None = None) -> Response:
     """Decisions about dead letters, the newest first."""
     rows = await views.page(
         "dead_letter_log",
@@ -306,9 +306,9 @@ async def log(views: Views, page: Page, who: Who, task_id: UUID | None = None) -
     response_model=ResolvedMany,
     response_model_exclude_none=True,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resolve_many(asked: ResolveMany, views: Views, who: Who, once: Once) -> Response:
+async def resolve_many(asked: ResolveMany, views: Views, who: Caller, once: Once) -> Response:
     """Decide about many letters; one that cannot be decided about does not stop the others."""
     decision = asked.decision(who.name)
     ids = list(dict.fromkeys(asked.ids or []))
@@ -324,24 +324,24 @@ async def resolve_many(asked: ResolveMany, views: Views, who: Who, once: Once) -
             found = await calls.resolve_dead_letters(ids, decision)
             items = [asdict(each) for each in found.values()]
             done = sum(each.verdict in DONE for each in found.values())
-            return answer({"dry_run": False, "done": done, "items": items})
+            return json_response({"dry_run": False, "done": done, "items": items})
         counts = await calls.resolve_dead_where(
             asked.filter.filters(), decision, dry_run=asked.dry_run
         )
         done = sum(each.letters for each in counts if each.verdict in DONE)
         shown = [asdict(each) for each in counts]
-        return answer({"dry_run": asked.dry_run, "done": done, "counts": shown})
+        return json_response({"dry_run": asked.dry_run, "done": done, "counts": shown})
 
     return await once(effect)
 
 
 @router.get(
     "/{letter_id}",
-    response_model=WholeLetter,
+    response_model=DeadLetterDetails,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(letter_id: UUID, views: Views, who: Who) -> Response:
+async def show(letter_id: UUID, views: Views, who: Caller) -> Response:
     """A dead letter, by its id or that of its task: every attempt, and every decision."""
     letters = await views.dead_letters(reviewed=True, task_id=letter_id, limit=1)
     if not letters:
@@ -349,16 +349,18 @@ async def show(letter_id: UUID, views: Views, who: Who) -> Response:
     [letter] = _with_times(letters)
     await _check(views, [letter["task_id"]], who)
     decisions = await views.decisions(task_id=letter["task_id"], limit=1000)
-    return answer({**record(letter), "decisions": records(decisions)})
+    return json_response({**json_row(letter), "decisions": json_rows(decisions)})
 
 
 @router.post(
     "/{letter_id}/resolve",
     response_model=Resolved,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resolve(letter_id: UUID, asked: Resolve, views: Views, who: Who, once: Once) -> Response:
+async def resolve(
+    letter_id: UUID, asked: Resolve, views: Views, who: Caller, once: Once
+) -> Response:
     """Decide about one letter: retry, cancel, modify and retry, or escalate."""
     await _check(views, [letter_id], who)
     check_move(who, asked.changes.named() if asked.changes else {})
@@ -368,7 +370,7 @@ async def resolve(letter_id: UUID, asked: Resolve, views: Views, who: Who, once:
         decided = (await calls.resolve_dead_letters([letter_id], decision))[letter_id]
         if decided.verdict not in DONE:
             raise _problem(decided)
-        return answer(asdict(decided))
+        return json_response(asdict(decided))
 
     return await once(effect)
 
@@ -385,7 +387,7 @@ def _missing(letter_id: UUID) -> NotFound:
 
 async def _check(views: Reader, ids: Sequence[UUID], who: Principal) -> None:
     """Refuse letters that are out of reach of the token."""
-    if is_bound(who):
+    if is_restricted(who):
         check_places(who, await views.letter_places(ids))
 
 

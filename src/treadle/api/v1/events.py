@@ -9,7 +9,15 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from treadle.api.access import OF_AGENT, Views, Who, check_whole_queues, need, whole_dags, within
+from treadle.api.access import (
+    OF_AGENT,
+    Caller,
+    Views,
+    check_whole_queues,
+    requires,
+    whole_dags,
+    within,
+)
 from treadle.api.bodies import Name
 from treadle.api.paging import Listed, Page
 from treadle.api.stream import MEDIA_TYPE, EventStream
@@ -26,7 +34,7 @@ Kinds = Annotated[
 ]
 
 
-class Happened(BaseModel):
+class EventDetails(BaseModel):
     """Something that happened."""
 
     id: int
@@ -40,11 +48,11 @@ class Happened(BaseModel):
     data: Any
 
 
-@router.get("", response_model=Listed[Happened], dependencies=[need("read")])
+@router.get("", response_model=Listed[EventDetails], dependencies=[requires("read")])
 async def list_events(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     kind: Kinds = None,
     task_id: UUID | None = None,
@@ -86,11 +94,11 @@ async def list_events(
     responses={
         200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "Events."}
     },
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def stream(
     request: Request,
-    who: Who,
+    who: Caller,
     kind: Annotated[
         list[Name] | None,
         Query(max_length=50, description="Only these kinds; task.* is all that begin so."),

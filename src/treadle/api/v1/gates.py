@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Views, Who, check_everywhere, need
+from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
 from treadle.api.bodies import Body, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Reader
 from treadle.errors import NotFound, UnknownGate, UnknownType
 
@@ -44,7 +44,7 @@ class Trip(Body):
     reason: Text | None = Field(None, max_length=500)
 
 
-class Slots(Body):
+class ConcurrencyLimit(Body):
     """How many tasks of a key may be under way at once; 0 holds all back."""
 
     limit: int = Field(ge=0, le=2**31 - 1)
@@ -100,8 +100,8 @@ class ConcurrencyKey(BaseModel):
     oldest_waiting_at: datetime | None
 
 
-@router.get("/gates", response_model=Listed[Gate], dependencies=[need("read")])
-async def gates(views: Views, page: Page, who: Who) -> Response:
+@router.get("/gates", response_model=Listed[Gate], dependencies=[requires("read")])
+async def gates(views: Views, page: Page, who: Caller) -> Response:
     """Gates by key."""
     check_everywhere(who)
     rows = await views.page("gate_status", key="key", after=page.after(str), limit=page.more)
@@ -112,10 +112,10 @@ async def gates(views: Views, page: Page, who: Who) -> Response:
     "/gates/{key:path}/close",
     response_model=Gate,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def close(
-    key: Key, calls: Calls, views: Views, who: Who, asked: Close | None = None
+    key: Key, calls: Calls, views: Views, who: Caller, asked: Close | None = None
 ) -> Response:
     """Let no task behind a gate start for a while; what runs, runs on."""
     check_everywhere(who)
@@ -128,18 +128,21 @@ async def close(
     "/gates/{key:path}/open",
     response_model=Opened,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def open_gate(key: Key, calls: Calls, who: Who) -> Response:
+async def open_gate(key: Key, calls: Calls, who: Caller) -> Response:
     """Let tasks behind a gate start again; a limit by rate stays in force."""
     check_everywhere(who)
-    return answer({"key": key, "was_closed": await calls.open_gate(key, who.name)})
+    return json_response({"key": key, "was_closed": await calls.open_gate(key, who.name)})
 
 
 @router.get(
-    "/gates/{key:path}", response_model=Gate, responses=answers(404), dependencies=[need("read")]
+    "/gates/{key:path}",
+    response_model=Gate,
+    responses=answers(404),
+    dependencies=[requires("read")],
 )
-async def gate(key: Key, views: Views, who: Who) -> Response:
+async def gate(key: Key, views: Views, who: Caller) -> Response:
     """One gate."""
     check_everywhere(who)
     return await _gate(views, key)
@@ -148,10 +151,10 @@ async def gate(key: Key, views: Views, who: Who) -> Response:
 @router.put(
     "/gates/{key:path}",
     response_model=Gate,
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define_gate(
-    key: Key, settings: GateSettings, calls: Calls, views: Views, who: Who
+    key: Key, settings: GateSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a gate, or change its limit; what is not named stays as it is."""
     check_everywhere(who)
@@ -159,9 +162,12 @@ async def define_gate(
     return await _gate(views, key)
 
 
-@router.get("/breakers", response_model=Listed[Breaker], dependencies=[need("read")])
+@router.get("/breakers", response_model=Listed[Breaker], dependencies=[requires("read")])
 async def breakers(
-    views: Views, page: Page, who: Who, state: Literal["closed", "open", "half_open"] | None = None
+    views: Views,
+    page: Page,
+    who: Caller,
+    state: Literal["closed", "open", "half_open"] | None = None,
 ) -> Response:
     """Breakers by type."""
     check_everywhere(who)
@@ -179,10 +185,10 @@ async def breakers(
     "/breakers/{type:path}/trip",
     response_model=Breaker,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def trip(
-    type: Type, calls: Calls, views: Views, who: Who, asked: Trip | None = None
+    type: Type, calls: Calls, views: Views, who: Caller, asked: Trip | None = None
 ) -> Response:
     """Let no task of a type start; after a while one is tried."""
     check_everywhere(who)
@@ -195,9 +201,9 @@ async def trip(
     "/breakers/{type:path}/reset",
     response_model=Breaker,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def reset(type: Type, calls: Calls, views: Views, who: Who) -> Response:
+async def reset(type: Type, calls: Calls, views: Views, who: Caller) -> Response:
     """Let tasks of a type start again and forget its failures."""
     check_everywhere(who)
     await calls.reset_breaker(type, who.name)
@@ -208,16 +214,18 @@ async def reset(type: Type, calls: Calls, views: Views, who: Who) -> Response:
     "/breakers/{type:path}",
     response_model=Breaker,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def breaker(type: Type, views: Views, who: Who) -> Response:
+async def breaker(type: Type, views: Views, who: Caller) -> Response:
     """The breaker of a type."""
     check_everywhere(who)
     return await _breaker(views, type)
 
 
-@router.get("/concurrency-keys", response_model=Listed[ConcurrencyKey], dependencies=[need("read")])
-async def keys(views: Views, page: Page, who: Who) -> Response:
+@router.get(
+    "/concurrency-keys", response_model=Listed[ConcurrencyKey], dependencies=[requires("read")]
+)
+async def keys(views: Views, page: Page, who: Caller) -> Response:
     """Concurrency keys with how many tasks hold a slot and how many wait for one."""
     check_everywhere(who)
     rows = await views.page("concurrency_status", key="key", after=page.after(str), limit=page.more)
@@ -227,27 +235,29 @@ async def keys(views: Views, page: Page, who: Who) -> Response:
 @router.put(
     "/concurrency-keys/{key:path}",
     response_model=ConcurrencyKey,
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def set_key(key: SlotKey, slots: Slots, calls: Calls, views: Views, who: Who) -> Response:
+async def set_key(
+    key: SlotKey, slots: ConcurrencyLimit, calls: Calls, views: Views, who: Caller
+) -> Response:
     """Let so many tasks of a key be under way at once; what runs, runs on."""
     check_everywhere(who)
     await calls.set_concurrency(key, slots.limit, who.name)
     rows = await views.page("concurrency_status", key="key", limit=1, where={"key = {}": key})
     if not rows:
         raise NotFound(f"there is no concurrency key {key!r}", key=key)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))
 
 
 async def _gate(views: Reader, key: str) -> Response:
     rows = await views.page("gate_status", key="key", limit=1, where={"key = {}": key})
     if not rows:
         raise UnknownGate(f"there is no gate {key!r}", gate=key)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))
 
 
 async def _breaker(views: Reader, type: str) -> Response:
     rows = await views.page("breaker_status", key="type", limit=1, where={"type = {}": type})
     if not rows:
         raise UnknownType(f"there is no task type {type!r}", type=type)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))

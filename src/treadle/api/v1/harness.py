@@ -9,27 +9,27 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Calls,
     Views,
-    Who,
     check_everywhere,
     check_touched,
     check_whole_queues,
-    need,
+    requires,
 )
 from treadle.api.bodies import Body, Note, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway
 from treadle.errors import NotFound
-from treadle.services.outbound import must_be_public
+from treadle.services.outbound import check_public_url
 
 router = APIRouter(prefix="/v1/harness", tags=["harness"])
-OPERATE = need("operate")
+OPERATE = requires("operate")
 # Where the harness connects to.
-ADMIN = need("admin")
+ADMIN = requires("admin")
 Status = Literal["executing", "waiting", "done", "failed", "interrupted", "skipped"]
 Url = Annotated[Text, Field(min_length=1, max_length=2000)]
 
@@ -74,9 +74,9 @@ class Nudge(Body):
     allow_private: bool = False
 
 
-@router.get("/actions", response_model=Listed[Action], dependencies=[need("read")])
+@router.get("/actions", response_model=Listed[Action], dependencies=[requires("read")])
 async def list_actions(
-    views: Views, page: Page, who: Who, status: Status | None = None
+    views: Views, page: Page, who: Caller, status: Status | None = None
 ) -> Response:
     """What the harness did with decisions, by task, the newest first."""
     check_whole_queues(who)
@@ -92,14 +92,14 @@ async def list_actions(
     dependencies=[OPERATE],
 )
 async def again(
-    task_id: UUID, views: Views, who: Who, once: Once, why: Note | None = None
+    task_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
 ) -> Response:
     """Have an action executed again that failed or was interrupted; look first what it did."""
     await check_touched(who, views, task_id)
 
     async def effect(calls: Gateway) -> Response:
         action = await calls.rerun_action(task_id, who.name, why.note if why else None)
-        return answer({"task_id": task_id, "action": action})
+        return json_response({"task_id": task_id, "action": action})
 
     return await once(effect)
 
@@ -111,20 +111,20 @@ async def again(
     dependencies=[OPERATE],
 )
 async def skip(
-    task_id: UUID, views: Views, who: Who, once: Once, why: Note | None = None
+    task_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
 ) -> Response:
     """Leave an action that failed or was interrupted as it is: its task is done."""
     await check_touched(who, views, task_id)
 
     async def effect(calls: Gateway) -> Response:
         action = await calls.skip_action(task_id, who.name, why.note if why else None)
-        return answer({"task_id": task_id, "action": action})
+        return json_response({"task_id": task_id, "action": action})
 
     return await once(effect)
 
 
-@router.get("/nudging", response_model=Listed[Nudging], dependencies=[need("read")])
-async def list_nudging(views: Views, page: Page, who: Who) -> Response:
+@router.get("/nudging", response_model=Listed[Nudging], dependencies=[requires("read")])
+async def list_nudging(views: Views, page: Page, who: Caller) -> Response:
     """Agents that are nudged, by address."""
     check_everywhere(who)
     rows = await views.page(
@@ -134,11 +134,11 @@ async def list_nudging(views: Views, page: Page, who: Who) -> Response:
 
 
 @router.put("/nudging", response_model=Nudging, responses=answers(404), dependencies=[ADMIN])
-async def allow(asked: Nudge, calls: Calls, views: Views, who: Who) -> Response:
+async def allow(asked: Nudge, calls: Calls, views: Views, who: Caller) -> Response:
     """Let the harness nudge an agent at its address when a task is stored for it."""
     check_everywhere(who)
     if not asked.allow_private:
-        must_be_public(asked.agent_url)
+        check_public_url(asked.agent_url)
     agent_url = await calls.allow_nudges(
         asked.agent_url, private=asked.allow_private, actor=who.name
     )
@@ -151,12 +151,12 @@ async def allow(asked: Nudge, calls: Calls, views: Views, who: Who) -> Response:
     if not rows:
         # Somebody forbade it since.
         raise NotFound(f"agent {agent_url} is not nudged", agent_url=agent_url)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))
 
 
 @router.delete("/nudging", status_code=204, dependencies=[ADMIN])
 async def forbid(
-    agent_url: Annotated[str, Query(min_length=1, max_length=2000)], calls: Calls, who: Who
+    agent_url: Annotated[str, Query(min_length=1, max_length=2000)], calls: Calls, who: Caller
 ) -> Response:
     """Nudge an agent no longer; it finds its tasks by itself."""
     check_everywhere(who)

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Views, Who, check_whole_queues, need, queues_of
+from treadle.api.access import Caller, Calls, Views, check_whole_queues, queues_of, requires
 from treadle.api.bodies import Body, Object, Reason
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record, records
+from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Reader
 
 KEEP = 3_153_600_000
@@ -69,7 +69,7 @@ class Queue(BaseModel):
     fair: bool
 
 
-class WholeQueue(Queue):
+class QueueDetails(Queue):
     """A queue with its settings."""
 
     paused_at: datetime | None
@@ -89,7 +89,7 @@ class WholeQueue(Queue):
     created_at: datetime
 
 
-class Place(BaseModel):
+class QueuePosition(BaseModel):
     """A ready task and its place in the order in which tasks would be claimed."""
 
     place: int
@@ -107,7 +107,7 @@ class Order(BaseModel):
     """Ready tasks in the order in which they would be claimed."""
 
     queue: str
-    items: list[Place]
+    items: list[QueuePosition]
 
 
 class Stuck(BaseModel):
@@ -128,8 +128,8 @@ class StuckList(BaseModel):
     items: list[Stuck]
 
 
-@router.get("/queues", response_model=Listed[Queue], dependencies=[need("read")])
-async def list_queues(views: Views, page: Page, who: Who) -> Response:
+@router.get("/queues", response_model=Listed[Queue], dependencies=[requires("read")])
+async def list_queues(views: Views, page: Page, who: Caller) -> Response:
     """Queues with their depth, oldest task and speed."""
     rows = await views.page(
         "queue_health",
@@ -143,11 +143,11 @@ async def list_queues(views: Views, page: Page, who: Who) -> Response:
 
 @router.get(
     "/queues/{queue}",
-    response_model=WholeQueue,
+    response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(queue: QueueName, views: Views, who: Who) -> Response:
+async def show(queue: QueueName, views: Views, who: Caller) -> Response:
     """One queue with its settings."""
     who.check_queue(queue)
     return await _shown(views, queue)
@@ -157,24 +157,26 @@ async def show(queue: QueueName, views: Views, who: Who) -> Response:
     "/queues/{queue}/order",
     response_model=Order,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def order(
-    queue: QueueName, views: Views, who: Who, limit: Annotated[int, Query(ge=1, le=1000)] = 20
+    queue: QueueName, views: Views, who: Caller, limit: Annotated[int, Query(ge=1, le=1000)] = 20
 ) -> Response:
     """Its ready tasks in the order in which they would be claimed, and what shuts them out."""
     who.check_queue(queue)
     check_whole_queues(who)
-    return answer({"queue": queue, "items": records(await views.claim_order(queue, limit))})
+    return json_response(
+        {"queue": queue, "items": json_rows(await views.claim_order(queue, limit))}
+    )
 
 
 @router.put(
     "/queues/{queue}",
-    response_model=WholeQueue,
-    dependencies=[need("operate")],
+    response_model=QueueDetails,
+    dependencies=[requires("operate")],
 )
 async def define(
-    queue: QueueName, settings: QueueSettings, calls: Calls, views: Views, who: Who
+    queue: QueueName, settings: QueueSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a queue, or change one; what is not named stays as it is."""
     who.check_queue(queue)
@@ -185,12 +187,12 @@ async def define(
 
 @router.post(
     "/queues/{queue}/pause",
-    response_model=WholeQueue,
+    response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    queue: QueueName, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    queue: QueueName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let nothing more be claimed from a queue; what runs, runs on."""
     who.check_queue(queue)
@@ -201,11 +203,11 @@ async def pause(
 
 @router.post(
     "/queues/{queue}/resume",
-    response_model=WholeQueue,
+    response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(queue: QueueName, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(queue: QueueName, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a paused queue go on."""
     who.check_queue(queue)
     check_whole_queues(who)
@@ -213,17 +215,17 @@ async def resume(queue: QueueName, calls: Calls, views: Views, who: Who) -> Resp
     return await _shown(views, queue)
 
 
-@router.get("/stuck", response_model=StuckList, dependencies=[need("read")])
-async def stuck(views: Views, who: Who) -> Response:
+@router.get("/stuck", response_model=StuckList, dependencies=[requires("read")])
+async def stuck(views: Views, who: Caller) -> Response:
     """What should move and does not, and why."""
     check_whole_queues(who)
     rows = await views.stuck()
     shown = [row for row in rows if who.sees(row["queue"])]
-    return answer({"items": records(shown)})
+    return json_response({"items": json_rows(shown)})
 
 
 async def _shown(views: Reader, queue: str) -> Response:
     settings = await views.queue(queue)
     [health] = await views.page("queue_health", key="queue", limit=1, where={"queue = {}": queue})
     ages = await views.queue_ages(queue)
-    return answer({**record(health), **record(settings), **ages})
+    return json_response({**json_row(health), **json_row(settings), **ages})

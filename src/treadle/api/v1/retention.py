@@ -9,21 +9,21 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Calls,
     Principal,
     Views,
-    Who,
     check_everywhere,
     check_places,
     check_whole_queues,
-    need,
     queues_of,
+    requires,
 )
 from treadle.api.bodies import Body, Name
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record, records
-from treadle.db.calls import Place
+from treadle.api.responses import json_response, json_row, json_rows
+from treadle.db.calls import TaskLocation
 
 router = APIRouter(prefix="/v1", tags=["history"])
 Kind = Literal["events", "agents", "runs"]
@@ -78,15 +78,15 @@ class Ages(BaseModel):
     items: list[Age]
 
 
-class Keep(Body):
+class RetentionAge(Body):
     """For so many seconds; null is for ever."""
 
     keep_s: Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)] | None
 
 
-@router.get("/history", response_model=Listed[Archived], dependencies=[need("read")])
+@router.get("/history", response_model=Listed[Archived], dependencies=[requires("read")])
 async def list_history(
-    views: Views, page: Page, who: Who, queue: Name | None = None, type: Name | None = None
+    views: Views, page: Page, who: Caller, queue: Name | None = None, type: Name | None = None
 ) -> Response:
     """Archived tasks, the newest first."""
     check_whole_queues(who)
@@ -104,29 +104,31 @@ async def list_history(
     "/history/{task_id}",
     response_model=ArchivedTask,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(task_id: UUID, views: Views, who: Who) -> Response:
+async def show(task_id: UUID, views: Views, who: Caller) -> Response:
     """An archived task with all that belonged to it."""
     check_whole_queues(who)
     row = await views.archived(str(task_id))
-    check_places(who, [Place(row["queue"], None, None)])
-    return answer(record(row))
+    check_places(who, [TaskLocation(row["queue"], None, None)])
+    return json_response(json_row(row))
 
 
-@router.get("/retention", response_model=Ages, dependencies=[need("read")])
-async def ages(views: Views, who: Who) -> Response:
+@router.get("/retention", response_model=Ages, dependencies=[requires("read")])
+async def ages(views: Views, who: Caller) -> Response:
     """What is kept how long. For tasks that is said of their queue: PUT /v1/queues/{name}."""
-    return answer({"items": records(_seen(who, await views.ages()))})
+    return json_response({"items": json_rows(_seen(who, await views.ages()))})
 
 
-@router.put("/retention/{kind}", response_model=Ages, dependencies=[need("operate")])
-async def keep(kind: Kind, asked: Keep, calls: Calls, views: Views, who: Who) -> Response:
+@router.put("/retention/{kind}", response_model=Ages, dependencies=[requires("operate")])
+async def keep(
+    kind: Kind, asked: RetentionAge, calls: Calls, views: Views, who: Caller
+) -> Response:
     """Keep events, agents that are gone or the record of runs for so long."""
     check_everywhere(who)
     check_whole_queues(who)
     await calls.set_retention(kind, asked.keep_s, who.name)
-    return answer({"items": records(_seen(who, await views.ages()))})
+    return json_response({"items": json_rows(_seen(who, await views.ages()))})
 
 
 def _seen(who: Principal, ages: list[dict[str, Any]]) -> list[dict[str, Any]]:

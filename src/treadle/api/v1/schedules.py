@@ -10,23 +10,23 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Calls,
     Principal,
     Views,
-    Who,
     check_options,
     check_references,
     check_template,
-    is_bound,
-    need,
+    is_restricted,
     queues_of,
+    requires,
     tasks_of,
 )
 from treadle.api.bodies import Body, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.cron import Cron, zone_named
 from treadle.db.database import Gateway, Reader
 from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
@@ -106,8 +106,8 @@ class MadeBySchedule(BaseModel):
     created: bool
 
 
-@router.get("", response_model=Listed[Schedule], dependencies=[need("read")])
-async def list_schedules(views: Views, page: Page, who: Who) -> Response:
+@router.get("", response_model=Listed[Schedule], dependencies=[requires("read")])
+async def list_schedules(views: Views, page: Page, who: Caller) -> Response:
     """Schedules by name: the next time, and what became of the last."""
     who.check_project(None)
     rows = await views.page(
@@ -124,9 +124,9 @@ async def list_schedules(views: Views, page: Page, who: Who) -> Response:
     "/{name:path}/runs",
     response_model=Listed[ScheduleRun],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
+async def runs(name: Name, views: Views, page: Page, who: Caller) -> Response:
     """What a schedule made, skipped or missed, the newest first; also after it was removed."""
     after = page.after(int)
     rows = await views.page(
@@ -137,7 +137,7 @@ async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
         newest=True,
         where={"schedule = {}": name},
     )
-    if is_bound(who) or (not rows and after is None):
+    if is_restricted(who) or (not rows and after is None):
         await _found(views, name, who)
     return page.answer(rows, "id")
 
@@ -147,15 +147,15 @@ async def runs(name: Name, views: Views, page: Page, who: Who) -> Response:
     status_code=201,
     response_model=MadeBySchedule,
     responses=answers(404, 409, 503),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def run(name: Name, calls: Calls, views: Views, who: Who, once: Once) -> Response:
+async def run(name: Name, calls: Calls, views: Views, who: Caller, once: Once) -> Response:
     """Make its task or DAG now, besides its times; also while it is paused. 503: queue full."""
     await _found(views, name, who)
 
     async def effect(calls: Gateway) -> Response:
         task_id, dag_id, created = await calls.run_schedule(name, who.name)
-        return answer({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
+        return json_response({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
 
     try:
         return await once(effect)
@@ -168,10 +168,10 @@ async def run(name: Name, calls: Calls, views: Views, who: Who, once: Once) -> R
     "/{name:path}/pause",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    name: Name, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: Name, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let a schedule make nothing until it is resumed."""
     await _found(views, name, who)
@@ -183,9 +183,9 @@ async def pause(
     "/{name:path}/resume",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a paused schedule go on; its catch-up policy says what is made up for."""
     await _found(views, name, who)
     await calls.resume_schedule(name, who.name)
@@ -196,21 +196,21 @@ async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
     "/{name:path}",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(name: Name, views: Views, who: Who) -> Response:
+async def show(name: Name, views: Views, who: Caller) -> Response:
     """One schedule."""
-    return answer(record(await _found(views, name, who)))
+    return json_response(json_row(await _found(views, name, who)))
 
 
 @router.put(
     "/{name:path}",
     response_model=Schedule,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define(
-    name: Name, settings: ScheduleSettings, calls: Calls, views: Views, who: Who
+    name: Name, settings: ScheduleSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a schedule, or change one; what is not named stays as it is."""
     given = settings.model_dump(exclude_none=True)
@@ -220,7 +220,7 @@ async def define(
     for task in tasks:
         check_options(who, task)
     await check_references(who, views, tasks)
-    if is_bound(who):
+    if is_restricted(who):
         with suppress(UnknownSchedule):
             await _found(views, name, who)
     # Without the reader of cron lines the scheduler finds out, and says so.
@@ -234,9 +234,9 @@ async def define(
 
 
 @router.delete(
-    "/{name:path}", status_code=204, responses=answers(404), dependencies=[need("operate")]
+    "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
 )
-async def remove(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def remove(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Remove a schedule; what it made stays, and the record of its runs."""
     await _found(views, name, who)
     await calls.remove_schedule(name, who.name)
@@ -251,4 +251,4 @@ async def _found(views: Reader, name: str, who: Principal) -> dict[str, Any]:
 
 
 async def _shown(views: Reader, name: str) -> Response:
-    return answer(record(await views.schedule(name)))
+    return json_response(json_row(await views.schedule(name)))

@@ -9,13 +9,13 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Hand, check_options, check_references, own_name, own_project
+from treadle.api.access import ClaimAccess, check_options, check_references, own_name, own_project
 from treadle.api.bodies import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.v1.claims import Json, Token
 from treadle.api.v1.dags import Node
-from treadle.api.v1.tasks import BATCH, Made
+from treadle.api.v1.tasks import BATCH, CreatedTask
 from treadle.db.database import Reader
 from treadle.json import encode
 
@@ -137,7 +137,7 @@ class Spawn(Token):
 class Spawned(BaseModel):
     """One for each task, in their order."""
 
-    items: list[Made]
+    items: list[CreatedTask]
 
 
 class LinkArtifact(Token):
@@ -157,7 +157,7 @@ class Linked(BaseModel):
 
 
 @router.post("/steps", response_model=Saved)
-async def save_step(task_id: UUID, asked: SaveStep, hand: Hand) -> Response:
+async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Response:
     """Remember the result of a step; the first one under a name stays."""
     calls = await hand.on(task_id, asked.token)
     output, verdict = await calls.save_step(
@@ -170,36 +170,36 @@ async def save_step(task_id: UUID, asked: SaveStep, hand: Hand) -> Response:
         took_s=float(asked.took_s),
         calls=_paid(asked.calls),
     )
-    return answer({"output": output, "verdict": verdict})
+    return json_response({"output": output, "verdict": verdict})
 
 
 @router.post("/spend", response_model=Money)
-async def spend(task_id: UUID, asked: Spend, hand: Hand) -> Response:
+async def spend(task_id: UUID, asked: Spend, hand: ClaimAccess) -> Response:
     """Count what the task has paid for; learn whether it may go on."""
     calls = await hand.on(task_id, asked.token)
     money = await calls.record_spend(task_id, asked.token, _paid(asked.calls))
-    return answer(record(asdict(money)))
+    return json_response(json_row(asdict(money)))
 
 
 @router.post("/reserve", response_model=Money)
-async def reserve(task_id: UUID, asked: Reserve, hand: Hand) -> Response:
+async def reserve(task_id: UUID, asked: Reserve, hand: ClaimAccess) -> Response:
     """Reserve money before it is spent; where there is not so much, a person is asked."""
     calls = await hand.on(task_id, asked.token)
     money = await calls.reserve_spend(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
-    return answer(record(asdict(money)))
+    return json_response(json_row(asdict(money)))
 
 
 @router.post("/ask", response_model=Asked)
-async def ask(task_id: UUID, asked: Ask, hand: Hand) -> Response:
+async def ask(task_id: UUID, asked: Ask, hand: ClaimAccess) -> Response:
     """Ask a question, ask for approval, or wait for an event; the same name is the same wait."""
     calls = await hand.on(task_id, asked.token)
     wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
     opened = await calls.open_wait(task_id, asked.token, asked.name, encode(wait, name="wait"))
-    return answer({"wait_id": opened.id, "status": opened.status, "answer": opened.answer})
+    return json_response({"wait_id": opened.id, "status": opened.status, "answer": opened.answer})
 
 
 @router.post("/suspend", response_model=Suspended, responses=answers(404))
-async def suspend(task_id: UUID, asked: Suspend, hand: Hand) -> Response:
+async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
     """Give up the claim until subtasks, answers or a moment have come."""
     calls = await hand.on(task_id, asked.token)
     children = [{"after": asked.children}]
@@ -212,11 +212,11 @@ async def suspend(task_id: UUID, asked: Suspend, hand: Hand) -> Response:
         run_at=asked.run_at,
         optional=asked.optional,
     )
-    return answer({"id": task_id, "status": status})
+    return json_response({"id": task_id, "status": status})
 
 
 @router.post("/spawn", response_model=Spawned, responses=answers(404))
-async def spawn(task_id: UUID, asked: Spawn, hand: Hand) -> Response:
+async def spawn(task_id: UUID, asked: Spawn, hand: ClaimAccess) -> Response:
     """Start subtasks; a repeat under the same name gets the same ones."""
     calls = await hand.on(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
@@ -225,11 +225,11 @@ async def spawn(task_id: UUID, asked: Spawn, hand: Hand) -> Response:
     await check_references(hand.who, Reader(calls), tasks, by=task_id)
     document = encode([own_project(hand.who, task) for task in tasks], name="tasks")
     made = await calls.spawn_tasks(task_id, asked.token, asked.name, document)
-    return answer({"items": made})
+    return json_response({"items": made})
 
 
 @router.post("/artifacts", response_model=Linked)
-async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: Hand) -> Response:
+async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: ClaimAccess) -> Response:
     """Note a file of the task that lies elsewhere."""
     calls = await hand.on(task_id, asked.token)
     made = await calls.record_artifact(
@@ -241,7 +241,7 @@ async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: Hand) -> Respo
         size=asked.bytes,
         sha256=asked.sha256,
     )
-    return answer({"id": made})
+    return json_response({"id": made})
 
 
 def _paid(calls: list[PaidCall]) -> list[dict[str, Any]]:

@@ -8,17 +8,24 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Views, Who, check_move, check_touched, check_whole_queues, need
+from treadle.api.access import (
+    Caller,
+    Views,
+    check_move,
+    check_touched,
+    check_whole_queues,
+    requires,
+)
 from treadle.api.bodies import Body, Id, Name, Object, Text
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.responses import answer
-from treadle.api.v1.tasks import Made, Status
+from treadle.api.responses import json_response
+from treadle.api.v1.tasks import CreatedTask, Status
 from treadle.db.database import Gateway
 from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
-OPERATE = need("operate")
+OPERATE = requires("operate")
 
 
 class CancelTask(Body):
@@ -44,7 +51,7 @@ class RetryTask(Body):
     note: Text | None = Field(None, max_length=2000)
 
 
-class Moved(BaseModel):
+class TaskStatus(BaseModel):
     """The state that the task is in now."""
 
     id: UUID
@@ -99,15 +106,15 @@ class BulkCount(BaseModel):
     tasks: int
 
 
-class Counted(BaseModel):
+class BulkResult(BaseModel):
     """What was done, or with `dry_run` what would be."""
 
     dry_run: bool
     items: list[BulkCount]
 
 
-@router.post("/bulk", response_model=Counted, responses=answers(404), dependencies=[OPERATE])
-async def bulk(asked: Bulk, who: Who, once: Once) -> Response:
+@router.post("/bulk", response_model=BulkResult, responses=answers(404), dependencies=[OPERATE])
+async def bulk(asked: Bulk, who: Caller, once: Once) -> Response:
     """Cancel or retry all tasks that a filter finds, or with `dry_run` count them."""
     if who.queues is not None and asked.filter.queue is None:
         raise Forbidden(f"{who.name} needs a queue in the filter")
@@ -122,7 +129,7 @@ async def bulk(asked: Bulk, who: Who, once: Once) -> Response:
         counts = await act(
             filters, asked.reason, who.name, dry_run=asked.dry_run, limit=asked.limit
         )
-        return answer({"dry_run": asked.dry_run, "items": [asdict(each) for each in counts]})
+        return json_response({"dry_run": asked.dry_run, "items": [asdict(each) for each in counts]})
 
     return await once(effect)
 
@@ -134,7 +141,7 @@ async def bulk(asked: Bulk, who: Who, once: Once) -> Response:
     dependencies=[OPERATE],
 )
 async def cancel(
-    task_id: UUID, who: Who, views: Views, once: Once, asked: CancelTask | None = None
+    task_id: UUID, who: Caller, views: Views, once: Once, asked: CancelTask | None = None
 ) -> Response:
     """End a task that is not wanted any more, and what depends on it."""
     await check_touched(who, views, task_id)
@@ -146,19 +153,19 @@ async def cancel(
         if verdict not in ("cancelled", "already"):
             # Says why not.
             verdict = await calls.cancel_task(task_id, reason, who.name)
-        return answer({"id": task_id, "verdict": verdict, "cascaded": list(verdicts)})
+        return json_response({"id": task_id, "verdict": verdict, "cascaded": list(verdicts)})
 
     return await once(effect)
 
 
 @router.post(
     "/{task_id}/retry",
-    response_model=Moved,
+    response_model=TaskStatus,
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
 async def retry(
-    task_id: UUID, who: Who, views: Views, once: Once, asked: RetryTask | None = None
+    task_id: UUID, who: Caller, views: Views, once: Once, asked: RetryTask | None = None
 ) -> Response:
     """Give a task that gave up or was cancelled another round, with changes if need be."""
     await check_touched(who, views, task_id)
@@ -174,18 +181,18 @@ async def retry(
             reviewer=who.name,
             note=note,
         )
-        return answer({"id": task_id, "status": status})
+        return json_response({"id": task_id, "status": status})
 
     return await once(effect)
 
 
 @router.post(
     "/{task_id}/release",
-    response_model=Moved,
+    response_model=TaskStatus,
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
-async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response:
+async def release(task_id: UUID, who: Caller, views: Views, once: Once) -> Response:
     """Let a task go that was enqueued with `hold`; one that goes already stays as it is."""
     await check_touched(who, views, task_id)
 
@@ -199,7 +206,7 @@ async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response
                 hint="Start the DAG: POST /v1/dags/{id}/start",
                 task_id=str(task_id),
             )
-        return answer({"id": task_id, "status": status})
+        return json_response({"id": task_id, "status": status})
 
     return await once(effect)
 
@@ -207,11 +214,11 @@ async def release(task_id: UUID, who: Who, views: Views, once: Once) -> Response
 @router.post(
     "/{task_id}/fork",
     status_code=201,
-    response_model=Made,
+    response_model=CreatedTask,
     responses=answers(404),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def fork(task_id: UUID, asked: ForkTask, who: Who, views: Views, once: Once) -> Response:
+async def fork(task_id: UUID, asked: ForkTask, who: Caller, views: Views, once: Once) -> Response:
     """Start over from a step: a new task that has the steps before it, at no cost."""
     await check_touched(who, views, task_id)
     changes = asked.changes or {}
@@ -220,6 +227,6 @@ async def fork(task_id: UUID, asked: ForkTask, who: Who, views: Views, once: Onc
     async def effect(calls: Gateway) -> Response:
         made = await calls.fork_task(task_id, asked.from_step, changes, who.name)
         headers = {"Location": f"/v1/tasks/{made}"}
-        return answer({"id": made, "created": True}, 201, headers)
+        return json_response({"id": made, "created": True}, 201, headers)
 
     return await once(effect)

@@ -16,31 +16,31 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     App,
+    Caller,
     Calls,
     Principal,
     Views,
-    Who,
     check_found,
     check_options,
     check_references,
     check_seen,
-    check_stay,
+    check_token_valid,
     check_touched,
-    is_bound,
-    need,
+    is_restricted,
     own_name,
     own_project,
     queues_of,
-    reasons_seen,
+    redact_reasons,
+    requires,
 )
-from treadle.api.batch import New, Place, crowd_of, enqueue_all
+from treadle.api.batch import BatchedTask, BatchKey, batcher_of, enqueue_all
 from treadle.api.bodies import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
 from treadle.api.idempotency import Once
-from treadle.api.long_poll import LONGEST_S, while_there
+from treadle.api.long_poll import LONGEST_S, cancel_on_disconnect
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
-from treadle.api.responses import MEDIA_TYPE, answer, record, records
+from treadle.api.responses import MEDIA_TYPE, json_response, json_row, json_rows
 from treadle.db.database import Gateway, Reader
 from treadle.json import encode
 
@@ -128,17 +128,17 @@ class NewTasks(Body):
     tasks: list[NewTask] = Field(min_length=1, max_length=BATCH)
 
 
-class Made(BaseModel):
+class CreatedTask(BaseModel):
     """The task; `created` is false when one with its key was there."""
 
     id: UUID
     created: bool
 
 
-class MadeMany(BaseModel):
+class CreatedTasks(BaseModel):
     """One for each task of the request, in its order."""
 
-    items: list[Made]
+    items: list[CreatedTask]
 
 
 class TaskRow(BaseModel):
@@ -174,7 +174,7 @@ class TaskRow(BaseModel):
     cost_usd: float
 
 
-class WholeTask(TaskRow):
+class TaskDetails(TaskRow):
     """A task with everything about it."""
 
     ageing_rate: float
@@ -221,7 +221,7 @@ class WholeTask(TaskRow):
     output_tokens: int
 
 
-class Because(BaseModel):
+class TaskReason(BaseModel):
     """A reason why a task is not running now."""
 
     sentence: str
@@ -233,7 +233,7 @@ class Because(BaseModel):
 class Reasons(BaseModel):
     """Every reason that holds, the weightiest first."""
 
-    items: list[Because]
+    items: list[TaskReason]
 
 
 class Attempt(BaseModel):
@@ -326,29 +326,29 @@ class Result(BaseModel):
 @busy.post(
     "",
     status_code=201,
-    response_model=Made,
+    response_model=CreatedTask,
     responses={
-        200: {"model": Made, "description": "A task with this key was there."},
+        200: {"model": CreatedTask, "description": "A task with this key was there."},
         **answers(404, 409),
     },
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
 async def enqueue(task: NewTask, request: Request, once: Once) -> Response:
     """Put one task on a queue."""
     options = _checked(task, once.who)
-    new = New(encode(task.spec), task.idempotency_key)
-    place = Place(task.queue, task.type, encode(options, name="task"))
+    new = BatchedTask(encode(task.spec), task.idempotency_key)
+    place = BatchKey(task.queue, task.type, encode(options, name="task"))
 
     async def effect(calls: Gateway) -> Response:
         await check_references(once.who, Reader(calls), [options])
         if once.keyed:
             [made] = await enqueue_all(calls, place, [new])
         else:
-            made = await crowd_of(request).enqueue(place, new)
+            made = await batcher_of(request).enqueue(place, new)
         await check_found(once.who, Reader(calls), [made])
         headers = {"Location": f"/v1/tasks/{made.id}"}
         body = {"id": made.id, "created": made.created}
-        return answer(body, 201 if made.created else 200, headers)
+        return json_response(body, 201 if made.created else 200, headers)
 
     return await once(effect)
 
@@ -356,11 +356,11 @@ async def enqueue(task: NewTask, request: Request, once: Once) -> Response:
 @router.post(
     "/batch",
     status_code=201,
-    response_model=MadeMany,
+    response_model=CreatedTasks,
     responses=answers(404, 409),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def enqueue_many(batch: NewTasks, who: Who, once: Once) -> Response:
+async def enqueue_many(batch: NewTasks, who: Caller, once: Once) -> Response:
     """Put up to 1000 tasks on queues: all of them, or none when one is refused."""
     tasks = [
         {
@@ -375,23 +375,23 @@ async def enqueue_many(batch: NewTasks, who: Who, once: Once) -> Response:
     document = encode(tasks, name="tasks")
 
     async def effect(calls: Gateway) -> Response:
-        if not is_bound(who):
-            return answer({"items": await calls.enqueue_tasks(document)}, 201)
+        if not is_restricted(who):
+            return json_response({"items": await calls.enqueue_tasks(document)}, 201)
         await check_references(who, Reader(calls), tasks)
         # What is found under a key may undo what was made before it.
         async with calls.transaction() as held:
             made = await held.enqueue_tasks(document)
             await check_found(who, Reader(held), made)
-        return answer({"items": made}, 201)
+        return json_response({"items": made}, 201)
 
     return await once(effect)
 
 
-@router.get("", response_model=Listed[TaskRow], dependencies=[need("read")])
+@router.get("", response_model=Listed[TaskRow], dependencies=[requires("read")])
 async def list_tasks(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     queue: Name | None = None,
     status: Status | None = None,
@@ -427,46 +427,46 @@ async def list_tasks(
     "/{task_id}/why",
     response_model=Reasons,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def why(task_id: UUID, views: Views, who: Who) -> Response:
+async def why(task_id: UUID, views: Views, who: Caller) -> Response:
     """Why a task is not running now; there is always a reason."""
     await check_seen(who, views, task_id)
     reasons = await views.why(task_id)
-    return answer({"items": records(await reasons_seen(who, views, reasons))})
+    return json_response({"items": json_rows(await redact_reasons(who, views, reasons))})
 
 
 @router.get(
     "/{task_id}/attempts",
     response_model=Attempts,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def attempts(task_id: UUID, views: Views, who: Who) -> Response:
+async def attempts(task_id: UUID, views: Views, who: Caller) -> Response:
     """Every attempt at a task: who had it, when, how it ended, what it cost."""
     await check_seen(who, views, task_id)
-    return answer({"items": records(await views.history(task_id))})
+    return json_response({"items": json_rows(await views.history(task_id))})
 
 
 @router.get(
     "/{task_id}/steps",
     response_model=Steps,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def steps(task_id: UUID, views: Views, who: Who) -> Response:
+async def steps(task_id: UUID, views: Views, who: Caller) -> Response:
     """What a task has done and remembers."""
     await check_seen(who, views, task_id)
-    return answer({"items": records(await views.steps(task_id))})
+    return json_response({"items": json_rows(await views.steps(task_id))})
 
 
 @router.get(
     "/{task_id}/events",
     response_model=Listed[EventRow],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def events(task_id: UUID, views: Views, page: Page, who: Who) -> Response:
+async def events(task_id: UUID, views: Views, page: Page, who: Caller) -> Response:
     """What happened to a task, the newest first."""
     await check_seen(who, views, task_id)
     rows = await views.page(
@@ -489,19 +489,19 @@ def _checked(task: NewTask, who: Principal) -> dict[str, Any]:
 
 @router.get(
     "/{task_id}",
-    response_model=WholeTask,
+    response_model=TaskDetails,
     responses={**_NOT_MODIFIED, **answers(404)},
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def show(
     task_id: UUID,
     views: Views,
-    who: Who,
+    who: Caller,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
     """One task with everything about it; 304 when it is still as `If-None-Match` says."""
     await check_touched(who, views, task_id)
-    task = record(await views.task(task_id))
+    task = json_row(await views.task(task_id))
     # Waiting alone changes its place, not the task.
     lasting = {name: value for name, value in task.items() if name != "effective_priority"}
     etag = f'W/"{hashlib.sha256(to_json(lasting)).hexdigest()[:32]}"'
@@ -514,12 +514,12 @@ async def show(
     "/{task_id}/artifacts",
     response_model=Artifacts,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def artifacts(task_id: UUID, calls: Calls, views: Views, who: Who) -> Response:
+async def artifacts(task_id: UUID, calls: Calls, views: Views, who: Caller) -> Response:
     """The files of a task, of all its attempts."""
     await check_seen(who, views, task_id)
-    return answer({"items": await calls.list_artifacts(task_id)})
+    return json_response({"items": await calls.list_artifacts(task_id)})
 
 
 @router.get(
@@ -529,14 +529,14 @@ async def artifacts(task_id: UUID, calls: Calls, views: Views, who: Who) -> Resp
         202: {"model": Result, "description": "It has not ended in this time."},
         **answers(404),
     },
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
 async def result(
     task_id: UUID,
     request: Request,
     app: App,
     views: Views,
-    who: Who,
+    who: Caller,
     wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """How a task ended; waits for the end so many seconds, or until the server stops."""
@@ -544,13 +544,13 @@ async def result(
     if wait_seconds > 0:
         results = await app.results()
         stopping = request.app.state.stopping
-        async with while_there(request):
+        async with cancel_on_disconnect(request):
             with anyio.move_on_after(wait_seconds) as waiting, _until(stopping, waiting):
                 await results.wait(task_id)
-        await check_stay(request)
+        await check_token_valid(request)
     task = await views.task(task_id)
     shown = {name: task[name] for name in Result.model_fields}
-    return answer(shown, 202 if task["completed_at"] is None else 200)
+    return json_response(shown, 202 if task["completed_at"] is None else 200)
 
 
 @contextmanager

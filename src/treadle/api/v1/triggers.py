@@ -10,20 +10,20 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
 from treadle.api.access import (
+    Caller,
     Calls,
     Principal,
     Views,
-    Who,
     check_everywhere,
     check_options,
-    need,
+    requires,
     tasks_of,
 )
 from treadle.api.bodies import Body, EventId, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway, Reader
 
 router = APIRouter(prefix="/v1/triggers", tags=["triggers"])
@@ -122,7 +122,7 @@ class Verdict(BaseModel):
     event: dict[str, Any]
 
 
-class FiredByHand(BaseModel):
+class ManualRun(BaseModel):
     """What was made, or why nothing was."""
 
     id: UUID
@@ -132,8 +132,8 @@ class FiredByHand(BaseModel):
     problem: str | None
 
 
-@router.get("", response_model=Listed[Trigger], dependencies=[need("read")])
-async def list_triggers(views: Views, page: Page, who: Who) -> Response:
+@router.get("", response_model=Listed[Trigger], dependencies=[requires("read")])
+async def list_triggers(views: Views, page: Page, who: Caller) -> Response:
     """Triggers by name."""
     check_everywhere(who)
     rows = await views.page("trigger_status", key="name", after=page.after(str), limit=page.more)
@@ -144,9 +144,9 @@ async def list_triggers(views: Views, page: Page, who: Who) -> Response:
     "/{name:path}/log",
     response_model=Listed[Firing],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def log(name: Name, views: Views, page: Page, who: Who) -> Response:
+async def log(name: Name, views: Views, page: Page, who: Caller) -> Response:
     """What a trigger made of events, the newest event first."""
     await _found(views, name, who)
     rows = await views.page(
@@ -164,26 +164,26 @@ async def log(name: Name, views: Views, page: Page, who: Who) -> Response:
     "/{name:path}/test",
     response_model=Verdict,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def test(name: Name, asked: Sample, calls: Calls, views: Views, who: Who) -> Response:
+async def test(name: Name, asked: Sample, calls: Calls, views: Views, who: Caller) -> Response:
     """Say what a trigger would make of an event; nothing is made."""
     await _found(views, name, who)
-    return answer(await calls.test_trigger(name, asked.event_id, asked.sample))
+    return json_response(await calls.test_trigger(name, asked.event_id, asked.sample))
 
 
 @router.post(
     "/{name:path}/fire",
-    response_model=FiredByHand,
+    response_model=ManualRun,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def fire(name: Name, asked: Fire, views: Views, who: Who, once: Once) -> Response:
+async def fire(name: Name, asked: Fire, views: Views, who: Caller, once: Once) -> Response:
     """Fire a trigger on an event where it failed, or before which it was not there."""
     await _found(views, name, who)
 
     async def effect(calls: Gateway) -> Response:
-        return answer(asdict(await calls.fire_trigger(name, asked.event_id, who.name)))
+        return json_response(asdict(await calls.fire_trigger(name, asked.event_id, who.name)))
 
     return await once(effect)
 
@@ -192,46 +192,46 @@ async def fire(name: Name, asked: Fire, views: Views, who: Who, once: Once) -> R
     "/{name:path}/pause",
     response_model=Trigger,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    name: Name, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: Name, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let a trigger rest; events that come meanwhile are passed by."""
     await _found(views, name, who)
     await calls.pause_trigger(name, why.reason if why else None, who.name)
-    return answer(record(await views.trigger(name)))
+    return json_response(json_row(await views.trigger(name)))
 
 
 @router.post(
     "/{name:path}/resume",
     response_model=Trigger,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a trigger fire again, on what happens from now on."""
     await _found(views, name, who)
     await calls.resume_trigger(name, who.name)
-    return answer(record(await views.trigger(name)))
+    return json_response(json_row(await views.trigger(name)))
 
 
 @router.get(
-    "/{name:path}", response_model=Trigger, responses=answers(404), dependencies=[need("read")]
+    "/{name:path}", response_model=Trigger, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: Name, views: Views, who: Who) -> Response:
+async def show(name: Name, views: Views, who: Caller) -> Response:
     """One trigger with its template."""
-    return answer(record(await _found(views, name, who)))
+    return json_response(json_row(await _found(views, name, who)))
 
 
 @router.put(
     "/{name:path}",
     response_model=Trigger,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define(
-    name: Name, settings: TriggerSettings, calls: Calls, views: Views, who: Who
+    name: Name, settings: TriggerSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a trigger, or change one; what is not named stays as it is."""
     check_everywhere(who)
@@ -240,13 +240,13 @@ async def define(
     for task in tasks_of(named):
         check_options(who, task)
     await calls.define_trigger(name, named, who.name)
-    return answer(record(await views.trigger(name)))
+    return json_response(json_row(await views.trigger(name)))
 
 
 @router.delete(
-    "/{name:path}", status_code=204, responses=answers(404), dependencies=[need("operate")]
+    "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
 )
-async def remove(name: Name, calls: Calls, views: Views, who: Who) -> Response:
+async def remove(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
     """Take a trigger away; what it has made stays."""
     await _found(views, name, who)
     await calls.remove_trigger(name, who.name)

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Views, Who, check_everywhere, need
+from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
 from treadle.api.bodies import Name, Object, Reason, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.api.v1.queues import TaskDefaults
 from treadle.db.database import Reader
 from treadle.errors import UnknownType
@@ -60,7 +60,7 @@ class Type(BaseModel):
     fallback_models: list[str] | None
 
 
-@router.get("", response_model=Listed[Type], dependencies=[need("read")])
+@router.get("", response_model=Listed[Type], dependencies=[requires("read")])
 async def list_types(views: Views, page: Page) -> Response:
     """Types with their settings."""
     rows = await views.page("type_status", key="type", after=page.after(str), limit=page.more)
@@ -71,10 +71,10 @@ async def list_types(views: Views, page: Page) -> Response:
     "/{name:path}/pause",
     response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def pause(
-    name: TypeName, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: TypeName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Let no more tasks of a type be claimed; what runs, runs on."""
     check_everywhere(who)
@@ -86,9 +86,9 @@ async def pause(
     "/{name:path}/resume",
     response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def resume(name: TypeName, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: TypeName, calls: Calls, views: Views, who: Caller) -> Response:
     """Let a paused type go on."""
     check_everywhere(who)
     await calls.resume_type(name, who.name)
@@ -96,7 +96,7 @@ async def resume(name: TypeName, calls: Calls, views: Views, who: Who) -> Respon
 
 
 @router.get(
-    "/{name:path}", response_model=Type, responses=answers(404), dependencies=[need("read")]
+    "/{name:path}", response_model=Type, responses=answers(404), dependencies=[requires("read")]
 )
 async def show(name: TypeName, views: Views) -> Response:
     """One type."""
@@ -107,10 +107,10 @@ async def show(name: TypeName, views: Views) -> Response:
     "/{name:path}",
     response_model=Type,
     responses=answers(404),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
 async def define(
-    name: TypeName, settings: TypeSettings, calls: Calls, views: Views, who: Who
+    name: TypeName, settings: TypeSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Make a type, or change one; what is not named stays as it is."""
     check_everywhere(who)
@@ -122,4 +122,4 @@ async def _shown(views: Reader, name: str) -> Response:
     rows = await views.page("type_status", key="type", limit=1, where={"type = {}": name})
     if not rows:
         raise UnknownType(f"there is no task type {name!r}", type=name)
-    return answer(record(rows[0]))
+    return json_response(json_row(rows[0]))

@@ -9,12 +9,20 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Views, Who, check_everywhere, check_seen, check_touched, need, within
+from treadle.api.access import (
+    Caller,
+    Views,
+    check_everywhere,
+    check_seen,
+    check_touched,
+    requires,
+    within,
+)
 from treadle.api.bodies import Body, Id, Name, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway
 from treadle.json import encode
 
@@ -89,11 +97,11 @@ class Emitted(BaseModel):
     id: int
 
 
-@router.get("/waits", response_model=Listed[Wait], dependencies=[need("read")])
+@router.get("/waits", response_model=Listed[Wait], dependencies=[requires("read")])
 async def list_waits(
     views: Views,
     page: Page,
-    who: Who,
+    who: Caller,
     *,
     status: Annotated[
         Literal["open", "ended"], Query(description="Open, oldest first; or ended, newest first.")
@@ -121,22 +129,24 @@ async def list_waits(
     "/waits/{wait_id}",
     response_model=Wait,
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def show(wait_id: UUID, views: Views, who: Who) -> Response:
+async def show(wait_id: UUID, views: Views, who: Caller) -> Response:
     """One wait with the answers so far."""
     wait = await views.wait(wait_id)
     await check_touched(who, views, wait["task_id"])
-    return answer(record(wait))
+    return json_response(json_row(wait))
 
 
 @router.post(
     "/waits/{wait_id}/answer",
     response_model=Answered,
     responses=answers(404, 409),
-    dependencies=[need("operate")],
+    dependencies=[requires("operate")],
 )
-async def answer_wait(wait_id: UUID, asked: Answer, views: Views, who: Who, once: Once) -> Response:
+async def answer_wait(
+    wait_id: UUID, asked: Answer, views: Views, who: Caller, once: Once
+) -> Response:
     """Answer a question, or vote on an approval; a person has one vote."""
     if asked.by is not None:
         # One caller must not vote as many.
@@ -149,7 +159,7 @@ async def answer_wait(wait_id: UUID, asked: Answer, views: Views, who: Who, once
 
     async def effect(calls: Gateway) -> Response:
         verdict = await calls.answer_wait(wait_id, value, asked.by or who.name, asked.note)
-        return answer({"id": wait_id, "verdict": verdict})
+        return json_response({"id": wait_id, "verdict": verdict})
 
     return await once(effect)
 
@@ -159,9 +169,9 @@ async def answer_wait(wait_id: UUID, asked: Answer, views: Views, who: Who, once
     status_code=201,
     response_model=Emitted,
     responses=answers(404),
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
 )
-async def emit(asked: NewEvent, views: Views, who: Who, once: Once) -> Response:
+async def emit(asked: NewEvent, views: Views, who: Caller, once: Once) -> Response:
     """Say that something happened; every task that waits for it goes on."""
     # Whoever waits for it hears of it, in every queue; `task_id` says only who says so.
     check_everywhere(who)
@@ -178,7 +188,7 @@ async def emit(asked: NewEvent, views: Views, who: Who, once: Once) -> Response:
             actor=who.name,
             task_id=asked.task_id,
         )
-        return answer({"id": made}, 201)
+        return json_response({"id": made}, 201)
 
     return await once(effect)
 

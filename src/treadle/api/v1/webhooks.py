@@ -9,17 +9,17 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Calls, Config, Views, Who, check_everywhere, need
+from treadle.api.access import Caller, Calls, Config, Views, check_everywhere, requires
 from treadle.api.bodies import Body, Name, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import answer, record
+from treadle.api.responses import json_response, json_row
 from treadle.db.database import Gateway
 from treadle.errors import InvalidArgument, MissingExtra
 from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for
-from treadle.services.outbound import Rules
+from treadle.services.outbound import OutboundPolicy
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 WebhookName = Annotated[str, Path(min_length=1, max_length=100)]
@@ -124,7 +124,7 @@ class Received(BaseModel):
     "/in/{name}",
     status_code=202,
     response_model=Received,
-    dependencies=[need("enqueue")],
+    dependencies=[requires("enqueue")],
     openapi_extra={
         "parameters": [
             {
@@ -138,7 +138,11 @@ class Received(BaseModel):
     },
 )
 async def receive(
-    name: Source, request: Request, calls: Calls, who: Who, payload: Annotated[Any, fastapi.Body()]
+    name: Source,
+    request: Request,
+    calls: Calls,
+    who: Caller,
+    payload: Annotated[Any, fastapi.Body()],
 ) -> Response:
     """Somebody outside has called: the event webhook.received, with the name as its key.
 
@@ -151,27 +155,29 @@ async def receive(
     event_id = await calls.receive_webhook(
         name, encode(payload, name="payload"), headers=headers, dedup_key=dedup, actor=who.name
     )
-    return answer({"event_id": event_id}, 202)
+    return json_response({"event_id": event_id}, 202)
 
 
-@router.get("", response_model=Listed[Webhook], dependencies=[need("read")])
-async def list_webhooks(views: Views, page: Page, who: Who) -> Response:
+@router.get("", response_model=Listed[Webhook], dependencies=[requires("read")])
+async def list_webhooks(views: Views, page: Page, who: Caller) -> Response:
     """Webhooks by name: what was delivered, what waits, what went wrong."""
     check_everywhere(who)
     rows = await views.page("webhook_status", key="name", after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
-@router.get("/{name}", response_model=Webhook, responses=answers(404), dependencies=[need("read")])
-async def show(name: WebhookName, views: Views, who: Who) -> Response:
+@router.get(
+    "/{name}", response_model=Webhook, responses=answers(404), dependencies=[requires("read")]
+)
+async def show(name: WebhookName, views: Views, who: Caller) -> Response:
     """One webhook."""
     check_everywhere(who)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
-@router.put("/{name}", response_model=DefinedWebhook, dependencies=[need("admin")])
+@router.put("/{name}", response_model=DefinedWebhook, dependencies=[requires("admin")])
 async def define(
-    name: WebhookName, settings: WebhookSettings, calls: Calls, views: Views, who: Who
+    name: WebhookName, settings: WebhookSettings, calls: Calls, views: Views, who: Caller
 ) -> Response:
     """Add a webhook, or change one; its secret is in the answer once, when it is made."""
     check_everywhere(who)
@@ -184,11 +190,11 @@ async def define(
     given = settings.model_dump(exclude_none=True)
     secret = await calls.define_webhook(name, given, who.name)
     shown = None if settings.secret is not None else secret
-    return answer({**record(await views.webhook(name)), "secret": shown})
+    return json_response({**json_row(await views.webhook(name)), "secret": shown})
 
 
-@router.delete("/{name}", status_code=204, responses=answers(404), dependencies=[need("admin")])
-async def remove(name: WebhookName, calls: Calls, who: Who) -> Response:
+@router.delete("/{name}", status_code=204, responses=answers(404), dependencies=[requires("admin")])
+async def remove(name: WebhookName, calls: Calls, who: Caller) -> Response:
     """Forget a webhook; what it has not got is not sent to it any more."""
     check_everywhere(who)
     await calls.remove_webhook(name, who.name)
@@ -199,44 +205,46 @@ async def remove(name: WebhookName, calls: Calls, who: Who) -> Response:
     "/{name}/pause",
     response_model=Webhook,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
 async def pause(
-    name: WebhookName, calls: Calls, views: Views, who: Who, why: Reason | None = None
+    name: WebhookName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
 ) -> Response:
     """Send nothing to a webhook for now; its events wait."""
     check_everywhere(who)
     await calls.pause_webhook(name, why.reason if why else None, who.name)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
 @router.post(
     "/{name}/resume",
     response_model=Webhook,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def resume(name: WebhookName, calls: Calls, views: Views, who: Who) -> Response:
+async def resume(name: WebhookName, calls: Calls, views: Views, who: Caller) -> Response:
     """Send to a webhook again, at once and from where it stopped."""
     check_everywhere(who)
     await calls.resume_webhook(name, who.name)
-    return answer(record(await views.webhook(name)))
+    return json_response(json_row(await views.webhook(name)))
 
 
 @router.post(
     "/{name}/rotate",
     response_model=Secret,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def rotate(name: WebhookName, who: Who, once: Once, asked: Rotate | None = None) -> Response:
+async def rotate(
+    name: WebhookName, who: Caller, once: Once, asked: Rotate | None = None
+) -> Response:
     """Give a webhook a new secret, shown once; for a while both sign."""
     check_everywhere(who)
     given = asked or Rotate.model_validate({})
 
     async def effect(calls: Gateway) -> Response:
         secret = await calls.rotate_webhook(name, given.keep_s, who.name)
-        return answer({"name": name, "secret": secret})
+        return json_response({"name": name, "secret": secret})
 
     return await once(effect)
 
@@ -245,29 +253,29 @@ async def rotate(name: WebhookName, who: Who, once: Once, asked: Rotate | None =
     "/{name}/test",
     response_model=Tested,
     responses=answers(404),
-    dependencies=[need("admin")],
+    dependencies=[requires("admin")],
 )
-async def test(name: WebhookName, calls: Calls, config: Config, who: Who) -> Response:
+async def test(name: WebhookName, calls: Calls, config: Config, who: Caller) -> Response:
     """Send a webhook.test message from this server, now, and say what came of it."""
     check_everywhere(who)
     target, document = await calls.test_webhook(name)
     try:
-        async with sender_for(target, Rules.of(config)) as sender:
+        async with sender_for(target, OutboundPolicy.for_webhooks(config)) as sender:
             said = await sender.send(
                 message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
             )
     except MissingExtra as error:
-        return answer({"status": None, "error": str(error), "ms": 0})
-    return answer({"status": said.status, "error": said.error, "ms": said.ms})
+        return json_response({"status": None, "error": str(error), "ms": 0})
+    return json_response({"status": said.status, "error": said.error, "ms": said.ms})
 
 
 @router.get(
     "/{name}/deliveries",
     response_model=Listed[Delivery],
     responses=answers(404),
-    dependencies=[need("read")],
+    dependencies=[requires("read")],
 )
-async def deliveries(name: WebhookName, views: Views, page: Page, who: Who) -> Response:
+async def deliveries(name: WebhookName, views: Views, page: Page, who: Caller) -> Response:
     """The last tries, the newest first; a hundred are kept of each webhook."""
     check_everywhere(who)
     await views.webhook(name)

@@ -73,9 +73,9 @@ def create(
 
     async def work(app: Treadle) -> CreatedDag:
         from treadle.json import encode
-        from treadle.producer.dag import dag_json
+        from treadle.producer.dag import dag_document
 
-        whole = dag_json(plan.pop("name"), {**plan, "hold": hold})
+        whole = dag_document(plan.pop("name"), {**plan, "hold": hold})
         return await (await app.gateway()).create_dag(encode(whole, name="dag"))
 
     dag_id, created, ids = common.call(work, database_url)

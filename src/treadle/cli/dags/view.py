@@ -25,7 +25,7 @@ ASCII_MARKS = {
 }  # fmt: skip
 
 
-class View:
+class DagView:
     """A picture for a terminal so wide, with or without characters beyond ASCII."""
 
     def __init__(self, *, width: int, unicode: bool = True) -> None:
@@ -201,10 +201,10 @@ class View:
         return text
 
 
-def view() -> View:
+def view() -> DagView:
     """For the terminal, or the pipe, behind stdout."""
     terminal = output.console()
-    return View(width=terminal.width, unicode="utf" in (terminal.encoding or "").lower())
+    return DagView(width=terminal.width, unicode="utf" in (terminal.encoding or "").lower())
 
 
 def progress(value: object) -> Text:

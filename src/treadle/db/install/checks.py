@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from treadle.db.errors import translate
+from treadle.db.errors import to_treadle_error
 from treadle.db.install.files import ROLES
 from treadle.db.install.history import schema_problem
 from treadle.db.install.trust import refuse_replaced_code
@@ -74,7 +74,7 @@ def _schema(conn: Conn) -> list[Check]:
             conn, "select version, code_checksum from treadle.schema_version()"
         )
     except psycopg.Error as error:
-        known = translate(error)
+        known = to_treadle_error(error)
         return [Check("schema", "fail", str(known), known.hint)]
     problem = schema_problem(version, checksum)
     if problem is None:
@@ -333,7 +333,7 @@ def _safely(conn: Conn, look: Callable[[Conn], Check]) -> Check:
     try:
         return look(conn)
     except psycopg.Error as error:
-        known = translate(error)
+        known = to_treadle_error(error)
         if isinstance(known, Unavailable):
             raise known from error
         denied = isinstance(known, Forbidden)

@@ -31,7 +31,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class History:
+class AppliedMigrations:
     """The applied migrations and the checksum of the installed code; empty in an empty database."""
 
     applied: tuple[Applied, ...] = ()
@@ -58,7 +58,7 @@ class History:
             if row.version in files and files[row.version].checksum != row.checksum
         ]
 
-    def refuse(self) -> None:
+    def check(self) -> None:
         """Raise when this code must not touch the schema."""
         if self.unknown:
             raise _too_new(max(self.unknown))
@@ -93,7 +93,7 @@ def schema_problem(applied_max: int | None, checksum: str | None) -> TreadleErro
     return None
 
 
-def read_history(conn: psycopg.Connection[Any]) -> History:
+def read_history(conn: psycopg.Connection[Any]) -> AppliedMigrations:
     """Read the history; inside a transaction it also becomes treadle_owner for the rest of it."""
     rows = conn.execute(
         """
@@ -109,7 +109,7 @@ def read_history(conn: psycopg.Connection[Any]) -> History:
         """
     ).fetchall()
     if not rows:
-        return History()
+        return AppliedMigrations()
     if not rows[0][0]:
         raise _foreign()
     try:
@@ -127,7 +127,7 @@ def read_history(conn: psycopg.Connection[Any]) -> History:
         raise _foreign() from None
     if not found:
         raise _foreign()
-    return History(tuple(Applied(*row) for row in found), code[0] if code else None)
+    return AppliedMigrations(tuple(Applied(*row) for row in found), code[0] if code else None)
 
 
 def _too_new(version: int) -> SchemaTooNew:

@@ -30,7 +30,7 @@ from treadle.db.install.files import (
     install_script,
     migrations,
 )
-from treadle.db.install.history import Applied, History, read_history, schema_problem
+from treadle.db.install.history import Applied, AppliedMigrations, read_history, schema_problem
 from treadle.db.install.trust import refuse_unknown_code
 from treadle.db.pool import connect_sync, describe_error
 from treadle.errors import InvalidArgument, Unavailable
@@ -100,7 +100,7 @@ class Runner:
         self._say = say
         self._failed = ""
 
-    def read(self, *, refuse: bool = True) -> History:
+    def read(self, *, refuse: bool = True) -> AppliedMigrations:
         """The history as it is now."""
         try:
             with self._conn.transaction():
@@ -108,7 +108,7 @@ class Runner:
         except psycopg.Error as error:
             raise describe_error(error, "reading the history of the schema") from error
         if refuse:
-            history.refuse()
+            history.check()
         return history
 
     def roles(self) -> None:
@@ -131,7 +131,7 @@ class Runner:
                 with self._locked():
                     # Again, under the lock: another runner may have been here.
                     history = read_history(self._conn)
-                    history.refuse()
+                    history.check()
                     first = not history.applied
                     done = {row.version for row in history.applied}
                     pending = [m for m in migrations() if m.version not in done and m.version <= to]
@@ -153,7 +153,7 @@ class Runner:
         def step() -> bool:
             with self._locked():
                 history = read_history(self._conn)
-                history.refuse()
+                history.check()
                 if history.code == code_checksum():
                     return False
                 self._say("applying functions, views and triggers")

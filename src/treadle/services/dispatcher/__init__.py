@@ -15,9 +15,9 @@ from anyio.abc import TaskGroup
 
 from treadle.db.push import Dispatch, PushAgent
 from treadle.errors import TreadleError
-from treadle.services.dispatcher.agent import AgentLine, Health
-from treadle.services.dispatcher.follower import Follower, Times
-from treadle.services.outbound import Rules, transport
+from treadle.services.dispatcher.agent import AgentClient, Health
+from treadle.services.dispatcher.follower import FollowTimes, SubmissionFollower
+from treadle.services.outbound import OutboundPolicy, transport
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
@@ -42,7 +42,7 @@ class Dispatcher(Service):
         super().__init__(*given, **options)
         self._holder = uuid4()
         # By claim; without a follower while the claim is being made.
-        self._followed: dict[UUID, Follower | None] = {}
+        self._followed: dict[UUID, SubmissionFollower | None] = {}
         self._down: set[str] = set()
         self._apart: set[str] = set()
         # Since when which agents are not idle while prompts wait; infinite once that was said.
@@ -55,10 +55,10 @@ class Dispatcher(Service):
 
     def configure(self, settings: Settings) -> None:
         super().configure(settings)
-        self._rules = Rules.of_agents(settings)
+        self._policy = OutboundPolicy.for_agents(settings)
         self._every_s = settings.dispatch_every_s
         self._lease_s = settings.dispatch_lease_s
-        self._times = Times(
+        self._times = FollowTimes(
             track_s=settings.track_every_s,
             unsure_s=settings.dispatch_unsure_s or 2 * settings.queue_dispatch_timeout_s,
             silent_s=settings.dispatch_silent_s,
@@ -174,7 +174,7 @@ class Dispatcher(Service):
         return True
 
     def _follow(self, dispatch: Dispatch, *, fresh: bool, lease_until: float) -> None:
-        follower = Follower(
+        follower = SubmissionFollower(
             dispatch,
             self._line(dispatch.agent_url, dispatch.allow_private),
             self._gateway,
@@ -189,7 +189,7 @@ class Dispatcher(Service):
         self._followed[dispatch.claim_token] = follower
         self._group.start_soon(self._run, dispatch, follower)
 
-    async def _run(self, dispatch: Dispatch, follower: Follower) -> None:
+    async def _run(self, dispatch: Dispatch, follower: SubmissionFollower) -> None:
         """One submission; whatever goes wrong stays with it."""
         try:
             await follower.run()
@@ -243,5 +243,5 @@ class Dispatcher(Service):
         except TreadleError as error:
             log.warning("dispatcher.waiting", error=str(error))
 
-    def _line(self, url: str, allow_private: bool) -> AgentLine:
-        return AgentLine(self._transport, self._rules, url, allow_private)
+    def _line(self, url: str, allow_private: bool) -> AgentClient:
+        return AgentClient(self._transport, self._policy, url, allow_private)

@@ -15,7 +15,13 @@ import anyio
 
 from treadle.db.push import Dispatch
 from treadle.json import clean_text
-from treadle.services.outbound import MOST_READ, AddressRefused, Rules, beginning, request
+from treadle.services.outbound import (
+    MOST_READ,
+    AddressRefused,
+    OutboundPolicy,
+    read_prefix,
+    request,
+)
 
 # What a request has; the rest of a spec is not the agent's business.
 FIELDS = ("prompt", "model", "timeout_seconds", "session_id", "project", "env", "thinking")
@@ -95,12 +101,14 @@ class Health:
         return cls(idle=idle or (said or "").lower() == "idle", said=said)
 
 
-class AgentLine:
+class AgentClient:
     """Requests to one agent, each to an address that is judged anew."""
 
-    def __init__(self, transport: Any, rules: Rules, url: str, allow_private: bool) -> None:
+    def __init__(
+        self, transport: Any, policy: OutboundPolicy, url: str, allow_private: bool
+    ) -> None:
         self._transport = transport
-        self._rules = rules
+        self._policy = policy
         self._url = url.rstrip("/")
         self._allowed = allow_private
 
@@ -120,7 +128,7 @@ class AgentLine:
         return await self._ask(
             "POST",
             "/task",
-            within_s=self._rules.timeout_s,
+            within_s=self._policy.timeout_s,
             headers={"content-type": "application/json", "idempotency-key": dispatch.key},
             body=json.dumps({**given, "queue_id": dispatch.queue_id}).encode(),
         )
@@ -147,7 +155,7 @@ class AgentLine:
         """One request; whatever the other side does, this ends in time with a reply."""
         import httpx2
 
-        timeout_s = min(within_s, self._rules.timeout_s)
+        timeout_s = min(within_s, self._policy.timeout_s)
         status: int | None = None
         raw = b""
         try:
@@ -156,14 +164,14 @@ class AgentLine:
                     self._transport,
                     method,
                     httpx2.URL(f"{self._url}{path}"),
-                    rules=dataclasses.replace(self._rules, timeout_s=timeout_s),
+                    policy=dataclasses.replace(self._policy, timeout_s=timeout_s),
                     allowed=self._allowed,
                     headers={"accept": "application/json", **(headers or {})},
                     body=body,
                 )
                 status = response.status_code
                 try:
-                    raw = await beginning(response, most)
+                    raw = await read_prefix(response, most)
                 finally:
                     with anyio.move_on_after(1, shield=True):
                         await response.aclose()

@@ -19,7 +19,7 @@ from treadle.db.database import Gateway
 from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.json import encode_safely
-from treadle.services.dispatcher.agent import AgentLine, Reply
+from treadle.services.dispatcher.agent import AgentClient, Reply
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ TELL_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True)
-class Times:
+class FollowTimes:
     """How often is looked, and for how long an agent may be out of reach."""
 
     track_s: float
@@ -36,17 +36,17 @@ class Times:
     silent_s: float
 
 
-class Follower:
+class SubmissionFollower:
     """Follows one submission; stops when it has ended or somebody else has taken it over."""
 
     def __init__(
         self,
         dispatch: Dispatch,
-        line: AgentLine,
+        line: AgentClient,
         gateway: Gateway,
         *,
         holder: UUID,
-        times: Times,
+        times: FollowTimes,
         fresh: bool,
         lease_until: float,
     ) -> None:

@@ -18,7 +18,7 @@ from treadle.db.webhooks import WebhookEvent, WebhookTarget
 from treadle.errors import MissingExtra, TreadleError
 from treadle.services.notifier.http import Answer, http_sender
 from treadle.services.notifier.redis import redis_sender
-from treadle.services.outbound import Rules
+from treadle.services.outbound import OutboundPolicy
 from treadle.services.service import Service, log
 from treadle.settings import Settings
 
@@ -37,13 +37,13 @@ class Sender(Protocol):
 
 
 @asynccontextmanager
-async def sender_for(target: WebhookTarget, rules: Rules) -> AsyncIterator[Sender]:
+async def sender_for(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[Sender]:
     """The way to an endpoint, by its format."""
     if target.format == "redis":
-        async with redis_sender(target, rules) as stream:
+        async with redis_sender(target, policy) as stream:
             yield stream
     else:
-        async with http_sender(target, rules) as http:
+        async with http_sender(target, policy) as http:
             yield http
 
 
@@ -75,14 +75,14 @@ class Notifier(Service):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._rules = Rules()
+        self._policy = OutboundPolicy()
         self._slots = 1
         self._busy: set[UUID] = set()
         self._group: TaskGroup | None = None
 
     def configure(self, settings: Settings) -> None:
         super().configure(settings)
-        self._rules = Rules.of(settings)
+        self._policy = OutboundPolicy.for_webhooks(settings)
         self._slots = settings.webhook_slots
 
     async def run(self) -> None:
@@ -134,7 +134,7 @@ class Notifier(Service):
     async def _send_all(self, target: WebhookTarget, lease: Lease) -> int:
         sent, until = 0, time.monotonic() + TURN_S
         try:
-            async with sender_for(target, self._rules) as sender:
+            async with sender_for(target, self._policy) as sender:
                 while self._has_time(until):
                     asked_at = time.monotonic()
                     batch = await self._gateway.read_webhook(target.name, lease.token, EVENTS)
@@ -159,7 +159,7 @@ class Notifier(Service):
     ) -> bool:
         """Send one event and record what came of it; whether to go on with the next."""
         # A process that was stopped for long may have been replaced: then it sends nothing.
-        if not lease.lasts(3 * self._rules.timeout_s / 2):
+        if not lease.lasts(3 * self._policy.timeout_s / 2):
             log.warning("webhook.lease_lost", webhook=target.name)
             return False
         try:
@@ -204,7 +204,7 @@ class Notifier(Service):
         )
 
 
-def need_a_way() -> None:
+def require_sender() -> None:
     """Refuse to run where nothing could ever be sent."""
     if not any(find_spec(name) for name in ("httpx2", "redis")):
         raise MissingExtra(

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from treadle.db.webhooks import WebhookTarget
-from treadle.services.outbound import AddressRefused, Rules, beginning, request, transport
+from treadle.services.outbound import (
+    AddressRefused,
+    OutboundPolicy,
+    read_prefix,
+    request,
+    transport,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,9 +68,9 @@ class Answer:
 class HttpSender:
     """Sends to one endpoint; connections are not shared with others."""
 
-    def __init__(self, target: WebhookTarget, rules: Rules, transport: Any) -> None:
+    def __init__(self, target: WebhookTarget, policy: OutboundPolicy, transport: Any) -> None:
         self._target = target
-        self._rules = rules
+        self._policy = policy
         self._transport = transport
 
     async def send(self, message_id: str, kind: str, document: str) -> Answer:
@@ -72,7 +78,7 @@ class HttpSender:
         import httpx2
 
         began = time.monotonic()
-        timeout_s = self._rules.timeout_s
+        timeout_s = self._policy.timeout_s
         status: int | None = None
         after_s: float | None = None
         body = b""
@@ -82,7 +88,7 @@ class HttpSender:
             status, after_s = response.status_code, _after_s(response.headers.get("retry-after"))
             try:
                 with anyio.move_on_after(min(READ_S, timeout_s)):
-                    body = await beginning(response)
+                    body = await read_prefix(response)
             finally:
                 with anyio.move_on_after(1, shield=True):
                     await response.aclose()
@@ -107,7 +113,7 @@ class HttpSender:
             self._transport,
             "POST",
             httpx2.URL(self._target.url),
-            rules=self._rules,
+            policy=self._policy,
             allowed=self._target.allow_private,
             headers={
                 "content-type": "application/json",
@@ -120,10 +126,10 @@ class HttpSender:
 
 
 @asynccontextmanager
-async def http_sender(target: WebhookTarget, rules: Rules) -> AsyncIterator[HttpSender]:
+async def http_sender(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[HttpSender]:
     """A sender for one endpoint, with at most one open connection."""
     async with transport() as made:
-        yield HttpSender(target, rules, made)
+        yield HttpSender(target, policy, made)
 
 
 def _problem(status: int) -> str | None:

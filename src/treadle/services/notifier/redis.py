@@ -12,15 +12,15 @@ import anyio
 from treadle.db.webhooks import WebhookTarget
 from treadle.errors import extra
 from treadle.services.notifier.http import Answer
-from treadle.services.outbound import PORTS, AddressRefused, Rules, checked_addresses
+from treadle.services.outbound import PORTS, AddressRefused, OutboundPolicy, checked_addresses
 
 
 class RedisSender:
     """Appends to one stream over one connection."""
 
-    def __init__(self, target: WebhookTarget, rules: Rules) -> None:
+    def __init__(self, target: WebhookTarget, policy: OutboundPolicy) -> None:
         self._target = target
-        self._rules = rules
+        self._policy = policy
         self._client: Any = None
 
     async def send(self, message_id: str, kind: str, document: str) -> Answer:
@@ -30,7 +30,7 @@ class RedisSender:
         began = time.monotonic()
         error: str | None = None
         try:
-            with anyio.fail_after(self._rules.timeout_s):
+            with anyio.fail_after(self._policy.timeout_s):
                 if self._client is None:
                     self._client = await self._connect()
                 await self._client.xadd(
@@ -41,7 +41,7 @@ class RedisSender:
                 )
         except (RedisError, AddressRefused, OSError, ValueError) as problem:
             said = (
-                f"no answer within {self._rules.timeout_s:g} s"
+                f"no answer within {self._policy.timeout_s:g} s"
                 if type(problem) is TimeoutError
                 else str(problem).strip() or type(problem).__name__
             )
@@ -59,7 +59,7 @@ class RedisSender:
         url = urlsplit(self._target.url)
         host, port = url.hostname or "", url.port or PORTS["redis"]
         addresses = await checked_addresses(
-            url.scheme, host, port, rules=self._rules, allowed=self._target.allow_private
+            url.scheme, host, port, policy=self._policy, allowed=self._target.allow_private
         )
 
         class Named(SSLConnection):
@@ -73,8 +73,8 @@ class RedisSender:
             max_connections=1,
             host=addresses[0],
             port=port,
-            socket_timeout=self._rules.timeout_s,
-            socket_connect_timeout=self._rules.timeout_s / 2,
+            socket_timeout=self._policy.timeout_s,
+            socket_connect_timeout=self._policy.timeout_s / 2,
             # A repeat that nobody asked for could double an event.
             retry=Retry(NoBackoff(), 0),
             **_login(url),
@@ -103,11 +103,11 @@ def _login(url: SplitResult) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def redis_sender(target: WebhookTarget, rules: Rules) -> AsyncIterator[RedisSender]:
+async def redis_sender(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[RedisSender]:
     """A sender for one stream."""
     with extra("redis", "Redis streams need redis"):
         import_module("redis.asyncio")
-    sender = RedisSender(target, rules)
+    sender = RedisSender(target, policy)
     try:
         yield sender
     finally:
