@@ -1,16 +1,15 @@
 """A SQL file is named for what it makes, explained at its head, and gives no rights unasked."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-
-import pytest
 
 from tests.repo import tree
 
 CREATE = re.compile(r"^create or replace (?:function|procedure) treadle\.(\w+)\s*\(", re.MULTILINE)
 HEAD = ("Concurrency:", "Lock order:", "Raises:")
 
-every_function = pytest.mark.parametrize("path", tree.functions(), ids=lambda path: path.stem)
+FUNCTIONS = tree.functions()
 
 
 def head(path: Path) -> list[str]:
@@ -26,55 +25,90 @@ def statement(path: Path, beginning: str) -> str:
     return found.group(0) if found else ""
 
 
-@every_function
-def test_a_function_file_makes_the_one_function_it_is_named_for(path: Path) -> None:
-    assert CREATE.findall(path.read_text()) == [path.stem]
+def names(paths: Iterable[Path]) -> list[str]:
+    return [path.stem for path in paths]
 
 
-@every_function
-def test_a_function_file_begins_with_its_purpose_concurrency_locks_and_errors(path: Path) -> None:
+def test_there_are_function_files() -> None:
+    assert len(FUNCTIONS) > 500
+
+
+def test_a_function_file_makes_the_one_function_it_is_named_for() -> None:
+    wrong = [path for path in FUNCTIONS if CREATE.findall(path.read_text()) != [path.stem]]
+
+    assert names(wrong) == []
+
+
+def test_a_function_file_begins_with_its_purpose_concurrency_locks_and_errors() -> None:
+    missing = {
+        path.stem: said
+        for path in FUNCTIONS
+        if (said := [beginning for beginning in beginnings(path) if not has(path, beginning)])
+    }
+
+    assert missing == {}
+
+
+def beginnings(path: Path) -> list[str]:
+    """What the lines at the top of the file of a function begin with."""
+    return [rf"-- {path.stem}: ", *(rf"-- {word}\s+\S" for word in HEAD)]
+
+
+def has(path: Path, beginning: str) -> bool:
+    """Whether a line at the top begins so; the one with the name is the first."""
     lines = head(path)
-
-    assert lines[0].startswith(f"-- {path.stem}: "), "the first line is: -- name: purpose"
-    for word in HEAD:
-        assert any(re.match(rf"-- {word}\s+\S", line) for line in lines), f"no line: -- {word} ..."
+    found = lines[:1] if beginning.endswith(": ") else lines
+    return any(re.match(beginning, line) for line in found)
 
 
-@every_function
-def test_a_function_has_a_comment_that_psql_shows(path: Path) -> None:
-    comment = statement(path, rf"comment on (function|procedure) treadle\.{path.stem}\b")
+def test_a_function_has_a_comment_that_psql_shows() -> None:
+    wrong = [path for path in FUNCTIONS if not re.search(r"\bis\s+'.+'", comment(path), re.DOTALL)]
 
-    assert re.search(r"\bis\s+'.+'", comment, re.DOTALL)
-
-
-@every_function
-def test_a_function_is_revoked_from_public_in_its_own_file(path: Path) -> None:
-    revoke = statement(path, rf"revoke all on (function|procedure) treadle\.{path.stem}\b")
-
-    assert revoke.endswith("from public;")
+    assert names(wrong) == []
 
 
-@every_function
-def test_a_security_definer_function_pins_its_search_path(path: Path) -> None:
-    declared = path.read_text().split("$$", 1)[0]
-
-    if "security definer" in declared:
-        assert "set search_path = pg_catalog, pg_temp" in declared
+def comment(path: Path) -> str:
+    return statement(path, rf"comment on (function|procedure) treadle\.{path.stem}\b")
 
 
-@every_function
-def test_a_function_that_steers_the_planner_does_without_jit(path: Path) -> None:
+def test_a_function_is_revoked_from_public_in_its_own_file() -> None:
+    wrong = [path for path in FUNCTIONS if not revoke(path).endswith("from public;")]
+
+    assert names(wrong) == []
+
+
+def revoke(path: Path) -> str:
+    return statement(path, rf"revoke all on (function|procedure) treadle\.{path.stem}\b")
+
+
+def test_a_security_definer_function_pins_its_search_path() -> None:
+    declared = {path: path.read_text().split("$$", 1)[0] for path in FUNCTIONS}
+    wrong = [
+        path
+        for path, text in declared.items()
+        if "security definer" in text and "set search_path = pg_catalog, pg_temp" not in text
+    ]
+
+    assert names(wrong) == []
+
+
+def test_a_function_that_steers_the_planner_does_without_jit() -> None:
     # Before PostgreSQL 18 a plan with a disabled node costs so much that every call is compiled.
-    text = path.read_text()
+    texts = {path: path.read_text() for path in FUNCTIONS}
+    wrong = [
+        path
+        for path, text in texts.items()
+        if ("\nset enable_" in text) != ("\nset jit = off" in text)
+    ]
 
-    assert ("\nset enable_" in text) == ("\nset jit = off" in text)
+    assert names(wrong) == []
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    names = sorted(path.name for path in (tree.ROOT / "sql" / "migrations").iterdir())
+    found = sorted(path.name for path in (tree.ROOT / "sql" / "migrations").iterdir())
 
-    assert len(names) > 0
-    for number, name in enumerate(names, start=1):
+    assert len(found) > 0
+    for number, name in enumerate(found, start=1):
         assert re.fullmatch(rf"{number:04}_[a-z0-9_]+\.sql", name)
 
 
