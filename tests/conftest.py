@@ -20,6 +20,8 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
 from tests.worker.files import S3, s3_server
@@ -29,7 +31,7 @@ from treadle.db.testing import with_database
 from treadle.errors import MissingExtra
 
 OwnServer = Callable[..., EmbeddedServer]
-Keeper = psycopg.Connection[tuple[Any, ...]]
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 ROLES = "treadle_operator, treadle_observer, treadle_worker, treadle_producer, treadle_owner"
 # No test on the shared server needs a crash to be survived.
@@ -125,29 +127,38 @@ def server_url(pg_bin: Path | None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def keeper(server_url: str) -> Iterator[Keeper]:
+def maintenance(server_url: str) -> Iterator[Connection]:
     """A connection that makes and drops databases."""
     with psycopg.connect(server_url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="session")
-def template(server_url: str, keeper: Keeper) -> Iterator[str]:
+def template(server_url: str) -> Iterator[str]:
     """The name of a migrated database to clone."""
-    with _database(keeper) as name:
+    server = conninfo_to_dict(server_url)
+    name = f"treadle_test_{os.getpid()}_template"
+    with DatabaseJanitor(
+        user=str(server.get("user") or ""),
+        password=str(server["password"]) if server.get("password") else None,
+        host=str(server.get("host") or ""),
+        port=str(server.get("port") or ""),
+        dbname=name,
+        as_template=True,
+    ):
         migrate(with_database(server_url, name))
         yield name
 
 
 @pytest.fixture(scope="session")
 def new_database(
-    server_url: str, keeper: Keeper, template: str
+    server_url: str, maintenance: Connection, template: str
 ) -> Callable[[], AbstractContextManager[str]]:
     """Make fresh databases with the schema, for fixtures that live longer than a test."""
 
     @contextmanager
     def make() -> Iterator[str]:
-        with _database(keeper, template) as name:
+        with _database(maintenance, template) as name:
             yield with_database(server_url, name)
 
     return make
@@ -161,9 +172,9 @@ def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Ite
 
 
 @pytest.fixture
-def empty_database_url(server_url: str, keeper: Keeper) -> Iterator[str]:
+def empty_database_url(server_url: str, maintenance: Connection) -> Iterator[str]:
     """A fresh database without the schema."""
-    with _database(keeper) as name:
+    with _database(maintenance) as name:
         yield with_database(server_url, name)
 
 
@@ -219,7 +230,7 @@ def _server(bindir: Path | None, settings: dict[str, str]) -> Iterator[EmbeddedS
 
 
 @contextmanager
-def _database(keeper: Keeper, template: str = "template1") -> Iterator[str]:
+def _database(maintenance: Connection, template: str = "template1") -> Iterator[str]:
     name = f"treadle_test_{os.getpid()}_{next(_numbers)}"
     # Without a crash to survive, copying files is the quickest way, and leaves no buffers to drop.
     query = sql.SQL("create database {} template {} strategy file_copy").format(
@@ -228,7 +239,7 @@ def _database(keeper: Keeper, template: str = "template1") -> Iterator[str]:
     deadline = time.monotonic() + 10
     while True:
         try:
-            keeper.execute(query)
+            maintenance.execute(query)
             break
         except psycopg.errors.ObjectInUse:
             # The last connection to the template is still on its way out.
@@ -238,7 +249,7 @@ def _database(keeper: Keeper, template: str = "template1") -> Iterator[str]:
     try:
         yield name
     finally:
-        keeper.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+        maintenance.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 @contextmanager

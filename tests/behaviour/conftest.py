@@ -27,26 +27,34 @@ create table public.task_types as table treadle.task_types;
 EMPTY = """
 do $$
 declare
-  v_tables text[] := array(
-    select format('treadle.%I', tablename)
-    from pg_tables
-    where schemaname = 'treadle' and tablename not in ('migrations', 'code')
-    order by tablename
-  );
-  v_table text;
+  v_tables text;
+  v_empty text;
 begin
-  execute 'lock table ' || array_to_string(v_tables, ', ');
+  select
+    string_agg(format('treadle.%I', relname), ', ' order by relname),
+    string_agg(
+      format(
+        '%s treadle.%I',
+        case
+          when pg_relation_size(oid) > 4 * 2 ^ 20 and relname not in ('queues', 'task_types')
+            then 'truncate'
+          else 'delete from'
+        end,
+        relname
+      ),
+      '; '
+      order by relname
+    )
+  into v_tables, v_empty
+  from pg_class
+  where
+    relnamespace = 'treadle'::regnamespace
+    and relkind in ('r', 'p')
+    and relname not in ('migrations', 'code');
+  execute 'lock table ' || v_tables;
   -- A trigger keeps what may never be lost; here it may.
   set local session_replication_role = replica;
-  foreach v_table in array v_tables loop
-    execute case
-      when
-        pg_relation_size(v_table::regclass) > 4 * 2 ^ 20
-        and v_table not in ('treadle.queues', 'treadle.task_types')
-        then 'truncate '
-      else 'delete from '
-    end || v_table;
-  end loop;
+  execute v_empty;
   set local session_replication_role = origin;
   insert into treadle.queues table public.queues;
   insert into treadle.task_types table public.task_types;
@@ -60,13 +68,13 @@ end;
 $$
 """
 # What a session may have left behind.
-AS_NEW = (
-    "reset session authorization",
-    "reset all",
-    "unlisten *",
-    "discard temp",
-    "select pg_advisory_unlock_all()",
-)
+AS_NEW = """
+reset session authorization;
+reset all;
+unlisten *;
+discard temp;
+select pg_advisory_unlock_all()
+"""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -85,8 +93,7 @@ class Spares:
     def take(self) -> Connection:
         """One that is as good as new."""
         conn = self._idle.pop() if self._idle else psycopg.connect(self._url, autocommit=True)
-        for statement in AS_NEW:
-            conn.execute(statement.encode())
+        conn.execute(AS_NEW.encode())
         self._taken.append(conn)
         return conn
 

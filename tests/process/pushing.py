@@ -189,8 +189,9 @@ class Gate:
     async def open(self, *, forget: bool = False) -> None:
         """Let the call go through, or end it as if it had never been made."""
         if forget:
-            await rows(self._conn, f"select pg_terminate_backend(pid) from ({WAITING}) as waiting")
-            await until(lambda: _none(self._conn))
+            # Until its session is gone; another may wait here by then, and that one counts.
+            query = f"select pg_terminate_backend(pid, 30000) from ({WAITING}) as waiting"
+            await rows(self._conn, query)
         await self._conn.execute("select pg_advisory_unlock(42)")
         await until(lambda: _none(self._conn))
         await self._conn.execute("alter table treadle.dispatches disable trigger user")
