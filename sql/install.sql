@@ -157,7 +157,7 @@ values (36, 'token_projects', 'f82c652ccb69bea0ff3678fb4d5549c26c40dbc9c55600992
 
 \ir migrations/0037_queue_properties.sql
 insert into treadle.migrations (version, name, checksum)
-values (37, 'queue_properties', 'b5a2b1f73cdb8430a9cc3b44b0d5df1ba1ecb45c60bd6b1e2be59f9fd69eda07');
+values (37, 'queue_properties', '6fa36ba616af9777cef0b0e53225b5c5e05f6b2e9d83283033edb358b21378bf');
 
 set local check_function_bodies = off;
 \ir functions/agents/agent_heartbeat.sql

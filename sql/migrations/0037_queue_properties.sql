@@ -40,5 +40,5 @@ comment on column treadle.agents.assigned_only is
 
 update treadle.agents set assigned_only = '{harness}' where agents.type = 'harness';
 
--- They return more columns now.
+-- It returns more columns now.
 drop function if exists treadle.read_queue(text);
