@@ -452,6 +452,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('3f6f49deaf228d492bc4c90bb7b77ae60ec4f767d5e2fcebd6c41afa686c1ac0');
+values ('d6a2365b721c7da2dc48b263169b64d4838df7cf04475add5939899891899082');
 
 commit;
