@@ -352,6 +352,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('12166f50da1758cb1fe499a2ce7b8b432adf4399341ab52ccc1566e63a6b5af0');
+values ('980f9e6a72705c7030c7280b2f7ebe7bfa03fa27476214b183f83aa10c450705');
 
 commit;

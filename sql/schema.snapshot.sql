@@ -3945,7 +3945,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6957ffd57c8ebdf661c1e6f6e06c3fcceb092baaa88368674e930a8a54a71bdb
+  as sha256 c59f13a5c10f5897f20516bc5602be063c995ddf6ec06c404b568eab7a4c224a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -88,7 +88,7 @@ def test_the_engine_goes_by_the_property_and_not_by_the_name(driver: Driver) -> 
     assert driver.claim("a", queues=["desk"]) == []
     assert driver.value("select reason from treadle.why(%s)", item) == "dispatched"
     [[shut]] = driver.rows("select shut from treadle.claim_order('desk')")
-    assert "queue desk" in shut
+    assert "queue desk" in (shut or "")
     assert driver.rows("select * from treadle.stuck") == []
     driver.cancel(item)
     assert driver.value("select to_status from treadle.work_log") == "cancelled"
@@ -147,3 +147,16 @@ def test_properties_that_would_leave_tasks_stuck_are_impossible(
 ) -> None:
     with refused("23514", "queues_manual_check"):
         driver.rows(f"update treadle.queues set {properties} where name = 'default'")
+
+
+def test_an_agent_of_the_harness_that_registers_as_a_worker_takes_what_workers_take(
+    driver: Driver,
+) -> None:
+    url = "http://localhost:9000"
+    driver.rows("select treadle.claim_harness(%s, gen_random_uuid())", url)
+    task_id = driver.enqueue(queue="harness")
+    assert driver.claim(url, queues=["harness"]) == []
+
+    driver.agent(url, queues=["harness"])
+
+    assert driver.claim_one(url, queues=["harness"]).id == task_id

@@ -135,8 +135,8 @@ exception
       jsonb_build_object('argument', 'queue'),
       'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
       'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '
-      'fair and hold true or false (hold is always true where a dispatcher hands out tasks), keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, '
-      'prune_mode archive or drop.'
+      'fair and hold true or false (hold stays true where a dispatcher hands out the tasks), '
+      'keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, prune_mode archive or drop.'
     );
 end;
 $$;
