@@ -58,105 +58,119 @@ class HttpSettings(BaseSettings):
         description="Port that the server listens on.",
     )
     server_pool_size: int = Field(
-        16, ge=2, le=100, description="Most pooled connections of the server."
+        16, ge=2, le=100, description="Maximum number of pooled connections of the server."
     )
     server_statement_timeout_s: float = Field(
         30.0,
         ge=0,
         le=3600,
-        description="Longest run of a statement of the server; 0 is no limit.",
+        description="Timeout of a statement of the server; 0 means no limit.",
     )
     queue_max_size: int = Field(
         50,
         ge=1,
         le=100_000,
         validation_alias=names("queue_max_size"),
-        description="Most prompts that wait in queue push; one more is refused.",
+        description="Maximum number of waiting prompts in queue push; more are rejected.",
     )
     queue_max_attempts: int = Field(
         3,
         ge=1,
         le=1000,
         validation_alias=names("queue_max_attempts"),
-        description="Times that a prompt is sent before it has failed.",
+        description="Number of times that a prompt is sent before it fails.",
     )
     queue_dispatch_timeout_s: float = Field(
         DISPATCH_TIMEOUT_S,
         ge=0,
         validation_alias=names("queue_dispatch_timeout_s"),
-        description="Longest wait for an agent to take a prompt, up to 600; or 500ms, 1m30s.",
+        description="Timeout for an agent to accept a prompt, up to 600; or 500ms, 1m30s.",
     )
     dispatch_every_s: Seconds = Field(
-        1.0, description="Longest time between two looks of the dispatcher for idle agents."
+        1.0, description="Maximum time between two polls of the dispatcher for idle agents."
     )
     track_every_s: Seconds = Field(
-        5.0, description="Time between two questions to an agent about what it works on."
+        5.0, description="Time between two status requests to an agent about its task."
     )
     dispatch_lease_s: float = Field(
-        15.0, ge=0.1, le=3600, description="Another dispatcher takes over after this silence."
+        15.0, ge=0.1, le=3600, description="Silence after which another dispatcher takes over."
     )
     dispatch_unsure_s: Seconds | None = Field(
-        None, description="Time to ask whether a prompt arrived; else twice the dispatch timeout."
+        None,
+        description="Time to find out whether a prompt arrived; default: 2 * dispatch timeout.",
     )
     dispatch_silent_s: Seconds = Field(
-        600.0, description="How long an agent that works may be out of reach."
+        600.0, description="Time that a working agent may be unreachable."
     )
     dispatch_private: bool = Field(
-        True, description="Connect to private addresses, for agents with allow_private."
+        True, description="Allow private addresses for agents with allow_private."
     )
     dispatch_http: bool = Field(
-        False, description="Connect to agents at public addresses without encryption too."
+        False, description="Allow agents at public addresses without encryption."
     )
     dispatch_ports: Annotated[list[int], NoDecode] = Field(
-        [], description="More ports of agents at public addresses, comma separated."
+        [], description="Additional ports of agents at public addresses, comma separated."
     )
     work_stale_s: Seconds = Field(
-        1800.0, description="Work without news for so long is blocked; what the server says counts."
+        1800.0,
+        description="Time without a change until a work item is blocked; set it on the server.",
     )
     harness_claim_timeout_s: Seconds = Field(
         300.0,
         ge=1,
-        description="A claim of an agent of the harness lasts so long without a heartbeat.",
+        description="Time that a claim of the harness lasts without a heartbeat.",
     )
     harness_drain_s: Seconds = Field(
-        10.0, description="Time between two looks of the harness for results."
+        10.0, description="Time between two polls of the harness for results."
     )
     harness_requeue_s: Seconds = Field(
-        60.0, description="Time between two looks of the harness for claims that ran out."
+        60.0, description="Time between two polls of the harness for expired claims."
     )
     harness_slots: int = Field(
-        4, ge=1, le=1000, description="Callbacks that a harness runs at once."
+        4, ge=1, le=1000, description="Number of callbacks that a harness runs at once."
     )
     harness_tries: int = Field(
-        3, ge=1, le=100, description="How often a callback that fails gets the same decision."
+        3,
+        ge=1,
+        le=100,
+        description="Number of times that a failing callback is called for one decision.",
     )
     harness_nudge_timeout_s: float = Field(
-        5.0, gt=0, le=30, description="Longest wait for the answer of an agent to a nudge."
+        5.0, gt=0, le=30, description="Timeout for the response of an agent to a nudge."
     )
     harness_secrets: bool = Field(
-        False, description="Store payloads and decisions that look as if a credential were in them."
+        False, description="Store payloads and decisions that seem to contain a credential."
     )
     allowed_hosts: Annotated[list[str], NoDecode] = Field(
-        [], description="More names that a server without tokens answers to, comma separated."
+        [],
+        description="Additional host names that a server without tokens accepts, comma separated.",
     )
     max_body_bytes: int = Field(
-        2 * 1024**2, ge=1024, le=1024**3, description="Largest body that the server takes."
+        2 * 1024**2, ge=1024, le=1024**3, description="Maximum size of a request body, in bytes."
     )
-    body_timeout_s: Seconds = Field(15.0, description="Longest wait for the body of a request.")
+    body_timeout_s: Seconds = Field(
+        15.0, description="Timeout for receiving the body of a request."
+    )
     header_timeout_s: Seconds = Field(
-        10.0, description="Longest wait for the headers of a request."
+        10.0, description="Timeout for receiving the headers of a request."
     )
     max_connections: int = Field(
-        2000, ge=16, le=100_000, description="Most connections of clients to the server."
+        2000, ge=16, le=100_000, description="Maximum number of client connections of the server."
     )
     max_requests: int = Field(
-        1000, ge=1, le=100_000, description="Most requests that the server works on at once."
+        1000,
+        ge=1,
+        le=100_000,
+        description="Maximum number of requests that the server handles at once.",
     )
     rate_per_s: float = Field(
-        0.0, ge=0, le=1e6, description="Requests a second of one token or address; 0 is no limit."
+        0.0,
+        ge=0,
+        le=1e6,
+        description="Requests per second of one token or address; 0 means no limit.",
     )
     sse_max: int = Field(
-        200, ge=1, le=10_000, description="Most streams of events that the server has at once."
+        200, ge=1, le=10_000, description="Maximum number of event streams of the server."
     )
 
     @field_validator("queue_dispatch_timeout_s", mode="before")
@@ -192,58 +206,68 @@ class CoreSettings(BaseSettings):
     )
     embedded: bool = Field(False, description="Use the embedded PostgreSQL when no URL is given.")
     data_dir: Path | None = Field(None, description="Folder of the embedded PostgreSQL.")
-    notify: bool = Field(True, description="LISTEN for new tasks; off means polling only.")
+    notify: bool = Field(True, description="LISTEN for new tasks; false means polling only.")
     queues: Annotated[list[str], NoDecode] = Field(
-        ["default"], description="Queues a worker serves, comma separated."
+        ["default"], description="Queues that a worker serves, comma separated."
     )
-    agent_id: str | None = Field(None, description="Name of the worker; made up when absent.")
+    agent_id: str | None = Field(None, description="Name of the worker; generated when absent.")
     capabilities: Annotated[list[str], NoDecode] = Field(
-        [], description="What this agent can do, comma separated."
+        [], description="Capabilities of this agent, comma separated."
     )
-    slots: int = Field(10, ge=1, le=10_000, description="Handlers run at once by a worker.")
+    slots: int = Field(
+        10, ge=1, le=10_000, description="Number of handlers that a worker runs at once."
+    )
     prefetch: int | None = Field(
-        None, ge=0, le=10_000, description="Most tasks claimed ahead; adapts below it."
+        None,
+        ge=0,
+        le=10_000,
+        description="Maximum number of tasks to claim ahead; the worker adapts below it.",
     )
-    poll_s: Seconds = Field(5.0, description="Longest sleep of an idle worker between looks.")
-    heartbeat_s: Seconds = Field(30.0, description="A lease lasts three heartbeats.")
-    claim_ttl_s: Seconds = Field(60.0, description="A claim must start within this time.")
-    validator_timeout_s: Seconds = Field(
-        120.0, description="Longest run of a validator that says nothing else."
+    poll_s: Seconds = Field(5.0, description="Maximum time between two polls of an idle worker.")
+    heartbeat_s: Seconds = Field(
+        30.0, description="Time between two heartbeats; a lease lasts three."
     )
-    drain_s: float = Field(30.0, ge=0, le=86_400, description="Grace for handlers on SIGTERM.")
-    service_s: Seconds = Field(5.0, description="Longest sleep of the reaper and the promoter.")
-    prune_every_s: Seconds = Field(600.0, description="Time between two rounds of the pruner.")
+    claim_ttl_s: Seconds = Field(60.0, description="Time within which a claimed task must start.")
+    validator_timeout_s: Seconds = Field(120.0, description="Default timeout of a validator.")
+    drain_s: float = Field(
+        30.0, ge=0, le=86_400, description="Time that handlers have to finish after SIGTERM."
+    )
+    service_s: Seconds = Field(
+        5.0, description="Maximum time between two passes of the reaper and the promoter."
+    )
+    prune_every_s: Seconds = Field(600.0, description="Time between two passes of the pruner.")
     prune_share: float = Field(
-        0.25, gt=0, le=1, description="Part of the time that the pruner works; it rests the others."
+        0.25,
+        gt=0,
+        le=1,
+        description="Fraction of the time that the pruner works; it pauses for the rest.",
     )
     prune_batch: int = Field(
-        1000, ge=1, le=10_000, description="Most tasks that the pruner takes in one transaction."
+        1000, ge=1, le=10_000, description="Maximum number of tasks removed in one transaction."
     )
     artifacts_url: str | None = Field(
         None,
-        description="Where files of tasks are kept: file:///folder or s3://bucket/prefix; a folder "
+        description="Where artifacts are stored: file:///folder or s3://bucket/prefix; a folder "
         "of the user when absent.",
     )
     artifacts_endpoint: str | None = Field(
-        None, description="Address of an S3-compatible store that is not AWS."
+        None, description="URL of an S3-compatible store that is not AWS."
     )
     artifact_max_bytes: int = Field(
-        1024**3, ge=1, description="Most bytes that a task may store as one artifact."
+        1024**3, ge=1, description="Maximum size of one artifact, in bytes."
     )
     webhook_slots: int = Field(
-        20, ge=1, le=1000, description="Endpoints that a notifier sends to at once."
+        20, ge=1, le=1000, description="Number of endpoints that a notifier sends to at once."
     )
     webhook_timeout_s: float = Field(
-        10.0, gt=0, le=30, description="Longest wait for the answer of a webhook."
+        10.0, gt=0, le=30, description="Timeout for the response of a webhook."
     )
     webhook_private: bool = Field(
-        False, description="Send to private addresses, for webhooks with allow_private."
+        False, description="Allow private addresses for webhooks with allow_private."
     )
-    webhook_http: bool = Field(
-        False, description="Send to public addresses without encryption too."
-    )
+    webhook_http: bool = Field(False, description="Allow public addresses without encryption.")
     webhook_ports: Annotated[list[int], NoDecode] = Field(
-        [], description="More ports of public addresses to send to, comma separated."
+        [], description="Additional ports of public addresses, comma separated."
     )
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
@@ -253,24 +277,28 @@ class CoreSettings(BaseSettings):
         description="Compare functions and views with this release before a superuser runs them.",
     )
     pool_size: int = Field(
-        4, ge=2, le=100, description="Most pooled connections of a process for its own calls."
+        4,
+        ge=2,
+        le=100,
+        description="Maximum number of pooled connections of a process for its own calls.",
     )
     transaction_connections: int = Field(
         20,
         ge=1,
         le=1000,
-        description="Most connections of a worker for `ctx.transaction()`; never more than slots.",
+        description="Maximum number of connections for `ctx.transaction()`; never more than slots.",
     )
-    connect_timeout_s: Seconds = Field(10.0, description="Longest wait for a connection.")
+    connect_timeout_s: Seconds = Field(10.0, description="Timeout for opening a connection.")
     call_timeout_s: Seconds = Field(
         30.0,
-        description="Longest wait for the answer to a database call; then it is repeated on "
-        "a new connection.",
+        description="Timeout of a database call, which is then repeated on a new connection.",
     )
     handler_statement_timeout_s: Seconds = Field(
-        600.0, description="Longest statement of a handler in `ctx.transaction()`."
+        600.0, description="Timeout of a statement of a handler in `ctx.transaction()`."
     )
-    log_format: Literal["auto", "json", "console"] = Field("auto", description="Log rendering.")
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto", description="Format of log output."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Log level."
     )
