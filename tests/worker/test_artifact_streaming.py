@@ -21,7 +21,7 @@ from tests.worker.files import peak_mib
 from treadle.settings import load_settings
 from treadle.artifacts.store import make_store
 from treadle.worker.artifacts import ArtifactReader
-from treadle.worker.artifacts import chunks_of
+from treadle.worker.artifacts import iter_chunks
 
 async def main():
     store = make_store(load_settings())
@@ -29,7 +29,7 @@ async def main():
     before = peak_mib()
     source, target = map(Path, sys.argv[1:])
     written = await store.write(
-        "a/b/c", chunks_of(source), media_type="x/y", max_bytes=2**30
+        "a/b/c", iter_chunks(source), media_type="x/y", max_bytes=2**30
     )
     middle = peak_mib()
     await ArtifactReader(None, store.read("a/b/c", written.bytes, written.sha256)).save(target)
