@@ -10,28 +10,23 @@ await summarise.enqueue(url="https://example.org")
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Self, TypedDict, Unpack, overload
 from uuid import UUID
 
-import anyio
-import structlog
-
 from treadle.artifacts.store import Store, make_store
-from treadle.db.calls import LONG
-from treadle.db.database import Gateway, Reader
-from treadle.db.dead_letters import Decided, Decision, LetterCount
-from treadle.db.errors import translate_errors
-from treadle.db.install import migrate
-from treadle.db.pool import Pool, make_pool
-from treadle.errors import ConfigurationError, InvalidArgument
-from treadle.fields import TypeSettings
+from treadle.db.calls import LONG, Calls
+from treadle.db.database import Database
+from treadle.db.pool import Pool, close_pool, is_sync, make_pool, open_pool
+from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_async, enqueue_sync
+from treadle.errors import ConfigurationError
+from treadle.fields import EnqueueOptions, TypeSettings, make_options
 from treadle.json import encode
-from treadle.producer.dag import DagMaker
-from treadle.producer.enqueue import Producing
-from treadle.producer.events import Reactions
+from treadle.models import Enqueued, Event
+from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
+from treadle.producer.events import TriggerSettings, follow_events
 from treadle.producer.handle import Handle, Results
 from treadle.producer.schedule import Schedules
 from treadle.producer.task import Task
@@ -43,104 +38,16 @@ from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
 
-log = structlog.get_logger(__name__)
-# How long a pool may take to close; what is left then is cut off.
-CLOSE_S = 1.0
 
+class Artifacts:
+    """The files of tasks, for code that is not a handler; reached as `app.artifacts`."""
 
-class Decisions:
-    """The part of an application that answers what tasks wait for, and reviews what gave up."""
+    def __init__(self, app: Treadle) -> None:
+        self._app = app
 
-    async def answer(
-        self, wait_id: UUID, value: Any, *, by: str | None = None, note: str | None = None
-    ) -> str:
-        """Answer a question: `answered`, `recorded` when more must agree, or `already`."""
-        gateway = await _gateway(self)
-        return await gateway.answer_wait(wait_id, encode(value, name="value"), by, note)
-
-    async def emit(
-        self,
-        event: str,
-        payload: Any = ...,
-        *,
-        key: str = "",
-        dedup_key: str | None = None,
-        by: str | None = None,
-    ) -> int:
-        """Tell every task that waits for this event; with a `dedup_key` it happens once."""
-        gateway = await _gateway(self)
-        text = encode({} if payload is ... else payload, name="payload")
-        return await gateway.emit_event(
-            event,
-            text,
-            key=key,
-            dedup_key=dedup_key,
-            actor=by,
-            task_id=context.current_task_id.get(),
-        )
-
-    async def fork(
-        self, task: UUID | Handle, /, *, from_step: str, by: str | None = None, **changes: Any
-    ) -> Handle:
-        """A new task that keeps the steps before this one; `changes` are other arguments for it."""
-        task_id = task.id if isinstance(task, Handle) else task
-        gateway = await _gateway(self)
-        made = await gateway.fork_task(task_id, from_step, {"spec": changes} if changes else {}, by)
-        return Handle(cast("Treadle", self), made)
-
-    async def resolve(
-        self,
-        tasks: Sequence[UUID | str | Handle],
-        resolution: str = "retry",
-        *,
-        changes: Mapping[str, Any] | None = None,
-        delay: float | None = None,
-        to: str | None = None,
-        by: str | None = None,
-        note: str | None = None,
-    ) -> dict[UUID, Decided]:
-        """Decide about dead letters: retry, cancel, modify_and_retry or escalate.
-
-        `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who
-        is asked when it is escalated. What cannot be done says so and does not stop the others.
-        The keys of the answer are UUIDs, also of ids that were given as text.
-        """
-        ids = [each.id if isinstance(each, Handle) else _id(each) for each in tasks]
-        gateway = await _gateway(self)
-        return await gateway.resolve_dead_letters(
-            ids, Decision(resolution, changes or {}, by, note, delay, to)
-        )
-
-    async def resolve_where(
-        self,
-        filters: Mapping[str, Any],
-        resolution: str = "retry",
-        *,
-        changes: Mapping[str, Any] | None = None,
-        delay: float | None = None,
-        to: str | None = None,
-        by: str | None = None,
-        note: str | None = None,
-        dry_run: bool = False,
-    ) -> list[LetterCount]:
-        """Decide about all dead letters that a filter finds, or with `dry_run` count them."""
-        gateway = await _gateway(self)
-        return await gateway.resolve_dead_where(
-            filters, Decision(resolution, changes or {}, by, note, delay, to), dry_run=dry_run
-        )
-
-
-def _id(given: UUID | str) -> UUID:
-    try:
-        return given if isinstance(given, UUID) else UUID(given)
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidArgument(
-            f"{given!r} is no id of a task", hint="List them: treadle dead list", argument="tasks"
-        ) from None
-
-
-async def _gateway(app: Decisions) -> Gateway:
-    return await cast("Treadle", app).gateway()
+    async def open(self, artifact: Reference) -> ArtifactReader:
+        """The file of an artifact, to be read in parts: `async for chunk in file`."""
+        return await open_artifact(self._app.db, self._app.store, artifact)
 
 
 class WorkerSettings(TypedDict, total=False):
@@ -159,7 +66,7 @@ class WorkerSettings(TypedDict, total=False):
     signals: bool
 
 
-class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
+class Treadle:
     """Tasks, and the database they live in."""
 
     # The longest that a statement may take, for who answers requests; 0 is any time.
@@ -171,15 +78,19 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
         self.registry = Registry()
-        self.schedules = {}
+        self.connect_to(url, settings)
+
+    def connect_to(self, url: str | None, settings: Settings | None) -> None:
+        """Set all parts up anew for a database; nothing is opened before the first use."""
         self._given_url = url
         self._settings = settings
-        self._stack: AsyncExitStack | None = None
-        self._gateway: Gateway | None = None
-        self._results: Results | None = None
         self._store: Store | None = None
-        self._opening = anyio.Lock()
-        self._checked = False
+        self.db = Database(Calls.lazy(self._own_pool))
+        self.results = Results(self.db)
+        self.artifacts = Artifacts(self)
+        self.schedules = Schedules(self.registry, self.db)
+        # Declare a schedule: app.schedule("nightly", "30 2 * * *", report.call()).
+        self.schedule = self.schedules.add
 
     @property
     def settings(self) -> Settings:
@@ -257,39 +168,148 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         command = ValidatorCommand(name, words, timeout_s, output_limit, where, dict(env or {}))
         self.registry.validators.add_command(command)
 
-    async def gateway(self) -> Gateway:
-        """The SQL interface, opened on first use."""
-        if self._checked and self._gateway is not None:
-            return self._gateway
-        async with self._opening:
-            if self._gateway is None:
-                stack = AsyncExitStack()
-                pool = await stack.enter_async_context(self._pool(self.pool_name))
-                self._gateway = Gateway(pool)
-                self._gateway.statement_limit_s = self.settings.handler_statement_timeout_s
-                self._stack = stack
-            if not self._checked:
-                await _check_schema(self._gateway)
-                self._checked = True
-        return self._gateway
+    @overload
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: SyncConnection,
+        **options: Unpack[EnqueueOptions],
+    ) -> Handle: ...
 
-    async def results(self) -> Results:
-        if self._results is None:
-            self._results = Results(await self.gateway())
-        return self._results
+    @overload
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: AsyncConn | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Awaitable[Handle]: ...
 
-    async def reader(self) -> Reader:
-        return Reader(await self.gateway())
+    def enqueue(
+        self,
+        type: str,
+        spec: Mapping[str, Any] | None = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Handle | Awaitable[Handle]:
+        """Enqueue a task by the name of its type, without its handler."""
+        made = self.enqueue_specs(type, [spec or {}], conn=conn, options=options)
+        if isinstance(made, list):
+            return made[0]
+        return _first(made)
 
-    async def open_artifact(self, artifact: Reference) -> ArtifactReader:
-        """The file of an artifact, to be read in parts: `async for chunk in file`."""
-        return await open_artifact(await self.gateway(), self.store, artifact)
+    def enqueue_specs(
+        self,
+        type: str,
+        specs: Sequence[Mapping[str, Any]],
+        *,
+        conn: AnyConnection | None,
+        options: EnqueueOptions,
+        define: Mapping[str, Any] | None = None,
+    ) -> list[Handle] | Awaitable[list[Handle]]:
+        """Enqueue many of one type: at once on a plain connection, else to be awaited."""
+        queue, given, keys = make_options(options, len(specs), define)
+        call: dict[str, Any] = {
+            "specs": [encode(spec) for spec in specs],
+            "options": encode(given, name="options"),
+            "keys": keys,
+        }
+        if conn is not None and is_sync(conn):
+            return self._handles(enqueue_sync(conn, queue, type, **call))
+        return self._enqueue_later(conn, queue, type, call)
+
+    async def _enqueue_later(
+        self, conn: Any, queue: str, type: str, call: dict[str, Any]
+    ) -> list[Handle]:
+        if conn is not None:
+            return self._handles(await enqueue_async(conn, queue, type, **call))
+        return self._handles(await self.db.tasks.enqueue_batch(queue, type, **call))
+
+    def _handles(self, made: list[Enqueued]) -> list[Handle]:
+        return [Handle(self, each.id, created=each.created) for each in made]
+
+    def dag(
+        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]
+    ) -> Dag:
+        """Build a DAG in a block; with `conn` it is there exactly if the caller commits."""
+        return Dag(self, name, options, conn)
+
+    async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
+        """Open a DAG to add tasks over time; the same key opens the same one."""
+        document = dag_document(name, options)
+        return OpenDag(self, await self.db.dags.open(document.pop("name"), document))
+
+    async def answer(
+        self, wait_id: UUID, value: Any, *, by: str | None = None, note: str | None = None
+    ) -> str:
+        """Answer a question: `answered`, `recorded` when more must agree, or `already`."""
+        return await self.db.waits.answer(wait_id, encode(value, name="value"), by, note)
+
+    async def emit(
+        self,
+        event: str,
+        payload: Any = ...,
+        *,
+        key: str = "",
+        dedup_key: str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Tell every task that waits for this event; with a `dedup_key` it happens once."""
+        text = encode({} if payload is ... else payload, name="payload")
+        return await self.db.events.emit(
+            event,
+            text,
+            key=key,
+            dedup_key=dedup_key,
+            actor=by,
+            task_id=context.current_task_id.get(),
+        )
+
+    async def fork(
+        self, task: UUID | Handle, /, *, from_step: str, by: str | None = None, **changes: Any
+    ) -> Handle:
+        """A new task that keeps the steps before this one; `changes` are other arguments for it."""
+        task_id = task.id if isinstance(task, Handle) else task
+        made = await self.db.tasks.fork(
+            task_id, from_step, {"spec": changes} if changes else {}, by
+        )
+        return Handle(self, made)
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        on: str | None = None,
+        by: str | None = None,
+        **settings: Unpack[TriggerSettings],
+    ) -> UUID:
+        """Make or change a trigger: when the event `on`, then enqueue `task` or `dag`.
+
+        Values of the event stand in the template as `{"$event": "data.url"}`. The filter is what
+        the event must contain. It needs the rights of an operator.
+        """
+        given: dict[str, Any] = {**settings} if on is None else {"on": on, **settings}
+        return await self.db.triggers.define(name, given, by)
+
+    def events(
+        self, kinds: Sequence[str] | None = None, *, after: str | None = None, poll_s: float = 1.0
+    ) -> AsyncGenerator[Event]:
+        """Events as they happen, each once and none left out, for ever.
+
+        From now on, or after the `place` of an event that was read before; "0.0" is the beginning.
+        An event comes when all transactions older than its own have ended.
+        """
+        return follow_events(self.db, self._listen_url, kinds, after=after, poll_s=poll_s)
 
     @asynccontextmanager
     async def worker(self, **overrides: Unpack[WorkerSettings]) -> AsyncIterator[Worker]:
         """A worker with connections of its own; `async with app.worker() as w: await w.run()`."""
         settings = self.settings
-        listen_url = (settings.listen_url or self.url) if settings.notify else None
+        listen_url = self._listen_url
         options: dict[str, Any] = {
             "agent": settings.agent_id or new_agent_id(),
             "queues": settings.queues,
@@ -312,16 +332,16 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
                 "treadle-transactions", size=most, smallest=0, patience="always"
             ) as transactions,
         ):
-            gateway = Gateway(pool)
-            await _check_schema(gateway)
-            await self.offer_schedules(gateway)
+            db = Database(Calls(pool))
+            await db.calls.check_schema()
+            await self.schedules.offer(db)
             yield Worker(
                 self.registry,
-                gateway,
+                db,
                 WorkerOptions(
                     **options, connections=2 * settings.pool_size + most + (listen_url is not None)
                 ),
-                handlers=(await self.gateway()).for_handlers(transactions),
+                handlers=await self.db.for_handlers(transactions),
                 store=self.store,
             )
 
@@ -337,12 +357,12 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
         """A reaper or promoter; `async with app.service(Reaper) as s: await s.run()`."""
         settings = self.settings
         async with self._pool(f"treadle-{kind.name}") as pool:
-            gateway = Gateway(pool)
-            await _check_schema(gateway)
+            db = Database(Calls(pool))
+            await db.calls.check_schema()
             service = kind(
-                gateway,
+                db,
                 longest_s=settings.service_s,
-                listen_url=(settings.listen_url or self.url) if settings.notify else None,
+                listen_url=self._listen_url,
                 health_file=health_file,
                 signals=signals,
             )
@@ -351,13 +371,11 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
     async def close(self) -> None:
         """Give up the connections."""
-        stack, self._stack, self._gateway, self._results = self._stack, None, None, None
-        self._checked = False
-        if stack is not None:
-            await stack.aclose()
+        self.results = Results(self.db)
+        await self.db.calls.close()
 
     async def __aenter__(self) -> Self:
-        await self.gateway()
+        await self.db.calls.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -365,9 +383,20 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
 
     @asynccontextmanager
     async def _pool(self, name: str, **options: Any) -> AsyncIterator[Pool]:
+        pool = await open_pool(self._make_pool(name, **options))
+        try:
+            yield pool
+        finally:
+            await close_pool(pool)
+
+    def _own_pool(self) -> Pool:
+        self.db.calls.statement_limit_s = self.settings.handler_statement_timeout_s
+        return self._make_pool(self.pool_name)
+
+    def _make_pool(self, name: str, **options: Any) -> Pool:
         settings = self.settings
         given = {"size": settings.pool_size, "call_timeout_s": self._call_timeout_s, **options}
-        pool = make_pool(
+        return make_pool(
             self.url,
             prepare=settings.prepare,
             connect_timeout_s=settings.connect_timeout_s,
@@ -376,27 +405,19 @@ class Treadle(Producing, DagMaker, Decisions, Reactions, Schedules):
             name=name,
             **given,
         )
-        try:
-            with translate_errors():
-                await pool.open(wait=True, timeout=settings.connect_timeout_s)
-            yield pool
-        finally:
-            with anyio.move_on_after(CLOSE_S + 1, shield=True):
-                await pool.close(timeout=CLOSE_S)
+
+    @property
+    def _listen_url(self) -> str | None:
+        settings = self.settings
+        return (settings.listen_url or self.url) if settings.notify else None
 
     @property
     def _call_timeout_s(self) -> float:
         return self.settings.call_timeout_s * (LONG if self.one_shot else 1)
 
 
-async def _check_schema(gateway: Gateway) -> None:
-    problem = migrate.schema_problem(*await gateway.schema_version())
-    if problem is None:
-        return
-    if problem.detail.get("part") != "code":
-        raise problem
-    # Functions keep their signatures: old and new workers run side by side during an upgrade.
-    log.warning("schema.other_functions", problem=str(problem), hint=problem.hint)
+async def _first(made: Awaitable[list[Handle]]) -> Handle:
+    return (await made)[0]
 
 
 def _first_line(handler: Handler) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ConfigurationError, TreadleError
 
 EVERY_S = 5.0
@@ -24,35 +24,35 @@ NO_DATABASE = "no_database"
 
 
 async def keep_health_file(
-    path: Path, facts: Callable[[], dict[str, Any]], gateway: Gateway, heartbeat_s: float
+    path: Path, facts: Callable[[], dict[str, Any]], db: Database, heartbeat_s: float
 ) -> None:
     """Write the file every few seconds until cancelled, then take it away."""
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_keep_contact, gateway, heartbeat_s)
+            group.start_soon(_keep_contact, db, heartbeat_s)
             while True:
-                write_health_file(path, {**facts(), **contact_facts(gateway, heartbeat_s)})
+                write_health_file(path, {**facts(), **contact_facts(db, heartbeat_s)})
                 await anyio.sleep(min(EVERY_S, heartbeat_s))
     finally:
         remove_health_file(path)
 
 
-def contact_facts(gateway: Gateway, heartbeat_s: float) -> dict[str, Any]:
+def contact_facts(db: Database, heartbeat_s: float) -> dict[str, Any]:
     """When the database last answered, and a bad status when that is too long ago."""
-    silent_s = time.monotonic() - gateway.contact_at
+    silent_s = time.monotonic() - db.calls.contact_at
     found: dict[str, Any] = {"last_contact_at": round(time.time() - silent_s, 3)}
     if silent_s > MISSED * heartbeat_s:
         found["status"] = NO_DATABASE
     return found
 
 
-async def _keep_contact(gateway: Gateway, heartbeat_s: float) -> None:
+async def _keep_contact(db: Database, heartbeat_s: float) -> None:
     """Ask the database something when there was nothing to ask for a heartbeat."""
     while True:
         await anyio.sleep(heartbeat_s)
-        if time.monotonic() - gateway.contact_at >= heartbeat_s:
+        if time.monotonic() - db.calls.contact_at >= heartbeat_s:
             try:
-                await gateway.ping()
+                await db.calls.ping()
             except TreadleError:
                 # It shows in the file; the loop beside us has said so already.
                 continue

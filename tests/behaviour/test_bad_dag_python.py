@@ -143,7 +143,7 @@ async def test_the_tasks_of_one_dag_are_not_those_of_another(app: Treadle) -> No
 
     async with app.dag("two") as two:
         later = two.add("code", after=[node.id, node.handle], inputs={"x": node.handle})
-    assert (await (await app.reader()).task(later.id))["status"] == "pending"
+    assert (await app.db.tasks.get(later.id))["status"] == "pending"
 
 
 async def test_nothing_is_added_after_the_block(app: Treadle, driver: Driver) -> None:

@@ -171,16 +171,16 @@ async def test_arguments_of_the_wrong_type_that_came_by_sql_are_a_dead_letter_no
 
 
 async def test_bad_calls_of_agents_raise_their_errors(app: Treadle, driver: Driver) -> None:
-    gateway = await app.gateway()
+    db = app.db
 
     with unchanged(driver):
         with pytest.raises(UnknownAgent, match="'nobody'"):
-            await gateway.claim_tasks("nobody", ["default"], types=None, limit=1, token=uuid4())
+            await db.claims.take("nobody", ["default"], types=None, limit=1, token=uuid4())
         with pytest.raises(InvalidArgument, match="limit must be"):
-            await gateway.claim_tasks("a", ["default"], types=None, limit=0, token=uuid4())
+            await db.claims.take("a", ["default"], types=None, limit=0, token=uuid4())
         with pytest.raises(UnknownQueue, match="'nope'"):
-            await gateway.claim_tasks("a", ["nope"], types=None, limit=1, token=uuid4())
+            await db.claims.take("a", ["nope"], types=None, limit=1, token=uuid4())
         with pytest.raises(InvalidArgument, match="Bad Name"):
-            await gateway.declare_types({}, ["Bad Name"])
+            await db.types.declare({}, ["Bad Name"])
         with pytest.raises(InvalidArgument, match="bad type"):
-            await gateway.declare_types({"bad type": {}}, [])
+            await db.types.declare({"bad type": {}}, [])

@@ -14,8 +14,10 @@ from tests.process.proxy import Proxy
 from tests.worker.support import until
 from treadle import Treadle, Unavailable
 from treadle.db import listener
+from treadle.db.calls import Calls
 from treadle.db.connection import CallTimeout
-from treadle.db.database import Gateway
+from treadle.db.database import Database
+from treadle.db.events import Events
 from treadle.db.pool import Pool, make_pool
 from treadle.models import AgentProfile
 from treadle.settings import load_settings
@@ -54,9 +56,9 @@ async def use_all(pool: Pool) -> None:
             group.start_soon(_hold, pool)
 
 
-async def emit(gateway: Gateway, event: str) -> None:
+async def emit(db: Database, event: str) -> None:
     """A call that writes, and that is not repeated when it may have happened."""
-    await gateway.emit_event(event, b"{}", key="", dedup_key=None, actor=None)
+    await db.events.emit(event, b"{}", key="", dedup_key=None, actor=None)
 
 
 async def _hold(pool: Pool) -> None:
@@ -66,12 +68,12 @@ async def _hold(pool: Pool) -> None:
 
 async def test_a_call_on_a_silent_connection_is_repeated_on_a_new_one(proxy: Proxy) -> None:
     async with make(proxy.url) as pool:
-        gateway = Gateway(pool)
-        version = await gateway.schema_version()
+        db = Database(Calls(pool))
+        version = await db.calls.schema_version()
         proxy.silence()
 
         with capture_logs() as logs, anyio.fail_after(20):
-            assert await gateway.schema_version() == version
+            assert await db.calls.schema_version() == version
 
     events = {entry["event"]: entry for entry in logs}
     assert events["connection.timed_out"]["after_s"] == DEADLINE_S
@@ -82,12 +84,12 @@ async def test_a_call_on_a_silent_connection_is_repeated_on_a_new_one(proxy: Pro
 async def test_a_claim_has_half_the_time(proxy: Proxy) -> None:
     """An idle worker asks every few seconds, and has to be back before 35 s all the same."""
     async with make(proxy.url) as pool:
-        gateway = Gateway(pool)
-        await gateway.register_agent(AgentProfile(id="a"))
+        db = Database(Calls(pool))
+        await db.agents.register(AgentProfile(id="a"))
         proxy.silence()
 
         with capture_logs() as logs, anyio.fail_after(20):
-            await gateway.claim_tasks("a", ["default"], types=None, limit=1, token=uuid4())
+            await db.claims.take("a", ["default"], types=None, limit=1, token=uuid4())
 
     [timed_out] = [each for each in logs if each["event"] == "connection.timed_out"]
     assert timed_out["after_s"] == DEADLINE_S / 2
@@ -97,11 +99,11 @@ async def test_the_other_idle_connections_do_not_take_a_deadline_each(proxy: Pro
     async with make(proxy.url, size=6) as pool:
         await use_all(pool)
         proxy.silence()
-        gateway = Gateway(pool)
+        db = Database(Calls(pool))
 
         with capture_logs() as logs, anyio.fail_after(30):
             for _ in range(6):
-                await gateway.schema_version()
+                await db.calls.schema_version()
 
     assert [entry["event"] for entry in logs].count("connection.timed_out") == 1
 
@@ -112,7 +114,7 @@ async def test_a_connection_that_was_idle_is_asked_before_it_is_used(proxy: Prox
         proxy.silence()
 
         with anyio.fail_after(30):
-            await Gateway(pool).schema_version()
+            await Database(Calls(pool)).calls.schema_version()
 
 
 async def test_a_view_is_read_again(far: Treadle, proxy: Proxy) -> None:
@@ -120,19 +122,19 @@ async def test_a_view_is_read_again(far: Treadle, proxy: Proxy) -> None:
     proxy.silence()
 
     with anyio.fail_after(20):
-        tasks = await (await far.reader()).tasks()
+        tasks = await far.db.tasks.list()
 
     assert [task["type"] for task in tasks] == ["code"]
 
 
 async def test_a_deadline_that_passes_again_and_again_is_an_error(database_url: str) -> None:
     async with make(database_url) as pool:
-        gateway = Gateway(pool)
+        db = Database(Calls(pool))
         async with await psycopg.AsyncConnection.connect(database_url) as other:
             await other.execute("lock table treadle.migrations in access exclusive mode")
 
             with pytest.raises(Unavailable, match="no answer within 1 s") as raised:
-                await gateway.schema_version()
+                await db.calls.schema_version()
 
     assert isinstance(raised.value.__cause__, CallTimeout)
 
@@ -173,11 +175,11 @@ async def test_sessions_that_the_server_ended_fail_no_call(
             "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
             " where application_name = 'treadle-test'"
         )
-        gateway = Gateway(pool)
+        db = Database(Calls(pool))
 
         async with anyio.create_task_group() as group:
             for number in range(8):
-                group.start_soon(emit, gateway, f"test.{number}")
+                group.start_soon(emit, db, f"test.{number}")
 
 
 async def test_a_connection_that_became_read_only_is_dropped(database_url: str) -> None:
@@ -186,7 +188,7 @@ async def test_a_connection_that_became_read_only_is_dropped(database_url: str) 
             pid = mine.info.backend_pid
             await mine.execute("set default_transaction_read_only = on")
 
-        await emit(Gateway(pool), "test")
+        await emit(Database(Calls(pool)), "test")
 
         async with pool.connection() as mine:
             assert mine.info.backend_pid != pid
@@ -197,13 +199,13 @@ async def test_a_call_that_is_cancelled_does_not_wait_for_the_server(
     proxy: Proxy, shielded: bool
 ) -> None:
     async with make(proxy.url, call_timeout_s=300.0) as pool:
-        gateway = Gateway(pool)
-        await gateway.schema_version()
+        db = Database(Calls(pool))
+        await db.calls.schema_version()
         proxy.silence()
         began = time.monotonic()
 
         with anyio.move_on_after(0.2, shield=shielded):
-            await gateway.schema_version()
+            await db.calls.schema_version()
 
         assert time.monotonic() - began < 5
     assert time.monotonic() - began < 10
@@ -256,7 +258,7 @@ async def test_reading_events_notices_that_its_listening_connection_fell_silent(
     monkeypatch.setattr(listener, "ANSWER_S", 1.0)
     monkeypatch.setattr(listener, "LISTEN_S", 0.0)
     async with make(database_url) as pool:
-        follower = listener.EventListener(Gateway(pool), proxy.url, None)
+        follower = listener.EventListener(Events(Calls(pool)), proxy.url, None)
         await follower.open()
         proxy.silence()
 

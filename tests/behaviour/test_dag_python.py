@@ -10,7 +10,7 @@ import pytest
 from tests.behaviour.driver import Driver
 from tests.behaviour.expect import unchanged
 from treadle import Dag, OpenDag, Treadle, optional
-from treadle.db.database import Gateway
+from treadle.db.calls import Calls
 from treadle.errors import (
     CycleRefused,
     DagNotFound,
@@ -123,7 +123,7 @@ async def test_outputs_become_arguments_and_the_end_can_be_awaited(
 async def test_a_thousand_tasks_are_one_statement(
     app: Treadle, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await app.gateway()
+    await app.db.calls.open()
     statements = []
     execute = psycopg.AsyncCursor.execute
 
@@ -150,17 +150,17 @@ async def test_a_thousand_tasks_are_one_statement(
 async def test_a_lost_answer_is_asked_for_again_and_makes_nothing_twice(
     app: Treadle, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = Gateway._long_call
+    call = Calls.long_call
     lost: list[Any] = []
 
-    async def forgetful(self: Gateway, query: str, *parameters: object) -> Any:
+    async def forgetful(self: Calls, query: str, *parameters: object) -> Any:
         answer = await call(self, query, *parameters)
         if "create_dag" in query and not lost:
             lost.append(answer)
             raise Unavailable("gone") from psycopg.OperationalError("gone")
         return answer
 
-    monkeypatch.setattr(Gateway, "_long_call", forgetful)
+    monkeypatch.setattr(Calls, "long_call", forgetful)
     async with app.dag("once") as dag:
         node = dag.add("code")
 

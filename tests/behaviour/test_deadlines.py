@@ -178,7 +178,7 @@ async def test_the_promoter_ranks_tasks_anew(driver: Driver, app: Treadle) -> No
     soon = datetime.now(tz=UTC) + timedelta(minutes=75)
     task = await app.enqueue("code", {}, deadline_at=soon)
     driver.set_clock(timedelta(minutes=10))
-    promoter = Promoter(await app.gateway())
+    promoter = Promoter(app.db)
 
     assert await promoter.tick() == 1
 

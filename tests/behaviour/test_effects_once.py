@@ -30,10 +30,11 @@ def claimed(driver: Driver) -> Claim:
 
 async def complete(driver: Driver, claim: Claim) -> None:
     """Write and complete in one transaction, as a handler does."""
-    async with Treadle(driver.url) as app:
-        gateway = await app.gateway()
-        async with gateway.completing(claim.id, claim.token, lambda: b"null") as conn:
-            await conn.execute("insert into public.effects values (%s)", (claim.id,))
+    async with (
+        Treadle(driver.url) as app,
+        app.db.claims.completing(claim.id, claim.token, lambda: b"null") as conn,
+    ):
+        await conn.execute("insert into public.effects values (%s)", (claim.id,))
 
 
 async def test_a_repeat_after_a_lost_answer_writes_nothing_more(effects: Driver) -> None:

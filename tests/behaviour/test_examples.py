@@ -73,7 +73,7 @@ async def test_research_is_published_when_a_person_has_approved_it(
             "published": True,
             "by": "ada",
         }
-        details = await (await harness.app.reader()).task(handle.id)
+        details = await harness.app.db.tasks.get(handle.id)
     # Nothing was paid for twice, though the handler ran four times; nor did that cost attempts.
     assert sorted(prompt.partition(":")[0] for prompt in prompts) == [
         "Plan", "Read", "Read", "Write", "Write",

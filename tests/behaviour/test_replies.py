@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from tests.behaviour.driver import Driver
 from treadle import Treadle
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.install import files
 from treadle.db.replies import KeyedRequest, StoredResponse
 from treadle.errors import InvalidArgument, KeyReused, RequestInFlight, UnknownType
@@ -171,76 +171,78 @@ def test_a_key_has_a_length(driver: Driver, key: str) -> None:
 async def test_calls_of_one_transaction_are_done_together_or_not_at_all(
     app: Treadle, driver: Driver
 ) -> None:
-    calls = await app.gateway()
+    db = app.db
     asked = KeyedRequest(*ASKED)
 
-    async def twice(inner: Gateway) -> StoredResponse:
+    async def twice(inner: Database) -> StoredResponse:
         for type_ in ("code", "nothing-like-it"):
-            await inner.enqueue_batch("default", type_, specs=[b"{}"], options=b"{}", keys=None)
+            await inner.tasks.enqueue_batch(
+                "default", type_, specs=[b"{}"], options=b"{}", keys=None
+            )
         return StoredResponse(201, b"")
 
     with pytest.raises(UnknownType):
-        await calls.run_once(asked, twice)
+        await db.run_once(asked, twice)
 
     assert driver.value("select count(*) from treadle.tasks") == 0
     assert driver.value("select count(*) from treadle.replies") == 0
 
 
 async def test_an_effect_happens_once_for_its_key(app: Treadle, driver: Driver) -> None:
-    calls = await app.gateway()
+    db = app.db
 
-    async def make(inner: Gateway) -> StoredResponse:
-        [made] = await inner.enqueue_batch(
+    async def make(inner: Database) -> StoredResponse:
+        [made] = await inner.tasks.enqueue_batch(
             "default", "code", specs=[b"{}"], options=b"{}", keys=None
         )
         return StoredResponse(201, str(made.id).encode(), {"location": "/x"})
 
-    first = await calls.run_once(KeyedRequest(*ASKED), make)
-    again = await calls.run_once(KeyedRequest(*ASKED), make)
+    first = await db.run_once(KeyedRequest(*ASKED), make)
+    again = await db.run_once(KeyedRequest(*ASKED), make)
 
     assert (first.replayed, again.replayed) == (False, True)
     assert (again.status, again.body, again.headers) == (201, first.body, {"location": "/x"})
     assert driver.value("select count(*) from treadle.tasks") == 1
     with pytest.raises(KeyReused):
-        await calls.run_once(KeyedRequest("k", "me", "POST /x", "other"), make)
+        await db.run_once(KeyedRequest("k", "me", "POST /x", "other"), make)
 
 
 async def test_a_deadlock_begins_the_whole_again(app: Treadle, driver: Driver) -> None:
-    calls = await app.gateway()
+    db = app.db
     tries = 0
 
-    async def make(inner: Gateway) -> StoredResponse:
+    async def make(inner: Database) -> StoredResponse:
         nonlocal tries
         tries += 1
-        await inner.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
+        await inner.tasks.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
         if tries < 3:
-            await inner._call("do $$ begin raise sqlstate '40P01'; end $$")
+            await inner.calls.call("do $$ begin raise sqlstate '40P01'; end $$")
         return StoredResponse(201, b"")
 
-    await calls.run_once(KeyedRequest(*ASKED), make)
+    await db.run_once(KeyedRequest(*ASKED), make)
 
     assert tries == 3
     assert driver.value("select count(*) from treadle.tasks") == 1
 
 
 async def test_who_comes_meanwhile_is_told_at_once(app: Treadle) -> None:
-    calls = await app.gateway()
+    db = app.db
 
-    async def make(inner: Gateway) -> StoredResponse:
+    async def make(inner: Database) -> StoredResponse:
         with pytest.raises(RequestInFlight):
-            await calls.run_once(KeyedRequest(*ASKED), make)
+            await db.run_once(KeyedRequest(*ASKED), make)
         return StoredResponse(200, b"")
 
-    await calls.run_once(KeyedRequest(*ASKED), make)
+    await db.run_once(KeyedRequest(*ASKED), make)
 
 
 async def test_an_answer_that_cannot_be_kept_is_an_error(app: Treadle, driver: Driver) -> None:
-    calls = await app.gateway()
+    db = app.db
 
-    async def make(inner: Gateway) -> StoredResponse:
-        await inner.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
+    async def make(inner: Database) -> StoredResponse:
+        await inner.tasks.enqueue_batch("default", "code", specs=[b"{}"], options=b"{}", keys=None)
         return StoredResponse(600, b"")
 
     with pytest.raises(InvalidArgument):
-        await calls.run_once(KeyedRequest(*ASKED), make)
+        await db.run_once(KeyedRequest(*ASKED), make)
     assert driver.value("select count(*) from treadle.tasks") == 0

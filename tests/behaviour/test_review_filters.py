@@ -126,7 +126,7 @@ def test_what_is_wanted_is_found_however_far_behind_the_rest_it_is(driver: Drive
     assert driver.state_of(third) == "ready"
 
 
-async def test_the_gateway_goes_on_batch_by_batch_past_what_is_refused(
+async def test_a_decision_goes_on_batch_by_batch_past_what_is_refused(
     driver: Driver, app: Treadle
 ) -> None:
     for n in range(3):
@@ -134,9 +134,8 @@ async def test_the_gateway_goes_on_batch_by_batch_past_what_is_refused(
         driver.enqueue(key=f"k{n}", hold=True)
         dead(driver, "no luck")
 
-    gateway = await app.gateway()
     told: list[int] = []
-    found = await gateway.resolve_dead_where(
+    found = await app.db.dead_letters.resolve_where(
         {"failure_class": "error"}, Decision("retry", by="ada"), batch=2, on_batch=told.append
     )
 
@@ -220,4 +219,4 @@ def test_an_unknown_key_is_refused_with_all_that_letters_have(driver: Driver) ->
 
 async def test_what_is_no_id_is_refused_as_such(app: Treadle) -> None:
     with pytest.raises(InvalidArgument, match="'nope' is no id of a task"):
-        await app.resolve(["nope"])
+        await app.db.dead_letters.resolve(["nope"])

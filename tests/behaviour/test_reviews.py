@@ -236,9 +236,11 @@ def test_a_decision_outlives_its_task(driver: Driver) -> None:
 async def test_an_application_decides_too(driver: Driver, app: Treadle) -> None:
     one, two, three = (dead(driver, f"no order {n}") for n in range(3))
 
-    done = await app.resolve([str(one)], "escalate", to="ops", by="ada", note="look")
-    looked = await app.resolve_where({"failure_class": "error"}, dry_run=True)
-    later = await app.resolve_where({"escalated": False}, delay=60, by="ada")
+    done = await app.db.dead_letters.resolve(
+        [str(one)], "escalate", to="ops", by="ada", note="look"
+    )
+    looked = await app.db.dead_letters.resolve_where({"failure_class": "error"}, dry_run=True)
+    later = await app.db.dead_letters.resolve_where({"escalated": False}, delay=60, by="ada")
 
     assert done[one].verdict == "escalated"
     assert [(each.verdict, each.letters) for each in looked] == [("found", 3)]

@@ -185,20 +185,20 @@ async def test_code_declares_schedules_and_leaves_alone_what_an_operator_changed
 
     app.schedule("reports", "30  2 * * *", report.call(kind="daily"), tz="Europe/Berlin")
     app.schedule("by-name", "@hourly", "report", {"kind": "short"}, options={"priority": 3})
-    assert await app.declare_schedules() == {"by-name": "created", "reports": "created"}
+    assert await app.schedules.declare() == {"by-name": "created", "reports": "created"}
     change(driver, "reports", cron="0 3 * * *")
     driver.rows("select treadle.pause_schedule('reports')")
 
-    assert set((await app.declare_schedules()).values()) == {"unchanged"}
+    assert set((await app.schedules.declare()).values()) == {"unchanged"}
 
     row = schedule(driver, "reports")
     assert (row["cron"], row["timezone"]) == ("0 3 * * *", "Europe/Berlin")
     assert row["paused_at"] is not None
-    app.schedules["reports"]["cron"] = "45 2 * * *"
-    assert await app.declare_schedules() == {"by-name": "unchanged", "reports": "changed"}
+    app.schedules.declared["reports"]["cron"] = "45 2 * * *"
+    assert await app.schedules.declare() == {"by-name": "unchanged", "reports": "changed"}
     row = schedule(driver, "reports")
     assert (row["cron"], row["paused_at"] is not None) == ("45 2 * * *", True)
-    await (await app.gateway()).run_schedule("by-name")
+    await app.db.schedules.run("by-name")
     [task] = tasks(driver)
     assert (task["type"], task["spec"], task["priority"]) == ("report", {"kind": "short"}, 3)
 
@@ -234,7 +234,7 @@ async def test_a_schedule_in_code_that_makes_no_sense_is_refused_where_it_is_wri
     with pytest.raises(InvalidArgument, match="two schedules"):
         app.schedule("a", "@daily", report.call(kind="x"))
     with pytest.raises(UnknownSchedule):
-        await (await app.gateway()).pause_schedule("b")
+        await app.db.schedules.pause("b")
 
 
 async def test_code_does_not_take_over_the_schedule_of_an_operator(
@@ -245,4 +245,4 @@ async def test_code_does_not_take_over_the_schedule_of_an_operator(
     app.schedule("nightly", "@hourly", "code")
 
     with unchanged(driver), pytest.raises(InvalidArgument, match="made by ann, not in code"):
-        await app.declare_schedules()
+        await app.schedules.declare()

@@ -74,7 +74,7 @@ async def test_run_inline_runs_a_claimed_task_and_returns_its_result(
     [ctx] = shop.seen
     assert ctx.attempt == 1
     assert await harness.state_of(ctx.task.id) == "completed"
-    row = await (await shop.app.reader()).task(ctx.task.id)
+    row = await shop.app.db.tasks.get(ctx.task.id)
     assert row["output"] == 42
 
 
@@ -134,7 +134,7 @@ async def test_run_inline_refuses_a_key_that_is_taken_and_a_queue_that_is_paused
     harness: TaskRunner, shop: Shop
 ) -> None:
     await harness.run_inline(shop.double.using(key="once"), n=1)
-    await (await shop.app.gateway()).pause_queue("slow", "a holiday")
+    await shop.app.db.queues.pause("slow", "a holiday")
 
     with pytest.raises(IllegalTransition, match="it is completed"):
         await harness.run_inline(shop.double.using(key="once"), n=1)
@@ -194,7 +194,7 @@ async def test_an_aged_claim_is_reaped_and_its_worker_refused(
     second = await harness.claim("b")
     assert (second.id, second.attempt) == (task.id, 2)
     with pytest.raises(ClaimLost):
-        async with Context(first, await shop.app.gateway(), "a").transaction():
+        async with Context(first, shop.app.db, "a").transaction():
             pass
     assert await harness.state_of(task) == "running"
 

@@ -18,25 +18,23 @@ from treadle.settings import load_settings
 
 
 @pytest.mark.requirement("F18")
-async def test_code_defines_a_trigger_and_the_gateway_fires_it(
-    driver: Driver, app: Treadle
-) -> None:
+async def test_code_defines_a_trigger_and_fires_it(driver: Driver, app: Treadle) -> None:
     made = await app.trigger(
         "next", on="paid", filter={"key": "a"}, task={"type": "review"}, max_per_hour=None
     )
     assert made == await app.trigger("next", on="paid", filter={"key": "a"})
     event = await app.emit("paid", {"n": 1}, key="a")
-    gateway = await app.gateway()
+    db = app.db
 
-    [fired] = await gateway.fire_triggers(100)
+    [fired] = await db.triggers.fire_all(100)
 
     assert (fired.id, fired.event_id, fired.problem) == (made, event, None)
     assert [fired.task_id] == reacting.made(driver, "next")
-    assert await gateway.check_failure_rates() == []
-    reader = await app.reader()
-    assert [row["name"] for row in await reader.triggers()] == ["next"]
+    assert await db.triggers.check_failure_rates() == []
+    db = app.db
+    assert [row["name"] for row in await db.triggers.list()] == ["next"]
     with pytest.raises(UnknownTrigger):
-        await gateway.pause_trigger("nobody")
+        await db.triggers.pause("nobody")
 
 
 @pytest.mark.requirement("F18")
@@ -108,11 +106,11 @@ async def test_events_are_followed_as_they_happen(driver: Driver, notify: bool) 
 
 async def test_a_follower_begins_with_what_comes(driver: Driver, app: Treadle) -> None:
     emit(driver, "a")
-    gateway = await app.gateway()
-    found, place = await gateway.read_events(None, None, 10)
+    db = app.db
+    found, place = await db.events.read(None, None, 10)
     assert found == []
     number = emit(driver, "a")
-    found, place = await gateway.read_events(place, ["a"], 10)
+    found, place = await db.events.read(place, ["a"], 10)
     assert [event.id for event in found] == [number]
     assert place == found[-1].place
     with pytest.raises(InvalidArgument, match="kinds must be a list"):

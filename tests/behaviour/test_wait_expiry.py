@@ -219,7 +219,7 @@ def test_a_row_that_cannot_be_moved_is_reported_and_does_not_stop_the_others(
 
 async def test_the_promoter_lets_waits_expire(app: Treadle, driver: Driver) -> None:
     claim, _ = blocked(driver, {**HOUR, "expires_s": 0.01})
-    promoter = Promoter(await app.gateway())
+    promoter = Promoter(app.db)
 
     with anyio.fail_after(30):
         while await promoter.tick() == 0:

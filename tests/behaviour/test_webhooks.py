@@ -26,7 +26,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 async def notifier(app: Treadle) -> Notifier:
     settings = load_settings(webhook_private=True, webhook_timeout_s=1)
-    notifier = Notifier(await app.gateway())
+    notifier = Notifier(app.db)
     notifier.configure(settings)
     return notifier
 

@@ -181,5 +181,7 @@ def test_an_effect_reads_through_its_own_connection_only() -> None:
     ]
     assert len(effects) > 20
     for name, effect in effects:
+        # Its own hides the one of the route.
+        assert [each.arg for each in effect.args.args] == ["db"], f"{name}: effect(db: Database)"
         used = {each.id for each in ast.walk(effect) if isinstance(each, ast.Name)}
-        assert "views" not in used, f"{name}: say Reader(calls)"
+        assert "app" not in used, f"{name}: say db"

@@ -64,7 +64,7 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
     app = Treadle(url, settings=settings)
 
     async def note(ctx: Context, what: str) -> None:
-        async with (await app.gateway()).connection() as conn:
+        async with app.db.calls.connection() as conn:
             await conn.execute(NOTE, (ctx.task.id, what, ctx.agent, ctx.attempt))
 
     @app.task(max_attempts=10, retry=SOON)

@@ -22,9 +22,7 @@ async def app(database_url: str, conn: Conn) -> AsyncIterator[Treadle]:
     """The application as a producer, with its types declared and the table of effects made."""
     await conn.execute(EFFECTS)
     async with make_app(database_url) as made:
-        await (await made.gateway()).declare_types(
-            made.registry.declaration(), made.registry.queues()
-        )
+        await made.db.types.declare(made.registry.declaration(), made.registry.queues())
         yield made
 
 

@@ -199,14 +199,14 @@ def story() -> tuple[Batch, dict[UUID, Any], dict[UUID, list[Any]], UUID]:
 
 
 async def test_what_failed_in_earlier_demos_is_not_held_against_the_next(app: Treadle) -> None:
-    gateway, reader = await app.gateway(), await app.reader()
-    await gateway.declare_types(demo_app.app.registry.declaration(), [])
+    db = app.db
+    await db.types.declare(demo_app.app.registry.declaration(), [])
     for kind in ("import_invoice", "code"):
-        await gateway.trip_breaker(kind, 600)
+        await db.breakers.trip(kind, 600)
 
-    await demo_batch.forget_old_runs(gateway, reader)
+    await demo_batch.forget_old_runs(db)
 
-    kept_back = {row["type"] for row in await reader.breakers() if row["state"] != "closed"}
+    kept_back = {row["type"] for row in await db.breakers.list() if row["state"] != "closed"}
     assert kept_back == {"code"}
 
 

@@ -26,9 +26,7 @@ async def keeper(database_url: str, place: Place) -> AsyncIterator[Treadle]:
     """The application in this process, with its types declared."""
     settings = load_settings(database_url=database_url, **place.settings)
     async with make_app(settings) as made:
-        await (await made.gateway()).declare_types(
-            made.registry.declaration(), made.registry.queues()
-        )
+        await made.db.types.declare(made.registry.declaration(), made.registry.queues())
         yield made
 
 
@@ -58,7 +56,7 @@ async def whole(conn: Conn, place: Place) -> None:
 
 async def swept(app: Treadle) -> None:
     """Take away all that belongs to nobody, however young."""
-    found = await sweep(await app.gateway(), app.store, grace_s=-10)
+    found = await sweep(app.db, app.store, grace_s=-10)
     assert found.failed == 0
 
 
@@ -100,7 +98,7 @@ async def test_a_crash_anywhere_before_completion_leaves_no_dangling_reference_a
     assert len(stored) == (2 if point == "stored" else 1)
     assert sorted(place.files()) == sorted(key for key, _, _ in stored)
     assert await rows(conn, "select id from treadle.artifacts where status <> 'stored'") == []
-    content = await (await keeper.open_artifact(made)).read()
+    content = await (await keeper.artifacts.open(made)).read()
     assert hashlib.sha256(content).hexdigest() == DIGEST
 
 

@@ -33,7 +33,7 @@ async def test_three_schedulers_fire_each_event_once_and_one_may_be_killed(
 
     await until(all_fired, within=30)
     # Whoever looks again finds nothing to do.
-    assert await (await app.gateway()).fire_triggers(500) == []
+    assert await app.db.triggers.fire_all(500) == []
     assert await fired(conn) == MANY
     kinds = "select count(distinct spec ->> 'n') from treadle.tasks where source = 'trigger'"
     assert await value(conn, kinds) == MANY

@@ -172,13 +172,13 @@ async def test_results_are_taken_once(far: Treadle, proxy: Proxy, conn: Conn, wh
 
     await work.using(consumer="me").enqueue_many([{"n": n} for n in range(3)])
     await far.run_worker(until_empty=True)
-    gateway, token = await far.gateway(), uuid4()
+    db, token = far.db, uuid4()
 
     proxy.lose("take_results", when)
-    taken = await gateway.take_results("me", 10, token)
+    taken = await db.tasks.take_results("me", 10, token)
 
     assert sorted(each.output for each in taken) == [0, 1, 2]
-    assert await gateway.take_results("me", 10, uuid4()) == []
+    assert await db.tasks.take_results("me", 10, uuid4()) == []
 
 
 async def _all_ended(conn: Conn) -> bool:

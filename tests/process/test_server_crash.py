@@ -36,7 +36,7 @@ async def app(server: EmbeddedServer) -> AsyncIterator[Treadle]:
     with psycopg.connect(server.url(), autocommit=True) as conn:
         conn.execute(EFFECTS)
     async with make_app(server.url()) as made:
-        await (await made.gateway()).declare_types(made.registry.declaration(), ["default"])
+        await made.db.types.declare(made.registry.declaration(), ["default"])
         # What was set up is on disk: only tasks can get lost.
         with psycopg.connect(server.url(), autocommit=True) as conn:
             conn.execute("checkpoint")

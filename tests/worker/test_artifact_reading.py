@@ -98,7 +98,7 @@ async def test_a_test_of_an_application_keeps_its_files_in_memory(
         handle = await draw.enqueue()
         await harness.drain()
         other = await handle.result(timeout=5)
-        read = [await (await app.open_artifact(each)).read() for each in (made, other)]
+        read = [await (await app.artifacts.open(each)).read() for each in (made, other)]
 
     assert read == [b"a cat", b"a cat"]
     assert [path async for path in anyio.Path(tmp_path).iterdir()] == []

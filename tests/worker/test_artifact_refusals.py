@@ -158,7 +158,7 @@ async def test_who_has_lost_the_claim_stores_nothing(
 
     # Nobody sees the file; the next sweep takes it away.
     assert await rows(conn, "select status from treadle.artifacts") == [("storing",)]
-    swept = await sweep(await stored.gateway(), stored.store, grace_s=-10)
+    swept = await sweep(stored.db, stored.store, grace_s=-10)
     assert (swept.rows, swept.failed) == (1, 0)
     assert await nothing_left(conn, place)
 
@@ -191,7 +191,7 @@ async def test_a_store_that_is_away_fails_the_attempt_and_not_the_worker(
         await other.enqueue()
         await run_all(app, within=30)
         with pytest.raises(StoreError):
-            await sweep(await app.gateway(), app.store, grace_s=-10)
+            await sweep(app.db, app.store, grace_s=-10)
 
     assert await statuses(conn) == {"dead_lettered": 1, "completed": 1}
     [why] = await row(

@@ -25,7 +25,7 @@ async def test_files_of_another_store_keep_their_rows_for_a_sweep_there(
     other = Store((tmp_path / "other").as_uri())
 
     with capture_logs() as logs:
-        found = await sweep(await stored.gateway(), other, grace_s=-10)
+        found = await sweep(stored.db, other, grace_s=-10)
 
     assert (found.rows, found.keys, found.elsewhere) == (0, [], 1)
     assert [each["files"] for each in logs if each["event"] == "artifacts.elsewhere"] == [1]

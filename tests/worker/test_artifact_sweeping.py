@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 async def swept(app: Treadle, grace_s: float = -10, **options: Any) -> SweepResult:
     """A sweep for which nothing is too young."""
-    return await sweep(await app.gateway(), app.store, grace_s=grace_s, **options)
+    return await sweep(app.db, app.store, grace_s=grace_s, **options)
 
 
 async def drawn(app: Treadle, *contents: bytes) -> UUID:
@@ -141,9 +141,8 @@ async def test_a_sweep_that_is_killed_between_file_and_row_is_finished_by_the_ne
     async def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    gateway = await stored.gateway()
     with monkeypatch.context() as patch:
-        patch.setattr(type(gateway), "forget_artifacts", die)
+        patch.setattr(stored.db.artifacts, "forget", die)
         with pytest.raises(KeyboardInterrupt):
             await swept(stored)
     # The files went first: no row can be lost before its file is gone.
@@ -206,14 +205,14 @@ async def test_more_than_a_page_is_swept(stored: Treadle, conn: Conn, place: Pla
 async def test_a_process_sweeps_once_in_a_while_and_outlives_a_store_that_is_away(
     stored: Treadle, conn: Conn, place: Place
 ) -> None:
-    gateway = await stored.gateway()
-    assert await Sweeper(gateway, lambda: Store("nonsense")).tick() is None
+    db = stored.db
+    assert await Sweeper(db, lambda: Store("nonsense")).tick() is None
     await drawn(stored, b"cat")
     await rows(conn, "delete from treadle.tasks returning id")
 
-    away = Sweeper(gateway, lambda: Store("nonsense"))
+    away = Sweeper(db, lambda: Store("nonsense"))
     assert await away.tick() is None
-    sweeper = Sweeper(gateway, lambda: stored.store)
+    sweeper = Sweeper(db, lambda: stored.store)
     found = await sweeper.tick()
 
     assert found is not None

@@ -79,7 +79,7 @@ async def test_the_promoter_asks_for_a_task_that_cannot_start(app: Treadle, conn
 
     handle = await write.using(max_cost_usd=2).enqueue()
     await run_all(app)
-    promoter = Promoter(await app.gateway())
+    promoter = Promoter(app.db)
 
     assert await promoter.tick() == 1
     wait_id, _ = await the_question(conn)
@@ -126,7 +126,7 @@ async def test_a_handler_can_look_and_reserve_and_do_with_less(app: Treadle, con
             await ctx.reserve(6)
         assert Decimal(str(raised.value.detail["left_usd"])) == 5
         await ctx.reserve(Decimal("2.5"))
-        async with (await app.gateway()).connection() as other:
+        async with app.db.calls.connection() as other:
             cursor = await other.execute("select reserved_usd from treadle.budgets")
             return str(await cursor.fetchall())
 

@@ -10,7 +10,7 @@ import pytest
 from tests.process.proxy import Proxy
 from tests.worker.support import Conn, Stopwatch, row, rows, run_all, until, working
 from treadle import Context, Treadle
-from treadle.db.database import Gateway
+from treadle.db.claims import Claims
 from treadle.models import Claim
 from treadle.settings import load_settings
 from treadle.worker import loop
@@ -64,9 +64,9 @@ async def test_what_was_claimed_starts_before_the_next_question(
     app: Treadle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    ask = Gateway.claim_tasks
+    ask = Claims.take
 
-    async def claim_tasks(self: Gateway, *given: Any, **named: Any) -> list[Claim]:
+    async def take(self: Claims, *given: Any, **named: Any) -> list[Claim]:
         order.append("asked")
         found = await ask(self, *given, **named)
         if found:
@@ -77,7 +77,7 @@ async def test_what_was_claimed_starts_before_the_next_question(
     async def note() -> None:
         order.append("started")
 
-    monkeypatch.setattr(Gateway, "claim_tasks", claim_tasks)
+    monkeypatch.setattr(Claims, "take", take)
     await note.enqueue()
     await run_all(app)
 

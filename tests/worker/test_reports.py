@@ -78,7 +78,7 @@ async def test_a_report_that_is_wanted_since_the_claim_is_missed_when_completing
     @app.task(retry=AT_ONCE, max_attempts=2)
     async def decide(ctx: Context) -> int:
         if ctx.attempt == 1:
-            await (await app.gateway()).define_type("decide", {"report": "required"})
+            await app.db.types.define("decide", {"report": "required"})
         else:
             ctx.report(summary="done", confidence=0.5)
         return ctx.attempt

@@ -21,8 +21,8 @@ async def harness(database_url: str) -> AsyncIterator[TaskRunner]:
 
 async def start(harness: TaskRunner, handler: object) -> Handle:
     task = harness.app.task("nap")(handler)  # type: ignore[arg-type]
-    gateway, registry = await harness.app.gateway(), harness.app.registry
-    await gateway.declare_types(registry.declaration(), registry.queues())
+    db, registry = harness.app.db, harness.app.registry
+    await db.types.declare(registry.declaration(), registry.queues())
     return await task.enqueue()
 
 
@@ -47,7 +47,7 @@ async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(
 
     assert await handle.result(timeout=10) == 1
     assert calls == ["before"]
-    steps = await (await harness.app.reader()).rows("select name, kind from treadle.task_steps", {})
+    steps = await harness.app.db.calls.rows("select name, kind from treadle.task_steps", {})
     assert {(step["name"], step["kind"]) for step in steps} == {
         ("before", "step"),
         ("sleep:86400s", "sleep"),
@@ -64,7 +64,7 @@ async def test_a_task_woken_too_early_sleeps_on(harness: TaskRunner) -> None:
 
     handle = await start(harness, nap)
     await harness.drain()
-    async with (await harness.app.gateway()).connection() as conn:
+    async with harness.app.db.calls.connection() as conn:
         await conn.execute("update treadle.tasks set run_at = null, status = 'ready'")
 
     assert await harness.drain() == {"pending": 1}

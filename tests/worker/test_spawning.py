@@ -125,7 +125,7 @@ async def test_a_subtask_that_gave_up_holds_its_parent_until_somebody_decides(
 
     broken.clear()
     [[child_id]] = await rows(conn, "select id from treadle.tasks where type = 'child'")
-    await (await app.gateway()).retry_task(child_id)
+    await app.db.tasks.retry(child_id)
     await run_all(app)
 
     assert await handle.result(timeout=5) == ["mended"]

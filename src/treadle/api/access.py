@@ -19,8 +19,9 @@ import structlog
 from fastapi import Depends, Request
 
 from treadle.app import Treadle
-from treadle.db.calls import TaskLocation
-from treadle.db.database import Gateway, Pair, Reader
+from treadle.db.access import TaskLocation
+from treadle.db.claims import Pair
+from treadle.db.database import Database
 from treadle.errors import Conflict, Forbidden, InvalidArgument, Unauthenticated
 from treadle.models import Enqueued
 from treadle.settings import Settings
@@ -162,12 +163,8 @@ async def _whole(request: Request) -> Treadle:
     return _app(request)
 
 
-async def gateway(request: Request) -> Gateway:
-    return await _app(request).gateway()
-
-
-async def _reader(request: Request) -> Reader:
-    return await _app(request).reader()
+async def database(request: Request) -> Database:
+    return _app(request).db
 
 
 async def _settings(request: Request) -> Settings:
@@ -175,8 +172,7 @@ async def _settings(request: Request) -> Settings:
 
 
 App = Annotated[Treadle, Depends(_whole)]
-Calls = Annotated[Gateway, Depends(gateway)]
-Views = Annotated[Reader, Depends(_reader)]
+Db = Annotated[Database, Depends(database)]
 Config = Annotated[Settings, Depends(_settings)]
 
 
@@ -249,39 +245,39 @@ def _is_partial(who: Principal) -> bool:
     return who.queues is not None or who.project_id is not None
 
 
-async def check_seen(who: Principal, views: Reader, task_id: UUID) -> None:
+async def check_seen(who: Principal, db: Database, task_id: UUID) -> None:
     """Refuse a task that is not there, or that is out of reach of the token."""
-    check_places(who, [await views.place_of(task_id)])
+    check_places(who, [await db.access.of_task(task_id)])
 
 
-async def check_touched(who: Principal, views: Reader, task_id: UUID) -> None:
+async def check_touched(who: Principal, db: Database, task_id: UUID) -> None:
     """The same before a call that says itself when there is no such task."""
     if is_restricted(who):
-        await check_seen(who, views, task_id)
+        await check_seen(who, db, task_id)
 
 
-async def redact_reasons(who: Principal, views: Reader, reasons: list[Reason]) -> list[Reason]:
+async def redact_reasons(who: Principal, db: Database, reasons: list[Reason]) -> list[Reason]:
     """Why a task waits, without the particulars of others that are out of reach of the token."""
     if not is_restricted(who):
         return reasons
     named = (task["id"] for reason in reasons for task in _tasks(reason))
-    seen = await _seen(who, views, named)
+    seen = await _seen(who, db, named)
     return [_narrowed(reason, seen) for reason in reasons]
 
 
-async def redact_names(who: Principal, views: Reader, nodes: list[dict[str, Any]]) -> None:
+async def redact_names(who: Principal, db: Database, nodes: list[dict[str, Any]]) -> None:
     """Take away the names of what tasks of a DAG depend on out of reach of the token."""
     if is_restricted(who):
         edges = [edge for node in nodes for edge in node["depends_on"]]
-        seen = await _seen(who, views, (edge["id"] for edge in edges))
+        seen = await _seen(who, db, (edge["id"] for edge in edges))
         for edge in edges:
             if edge["id"] not in seen:
                 edge["name"] = None
 
 
-async def _seen(who: Principal, views: Reader, ids: Iterable[str]) -> set[str]:
+async def _seen(who: Principal, db: Database, ids: Iterable[str]) -> set[str]:
     """Those of these tasks that are in reach."""
-    places = await views.places_by_id([UUID(each) for each in set(ids)])
+    places = await db.access.by_id([UUID(each) for each in set(ids)])
     return {str(task) for task, place in places.items() if can_see(who, place)}
 
 
@@ -358,7 +354,7 @@ def check_move(who: Principal, changes: Options) -> None:
 
 
 async def check_references(
-    who: Principal, views: Reader, tasks: Sequence[Options], by: UUID | None = None
+    who: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
 ) -> None:
     """Refuse tasks that refer to others out of reach: they would get to see their outputs.
 
@@ -370,14 +366,14 @@ async def check_references(
     ids = {ref: found for ref in named if (found := _uuid(ref)) is not None}
     names = named - ids.keys() - {str(task.get("name")) for task in tasks}
     if ids or (names and by is not None):
-        check_places(who, await views.referred_places(list(ids.values()), list(names), by))
+        check_places(who, await db.access.of_references(list(ids.values()), list(names), by))
 
 
-async def check_found(who: Principal, views: Reader, made: Sequence[Enqueued]) -> None:
+async def check_found(who: Principal, db: Database, made: Sequence[Enqueued]) -> None:
     """Do not tell of tasks elsewhere that have the key of a new one."""
     found = [each.id for each in made if not each.created]
     if found and is_restricted(who):
-        check_key(who, await views.task_places(found))
+        check_key(who, await db.access.of_tasks(found))
 
 
 def check_key(who: Principal, places: Sequence[TaskLocation]) -> None:
@@ -443,25 +439,25 @@ def _object(value: object) -> Options:
 class Agent:
     """A caller with the scope `work`, and the calls that it makes."""
 
-    def __init__(self, who: Principal, calls: Gateway) -> None:
+    def __init__(self, who: Principal, db: Database) -> None:
         self.who = who
-        self.calls = calls
+        self.db = db
 
-    async def on(self, task_id: UUID, token: UUID) -> Gateway:
+    async def on(self, task_id: UUID, token: UUID) -> Database:
         """The calls, for one claim that the caller may act on."""
         return await self.on_many([(task_id, token)])
 
-    async def on_many(self, claims: Sequence[Pair]) -> Gateway:
+    async def on_many(self, claims: Sequence[Pair]) -> Database:
         """The calls, for claims of agents, queues and projects that the token is for."""
         if is_restricted(self.who):
-            check_places(self.who, await self.calls.claims_of(claims))
-        return self.calls
+            check_places(self.who, await self.db.claims.locations(claims))
+        return self.db
 
 
 async def _claim_access(request: Request) -> Agent:
     who = await principal(request)
     who.check_scope("work")
-    return Agent(who, await gateway(request))
+    return Agent(who, _app(request).db)
 
 
 # As `requires("work")` marks it.

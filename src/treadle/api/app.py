@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from treadle import __version__
 from treadle.api import docs, harness, problems, projects, push, v1, work
-from treadle.api.access import Calls, requires
+from treadle.api.access import Db, requires
 from treadle.api.auth import OPEN_PATHS, add_middleware
 from treadle.api.batch import RequestBatcher
 from treadle.api.dispatch import spread
@@ -21,7 +21,7 @@ from treadle.api.long_poll import long_poll_lifespan
 from treadle.api.problems import answers
 from treadle.api.stream import EventBroadcaster
 from treadle.app import Treadle
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import Unavailable
 
 # Before those who ask lose their patience: a probe often waits no longer than this.
@@ -43,25 +43,26 @@ async def alive() -> dict[str, str]:
 @health_router.head("/readyz", include_in_schema=False)
 @health_router.get("/health", responses=answers(503))
 @health_router.get("/readyz", responses=answers(503))
-async def ready(calls: Calls) -> dict[str, Any]:
+async def ready(db: Db) -> dict[str, Any]:
     """The database answers too, and has the schema that this server needs."""
+    await db.calls.open()
     try:
         with anyio.move_on_after(ANSWER_S):
-            version, _ = await calls.schema_version()
+            version, _ = await db.calls.schema_version()
             said = {"status": "ok", "schema_version": version}
-            return {**said, "last_contact_at": last_contact_at(calls)}
+            return {**said, "last_contact_at": last_contact_at(db)}
     except Unavailable as error:
         raise Unavailable(
-            str(error), hint=error.hint, last_contact_at=last_contact_at(calls)
+            str(error), hint=error.hint, last_contact_at=last_contact_at(db)
         ) from None
     raise Unavailable(
-        f"the database did not answer within {ANSWER_S:g} s", last_contact_at=last_contact_at(calls)
+        f"the database did not answer within {ANSWER_S:g} s", last_contact_at=last_contact_at(db)
     )
 
 
-def last_contact_at(calls: Gateway) -> str:
+def last_contact_at(db: Database) -> str:
     """When the database last answered this server, to the second."""
-    at = datetime.now(UTC) - timedelta(seconds=time.monotonic() - calls.contact_at)
+    at = datetime.now(UTC) - timedelta(seconds=time.monotonic() - db.calls.contact_at)
     return at.isoformat(timespec="seconds")
 
 
@@ -105,7 +106,7 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
     )
     app.state.stopping = anyio.Event()
     app.state.treadle = treadle
-    app.state.batcher = RequestBatcher(treadle.gateway)
+    app.state.batcher = RequestBatcher(treadle.db)
     app.state.feed = EventBroadcaster(treadle, treadle.settings.sse_max)
     problems.install(app)
     for router in routers():

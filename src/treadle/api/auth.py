@@ -114,7 +114,7 @@ def add_middleware(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iter
     app.add_middleware(
         AuthMiddleware,
         refusals=refusals,
-        tokens=TokenCache(treadle.gateway, local=local),
+        tokens=TokenCache(treadle.db, local=local),
         rates=RateLimiter(settings.rate_per_s),
         max_requests=settings.max_requests,
         hosts=frozenset(map(str.lower, (*hosts, *settings.allowed_hosts))),

@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 import anyio
 from fastapi import Request
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Enqueued
 
@@ -189,14 +189,14 @@ class Completion(NamedTuple):
 class RequestBatcher:
     """Shares calls between the requests of one server."""
 
-    def __init__(self, gateway: Callable[[], Awaitable[Gateway]]) -> None:
-        self._gateway = gateway
+    def __init__(self, db: Database) -> None:
+        self._db = db
         self.enqueue = Batcher(self._enqueue, lambda new: new.key)
         self._claims = Batcher(self._claim)
         self.complete = Batcher(self._complete, lambda done: done.id)
 
     async def _enqueue(self, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
-        return await enqueue_all(await self._gateway(), place, tasks)
+        return await enqueue_all(self._db, place, tasks)
 
     async def claim(self, wish: ClaimRequest, agent: str) -> Sequence[Claim]:
         """One task for an agent, or none."""
@@ -213,15 +213,15 @@ class RequestBatcher:
         The first call is refused for what they all ask for. What goes wrong after it is the answer
         of those whom it concerns: the others have their tasks.
         """
-        calls = await self._gateway()
+        db = self._db
         limits = Counter(agents)
         where: Terms = {"queues": wish.queues, "types": wish.types, "start": wish.start}
         found: dict[str, list[Claim] | BaseException] = {}
         if len(limits) > 1:
-            found.update(await calls.claim_each(limits, **where))
+            found.update(await db.claims.take_each(limits, **where))
         rest = [agent for agent in limits if agent not in found]
         alone = (
-            calls.claim_tasks(agent, limit=limits[agent], token=uuid4(), **where) for agent in rest
+            db.claims.take(agent, limit=limits[agent], token=uuid4(), **where) for agent in rest
         )
         answers = await asyncio.gather(*alone, return_exceptions=True)
         found.update(zip(rest, answers, strict=True))
@@ -229,10 +229,10 @@ class RequestBatcher:
 
     async def _complete(self, _: None, tasks: list[Completion]) -> list[str]:
         """What became of each; of one alone it says in words why it is refused."""
-        calls = await self._gateway()
+        db = self._db
         if len(tasks) == 1:
-            return [await calls.complete_task(*tasks[0])]
-        others = await calls.complete_tasks(
+            return [await db.claims.complete_one(*tasks[0])]
+        others = await db.claims.complete(
             [(task.id, task.token) for task in tasks],
             [task.output for task in tasks],
             [0] * len(tasks),
@@ -248,10 +248,10 @@ def _next(found: list[Claim] | BaseException) -> Sequence[Claim] | BaseException
     return [found.pop(0)] if found else []
 
 
-async def enqueue_all(calls: Gateway, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
+async def enqueue_all(db: Database, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
     """Put tasks in one place."""
     keys = [task.key for task in tasks]
-    return await calls.enqueue_batch(
+    return await db.tasks.enqueue_batch(
         place.queue,
         place.type,
         specs=[task.spec for task in tasks],

@@ -14,10 +14,10 @@ from fastapi import APIRouter
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Config, Principal, Views, check_places, requires
+from treadle.api.access import Caller, Config, Db, Principal, check_places, requires
 from treadle.api.problems import answers
-from treadle.db.calls import TaskLocation
-from treadle.db.database import Reader
+from treadle.db.access import TaskLocation
+from treadle.db.database import Database
 from treadle.json import clean_text
 
 Status = Literal["pending", "claimed", "completed", "done", "failed"]
@@ -159,26 +159,26 @@ class Task(BaseModel):
     responses={200: {"model": StoredTask, "description": "Stored before"}, **answers(503)},
 )
 async def enqueue(
-    task: NewTask, who: Caller, calls: Calls, views: Views, config: Config, response: Response
+    task: NewTask, who: Caller, db: Db, config: Config, response: Response
 ) -> StoredTask:
     """Store a task for an agent; then the agent is nudged, where that is allowed."""
     _check(who)
-    task_id, created = await calls.enqueue_harness(
+    task_id, created = await db.harness.enqueue(
         task.agent_url, task.payload, task_id=task.task_id, secrets=config.harness_secrets
     )
     if created:
         log.info("harness.enqueued", task_id=str(task_id), agent_url=task.agent_url, by=who.name)
         return StoredTask(task_id=task_id, status="pending", created=True)
     response.status_code = 200
-    found = await views.harness_task(task_id)
+    found = await db.harness.get(task_id)
     return StoredTask(task_id=task_id, status=found["status"], created=False)
 
 
 @router.get("/tasks/{task_id}", dependencies=[requires("read")], responses=answers(404))
-async def show(task_id: UUID, who: Caller, views: Views) -> Task:
+async def show(task_id: UUID, who: Caller, db: Db) -> Task:
     """How a task stands."""
-    await _check_task(task_id, who, views)
-    return Task(**await views.harness_task(task_id))
+    await _check_task(task_id, who, db)
+    return Task(**await db.harness.get(task_id))
 
 
 @router.post(
@@ -187,14 +187,14 @@ async def show(task_id: UUID, who: Caller, views: Views) -> Task:
     response_model=Claimed,
     responses={204: {"description": "No task waits for this agent"}, **answers(409)},
 )
-async def claim(asked: Next, who: Caller, calls: Calls, config: Config) -> Claimed | Response:
+async def claim(asked: Next, who: Caller, db: Db, config: Config) -> Claimed | Response:
     """Claim the oldest task of an agent. A repeat with the same token gets the same task.
 
     409 `claim-lost`: what this token claimed was taken back; ask with a fresh one.
     """
     _check(who)
     _check_agent(who, asked.agent_url)
-    found = await calls.claim_harness(
+    found = await db.harness.claim(
         asked.agent_url, asked.claim_token, config.harness_claim_timeout_s
     )
     if found is None:
@@ -212,12 +212,10 @@ async def claim(asked: Next, who: Caller, calls: Calls, config: Config) -> Claim
 @router.post(
     "/tasks/{task_id}/heartbeat", dependencies=[requires("work")], responses=answers(404, 409)
 )
-async def heartbeat(
-    task_id: UUID, beat: HarnessHeartbeat, who: Caller, calls: Calls, views: Views
-) -> ExtendedClaim:
+async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, who: Caller, db: Db) -> ExtendedClaim:
     """Begin the claim timeout anew. 409 `claim-lost`: the task is no longer this agent's."""
-    await _check_task(task_id, who, views)
-    until = await calls.heartbeat_harness(task_id, beat.claim_token)
+    await _check_task(task_id, who, db)
+    until = await db.harness.heartbeat(task_id, beat.claim_token)
     log.debug("harness.heartbeat", task_id=str(task_id))
     return ExtendedClaim(task_id=task_id, claim_until=until)
 
@@ -225,12 +223,10 @@ async def heartbeat(
 @router.post(
     "/tasks/{task_id}/complete", dependencies=[requires("work")], responses=answers(404, 409)
 )
-async def complete(
-    task_id: UUID, decided: Decided, who: Caller, calls: Calls, views: Views, config: Config
-) -> Ended:
+async def complete(task_id: UUID, decided: Decided, who: Caller, db: Db, config: Config) -> Ended:
     """Store the decision. A repeat changes nothing. 409 `claim-lost`: drop the decision."""
-    agent_url = await _check_task(task_id, who, views)
-    verdict = await calls.complete_harness(
+    agent_url = await _check_task(task_id, who, db)
+    verdict = await db.harness.complete(
         task_id, decided.claim_token, decided.decision, secrets=config.harness_secrets
     )
     if verdict == "completed":
@@ -239,13 +235,13 @@ async def complete(
 
 
 @router.post("/tasks/{task_id}/fail", dependencies=[requires("work")], responses=answers(404, 409))
-async def fail(task_id: UUID, failure: Failure, who: Caller, calls: Calls, views: Views) -> Ended:
+async def fail(task_id: UUID, failure: Failure, who: Caller, db: Db) -> Ended:
     """Give the task back: pending with one retry more, or failed after the last of them."""
-    agent_url = await _check_task(task_id, who, views)
-    verdict = await calls.fail_harness(
+    agent_url = await _check_task(task_id, who, db)
+    verdict = await db.harness.fail(
         task_id, failure.claim_token, clean_text(failure.error), retry=failure.retry
     )
-    status = (await views.harness_task(task_id))["status"]
+    status = (await db.harness.get(task_id))["status"]
     if verdict != "already":
         event = "harness.failed" if status == "failed" else "harness.requeued"
         log.warning(event, task_id=str(task_id), agent_url=agent_url, reason="agent")
@@ -253,10 +249,10 @@ async def fail(task_id: UUID, failure: Failure, who: Caller, calls: Calls, views
 
 
 @router.post("/result", status_code=202, dependencies=[requires("work")], responses=answers(503))
-async def result(hint: Hint, who: Caller, calls: Calls) -> Hint:
+async def result(hint: Hint, who: Caller, db: Db) -> Hint:
     """Nudge the harness: it looks for results at once. The id is a hint and is not looked up."""
     _check(who)
-    await calls.wake_harness()
+    await db.harness.wake()
     return hint
 
 
@@ -275,9 +271,9 @@ def _bare(who: Principal) -> Principal:
     return replace(who, agent=who.agent and who.agent.rstrip("/"))
 
 
-async def _check_task(task_id: UUID, who: Principal, views: Reader) -> str:
+async def _check_task(task_id: UUID, who: Principal, db: Database) -> str:
     """Whose task it is, for those who may touch it."""
     _check(who)
-    agent_url = await views.harness_agent(task_id)
+    agent_url = await db.harness.agent(task_id)
     check_places(_bare(who), [TaskLocation(QUEUE, None, agent_url.rstrip("/"))])
     return agent_url

@@ -5,8 +5,8 @@ it with `Idempotent-Replayed: true`; another request with the key gets 422, one 
 first is under way 409. An error is not stored: the key is free again. A route:
 
     async def make(thing: NewThing, once: Once) -> Response:
-        async def effect(calls: Gateway) -> Response:
-            return answer(await calls.make_thing(thing.name), 201)
+        async def effect(db: Database) -> Response:
+            return json_response(await db.things.create(thing.name), 201)
 
         return await once(effect)
 """
@@ -18,13 +18,13 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
 
-from treadle.api.access import Principal, gateway, principal
+from treadle.api.access import Principal, database, principal
 from treadle.api.responses import MEDIA_TYPE
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.replies import KeyedRequest, StoredResponse
 from treadle.errors import InvalidArgument
 
-Effect = Callable[[Gateway], Awaitable[Response]]
+Effect = Callable[[Database], Awaitable[Response]]
 _KEPT = ("location", "link")
 LONGEST = 200
 
@@ -32,10 +32,10 @@ LONGEST = 200
 class Idempotency:
     """Does what a request asks for, once for its key; without a key, just does it."""
 
-    def __init__(self, request: Request, who: Principal, calls: Gateway, key: str | None) -> None:
+    def __init__(self, request: Request, who: Principal, db: Database, key: str | None) -> None:
         self._request = request
         self.who = who
-        self._calls = calls
+        self._db = db
         self._key = key
 
     @property
@@ -44,16 +44,16 @@ class Idempotency:
         return self._key is not None
 
     async def __call__(self, effect: Effect) -> Response:
-        """The answer of `effect`, which makes all its changes through the calls that it gets."""
+        """The answer of `effect`, which makes all its changes through the database that it gets."""
         if self._key is None:
-            return await effect(self._calls)
+            return await effect(self._db)
 
-        async def answered(calls: Gateway) -> StoredResponse:
-            given = await effect(calls)
+        async def answered(db: Database) -> StoredResponse:
+            given = await effect(db)
             kept = {name: given.headers[name] for name in _KEPT if name in given.headers}
             return StoredResponse(given.status_code, bytes(given.body), kept)
 
-        reply = await self._calls.run_once(await self._asked(self._key), answered)
+        reply = await self._db.run_once(await self._asked(self._key), answered)
         headers = dict(reply.headers)
         if reply.replayed:
             headers["Idempotent-Replayed"] = "true"
@@ -79,15 +79,15 @@ async def _once(
         ),
     ] = None,
 ) -> Idempotency:
-    # Not by Who and Calls: each dependency of a dependency costs as much again.
-    return Idempotency(request, await principal(request), await gateway(request), key)
+    # Not by Caller and Db: each dependency of a dependency costs as much again.
+    return Idempotency(request, await principal(request), await database(request), key)
 
 
 async def _quickly(request: Request) -> Idempotency:
     key = request.headers.get("idempotency-key")
     if key is not None and not 1 <= len(key) <= LONGEST:
         raise InvalidArgument(f"Idempotency-Key has 1 to {LONGEST} characters", argument="key")
-    return Idempotency(request, await principal(request), await gateway(request), key)
+    return Idempotency(request, await principal(request), await database(request), key)
 
 
 # How a quick route gets it.

@@ -2,8 +2,8 @@
 
 A cursor holds the sort key of the last item, so what is added meanwhile moves nothing. A route:
 
-    async def list_things(page: Page, views: Views) -> Response:
-        rows = await views.things(after=page.after(UUID), limit=page.more)
+    async def list_things(page: Page, db: Db) -> Response:
+        rows = await db.things.page(after=page.after(UUID), limit=page.more)
         return page.answer(rows, "id")
 
 Lists of the work API are plain arrays; the next page is named in a Link header.

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Views, check_everywhere, queues_of, requires
+from treadle.api.access import Caller, Db, check_everywhere, queues_of, requires
 from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
 from treadle.api.work import Visible
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.errors import Forbidden
 
 router = APIRouter(prefix="/projects", tags=["work"])
@@ -61,13 +61,13 @@ class Project(BaseModel):
     dependencies=[requires("read")],
 )
 async def list_projects(
-    request: Request, who: Caller, views: Views, limit: Limit = WORK_PAGE, cursor: Cursor = None
+    request: Request, who: Caller, db: Db, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
     """Projects, the oldest first. The body is an array, in pages.
 
     A token for some queues or an agent gets the projects that have a task in its reach.
     """
-    rows = await views.project_list(
+    rows = await db.projects.page(
         only=who.project_id,
         queues=queues_of(who),
         agent=who.agent,
@@ -89,9 +89,9 @@ async def add_project(project: NewProject, who: Caller, once: Once) -> Response:
     """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
     check_everywhere(who)
 
-    async def effect(calls: Gateway) -> Response:
-        made = await calls.create_project(project.name, project.external_ref)
-        row = await Reader(calls).project(made)
+    async def effect(db: Database) -> Response:
+        made = await db.projects.create(project.name, project.external_ref)
+        row = await db.projects.get(made)
         return json_response(_shown(row), 201, {"Location": f"/projects/{made}"})
 
     return await once(effect)
@@ -103,13 +103,11 @@ async def add_project(project: NewProject, who: Caller, once: Once) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def get_project(project_id: UUID, who: Caller, views: Views) -> Response:
+async def get_project(project_id: UUID, who: Caller, db: Db) -> Response:
     """One project."""
-    row = await views.project(project_id)
+    row = await db.projects.get(project_id)
     who.check_project(row["id"])
-    if not await views.project_list(
-        only=row["id"], queues=queues_of(who), agent=who.agent, limit=1
-    ):
+    if not await db.projects.page(only=row["id"], queues=queues_of(who), agent=who.agent, limit=1):
         raise Forbidden(f"{who.name} has no task of the project {project_id} in its reach")
     return json_response(_shown(row))
 
@@ -129,9 +127,9 @@ async def change_project(
     if changes.get("name", "") is None:
         del changes["name"]
 
-    async def effect(calls: Gateway) -> Response:
-        await calls.change_project(project_id, changes)
-        return json_response(_shown(await Reader(calls).project(project_id)))
+    async def effect(db: Database) -> Response:
+        await db.projects.change(project_id, changes)
+        return json_response(_shown(await db.projects.get(project_id)))
 
     return await once(effect)
 

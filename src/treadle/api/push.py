@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from starlette.responses import Response
 
 from treadle import __version__
-from treadle.api.access import Caller, Calls, Config, Principal, Views, requires
+from treadle.api.access import Caller, Config, Db, Principal, requires
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.push import Submitted
 from treadle.errors import QueueFull
 from treadle.settings import Settings
@@ -178,13 +178,13 @@ async def submit_from_web(task: Prompt, who: Caller, config: Config, once: Once)
 )
 async def listing(
     who: Caller,
-    views: Views,
+    db: Db,
     config: Config,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Queue:
     """What has not ended: what agents have, then what waits with its positions."""
     _check(who)
-    rows = await views.push_entries(limit)
+    rows = await db.push.list(limit)
     return Queue(
         depth=rows[0]["depth"] if rows else 0,
         max_size=config.queue_max_size,
@@ -198,10 +198,10 @@ async def listing(
     dependencies=[requires("read")],
     responses=answers(404),
 )
-async def entry(queue_id: QueueId, who: Caller, views: Views) -> QueuedTask:
+async def entry(queue_id: QueueId, who: Caller, db: Db) -> QueuedTask:
     """One entry, whether it waits, is with an agent or has ended."""
     _check(who)
-    return QueuedTask(**json_row(await views.push_entry(queue_id)))
+    return QueuedTask(**json_row(await db.push.get(queue_id)))
 
 
 @router.post(
@@ -209,20 +209,20 @@ async def entry(queue_id: QueueId, who: Caller, views: Views) -> QueuedTask:
     dependencies=[requires("enqueue")],
     responses=answers(404, 409),
 )
-async def cancel(queue_id: QueueId, who: Caller, calls: Calls) -> Cancelled:
+async def cancel(queue_id: QueueId, who: Caller, db: Db) -> Cancelled:
     """Cancel what has not ended. What an agent has is cancelled at once; the agent is told."""
     _check(who)
-    state = await calls.cancel_push(queue_id, "cancelled by the queue interface", who.name)
+    state = await db.push.cancel(queue_id, "cancelled by the queue interface", who.name)
     return Cancelled.model_validate({"queue_id": queue_id, "state": state})
 
 
 @router.get("/status", response_model=Status, responses=answers(503))
-async def status(who: Caller, views: Views, config: Config) -> Response:
+async def status(who: Caller, db: Db, config: Config) -> Response:
     """What this server is and how its queue stands; answered without a token."""
-    found = await views.push_summary()
+    found = await db.push.summary()
     queue = QueueStatus(max_size=config.queue_max_size, **found)
     told = who.may("read") and who.sees(QUEUE) and who.project_id is None
-    jobs = [Job(**row) for row in await views.push_jobs()] if told else []
+    jobs = [Job(**row) for row in await db.push.jobs()] if told else []
     shown = Status(version=__version__, queue=queue, jobs=jobs)
     return json_response(shown.model_dump(exclude=None if jobs else {"jobs"}))
 
@@ -239,9 +239,9 @@ async def _submit(
     request = task.model_dump(include=set(Prompt.model_fields), exclude_none=True)
     made: Submitted | None = None
 
-    async def effect(calls: Gateway) -> Response:
+    async def effect(db: Database) -> Response:
         nonlocal made
-        made = await calls.submit_push(
+        made = await db.push.submit(
             request,
             source=source,
             source_job=source_job or None,

@@ -155,10 +155,10 @@ class EventBroadcaster:
 
     async def start(self, after: str | None) -> str:
         """The place where a stream begins: after an event, or where the future begins."""
-        gateway = await self._treadle.gateway()
+        db = self._treadle.db
         if after is not None:
-            return await gateway.event_place(after)
-        _, place = await gateway.read_events(None, None, 1)
+            return await db.events.place(after)
+        _, place = await db.events.read(None, None, 1)
         return place
 
     async def follow(self, place: str) -> AsyncGenerator[tuple[str, list[EncodedEvent]]]:
@@ -202,8 +202,7 @@ class EventBroadcaster:
 
     async def _read(self, place: str) -> tuple[list[EncodedEvent], str, bool]:
         """A page of events after a place, the place reached, and whether there may be more."""
-        gateway = await self._treadle.gateway()
-        events, reached = await gateway.read_events(place, None, BATCH)
+        events, reached = await self._treadle.db.events.read(place, None, BATCH)
         return [EncodedEvent.of(event) for event in events], reached, len(events) == BATCH
 
     async def _run(self) -> None:
@@ -218,15 +217,15 @@ class EventBroadcaster:
     async def _listen(self) -> None:
         """Hand new events to the streams, until there is no stream."""
         app = self._treadle
-        gateway = await app.gateway()
+        db = app.db
         settings = app.settings
         url = (settings.listen_url or app.url) if settings.notify else None
-        listener = EventListener(gateway, url, None)
+        listener = EventListener(db.events, url, None)
         try:
             while True:
                 await listener.open()
                 if self._place is None:
-                    _, self._place = await gateway.read_events(None, None, BATCH)
+                    _, self._place = await db.events.read(None, None, BATCH)
                     self._ready.set()
                 lines, self._place, full = await self._read(self._place)
                 for each in list(self.subscriptions) if lines else ():

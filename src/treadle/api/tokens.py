@@ -7,14 +7,14 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
 
 from treadle.api.access import HOW, NO_TOKEN, Principal
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.tokens import Token
 from treadle.errors import Unauthenticated, Unavailable
 
@@ -48,8 +48,8 @@ class TokenCache:
     one. A server that has wanted tokens once wants them until it ends.
     """
 
-    def __init__(self, gateway: Callable[[], Awaitable[Gateway]], *, local: bool) -> None:
-        self._gateway = gateway
+    def __init__(self, db: Database, *, local: bool) -> None:
+        self._db = db
         self._wanted = not local
         self._open_until = 0.0
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
@@ -104,7 +104,7 @@ class TokenCache:
 
     async def _ask(self) -> None:
         now = time.monotonic()
-        wanted, _ = await (await self._gateway()).has_tokens()
+        wanted, _ = await self._db.tokens.exist()
         self._open_until = now + REMEMBERED_S
         if wanted and not self._wanted:
             self._wanted = True
@@ -119,7 +119,7 @@ class TokenCache:
                 return None
             # From before the question: what is revoked while it is asked is not missed longer.
             until = time.monotonic() + REMEMBERED_S
-            token = await (await self._gateway()).find_token(token_id.decode())
+            token = await self._db.tokens.find(token_id.decode())
         self._known.pop(token_id, None)
         if token is None:
             _remember(self._missed, token_id, until)
@@ -140,7 +140,7 @@ class TokenCache:
 
     async def _write_use(self, token_id: str) -> None:
         try:
-            await (await self._gateway()).note_token_use(token_id)
+            await self._db.tokens.note_use(token_id)
         except Exception as error:
             # Nobody waits for it, and the next minute has another.
             log.warning("token.use_not_noted", token=token_id, error=str(error))

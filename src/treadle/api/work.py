@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Config, Principal, Views, requires
+from treadle.api.access import Caller, Config, Db, Principal, requires
 from treadle.api.bodies import Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.errors import InvalidArgument
 
 Status = Literal[
@@ -188,7 +188,7 @@ class WorkHistory(WorkItem):
 async def list_work(
     request: Request,
     who: Caller,
-    views: Views,
+    db: Db,
     status: Annotated[Status | None, unless_empty(Status)] = None,
     agent: Annotated[Agent | None, unless_empty(Agent)] = None,
     project_id: Annotated[UUID | None, unless_empty(UUID)] = None,
@@ -207,7 +207,7 @@ async def list_work(
     who.check_queue(QUEUE)
     if who.project_id is not None:
         project_id = _own_project(who, project_id)
-    rows = await views.work_items(
+    rows = await db.work.list(
         status=status,
         agent=agent,
         project_id=project_id,
@@ -226,7 +226,7 @@ async def list_work(
     responses=answers(404, 409),
     dependencies=[requires("enqueue")],
 )
-async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Response:
+async def add_work(item: NewWork, who: Caller, db: Db, once: Once) -> Response:
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
     who.check_queue(QUEUE)
     who.check_author(item.created_by)
@@ -234,8 +234,8 @@ async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Resp
     if who.project_id is not None:
         project_id = _own_project(who, project_id)
 
-    async def effect(calls: Gateway) -> Response:
-        made = await calls.add_work(
+    async def effect(db: Database) -> Response:
+        made = await db.work.add(
             item.type,
             item.description,
             payload=item.payload or {},
@@ -245,7 +245,7 @@ async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Resp
             created_by=item.created_by,
             actor=who.name,
         )
-        row = await Reader(calls).work_item(made)
+        row = await db.work.get(made)
         return json_response(json_row(_shown(row)), 201, {"Location": f"/work/{made}"})
 
     return await once(effect)
@@ -257,12 +257,12 @@ async def add_work(item: NewWork, who: Caller, views: Views, once: Once) -> Resp
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def get_work(item_id: UUID, who: Caller, views: Views) -> Response:
+async def get_work(item_id: UUID, who: Caller, db: Db) -> Response:
     """One work item, who got it and how that ended, and its changes, the newest 200 of them."""
-    item = await _seen(who, views, item_id)
+    item = await _seen(who, db, item_id)
     history = {
-        "dispatch_history": json_rows(await views.work_dispatches(item_id)),
-        "changes": json_rows(await views.work_changes(item_id)),
+        "dispatch_history": json_rows(await db.work.dispatches(item_id)),
+        "changes": json_rows(await db.work.changes(item_id)),
     }
     return json_response({**json_row(_shown(item)), **history})
 
@@ -274,7 +274,7 @@ async def get_work(item_id: UUID, who: Caller, views: Views) -> Response:
     dependencies=[requires("work")],
 )
 async def update_work(
-    item_id: UUID, change: WorkChange, who: Caller, views: Views, config: Config, once: Once
+    item_id: UUID, change: WorkChange, who: Caller, db: Db, config: Config, once: Once
 ) -> Response:
     """Change a work item as far as its state allows; 409 says what it does allow."""
     changes = change.model_dump(mode="json", exclude_none=True)
@@ -289,13 +289,13 @@ async def update_work(
     if change.assigned_agent is not None:
         who.check_agent(change.assigned_agent)
     if who.agent is not None or who.queues is not None or who.project_id is not None:
-        who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
+        who.check_agent((await _seen(who, db, item_id))["assigned_agent"])
 
-    async def effect(calls: Gateway) -> Response:
-        await calls.update_work(
+    async def effect(db: Database) -> Response:
+        await db.work.update(
             item_id, changes, actor=who.name, as_agent=who.agent, stale_s=config.work_stale_s
         )
-        return json_response(json_row(_shown(await Reader(calls).work_item(item_id))))
+        return json_response(json_row(_shown(await db.work.get(item_id))))
 
     return await once(effect)
 
@@ -307,12 +307,10 @@ async def update_work(
     responses=answers(404, 409),
     dependencies=[requires("enqueue")],
 )
-async def cancel_work(
-    item_id: UUID, who: Caller, views: Views, calls: Calls, config: Config
-) -> Response:
+async def cancel_work(item_id: UUID, who: Caller, db: Db, config: Config) -> Response:
     """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
-    who.check_agent((await _seen(who, views, item_id))["assigned_agent"])
-    await calls.update_work(
+    who.check_agent((await _seen(who, db, item_id))["assigned_agent"])
+    await db.work.update(
         item_id,
         {"status": "cancelled"},
         actor=who.name,
@@ -322,10 +320,10 @@ async def cancel_work(
     return Response(status_code=204)
 
 
-async def _seen(who: Principal, views: Reader, item_id: UUID) -> dict[str, Any]:
+async def _seen(who: Principal, db: Database, item_id: UUID) -> dict[str, Any]:
     """A work item that the caller may look at."""
     who.check_queue(QUEUE)
-    item = await views.work_item(item_id)
+    item = await db.work.get(item_id)
     who.check_project(item["project_id"])
     return item
 

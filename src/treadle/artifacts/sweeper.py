@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from treadle.artifacts.store import Store, StoredFile
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ConfigurationError, StoreError
 from treadle.models import RemovableArtifact
 
@@ -37,7 +37,7 @@ class SweepResult:
 
 
 async def sweep(
-    gateway: Gateway,
+    db: Database,
     store: Store,
     *,
     grace_s: float = GRACE_S,
@@ -54,23 +54,23 @@ async def sweep(
     swept = SweepResult()
     after: UUID | None = None
     while not stopping() and (
-        doomed := await gateway.doomed_artifacts(BATCH, grace_s, after, dry_run=dry_run)
+        doomed := await db.artifacts.removable(BATCH, grace_s, after, dry_run=dry_run)
     ):
         after = doomed[-1].id
         gone = [each.id for each in doomed if await _deleted(store, each, swept, dry_run=dry_run)]
         swept.rows += len(gone)
         if not dry_run:
-            await gateway.forget_artifacts(gone)
+            await db.artifacts.forget(gone)
     if swept.elsewhere:
         log.warning("artifacts.elsewhere", store=store.url, files=swept.elsewhere)
-    folder = await gateway.artifact_folder()
+    folder = await db.artifacts.folder()
     if folder is not None:
         oldest = datetime.now(UTC) - timedelta(seconds=grace_s)
         async with aclosing(store.pages(folder)) as pages:
             async for page in pages:
                 if stopping():
                     break
-                await _sweep_page(gateway, store, page, oldest, swept, dry_run=dry_run)
+                await _sweep_page(db, store, page, oldest, swept, dry_run=dry_run)
     return swept
 
 
@@ -78,9 +78,9 @@ class Sweeper:
     """Sweeps once in a while, for a process that has other things to do too."""
 
     def __init__(
-        self, gateway: Gateway, store: Callable[[], Store], *, every_s: float = EVERY_S
+        self, db: Database, store: Callable[[], Store], *, every_s: float = EVERY_S
     ) -> None:
-        self._gateway = gateway
+        self._db = db
         self._store = store
         self._every_s = every_s
         self._next_at = 0.0
@@ -89,11 +89,11 @@ class Sweeper:
         """Sweep if it is time; a store that is away is for the next time, a database is not."""
         if time.monotonic() < self._next_at:
             return None
-        if await self._gateway.artifact_folder() is None:
+        if await self._db.artifacts.folder() is None:
             return None
         self._next_at = time.monotonic() + self._every_s
         try:
-            swept = await sweep(self._gateway, self._store(), stopping=stopping)
+            swept = await sweep(self._db, self._store(), stopping=stopping)
         except (ConfigurationError, StoreError) as error:
             log.warning("artifacts.not_swept", error=str(error), hint=error.hint)
             return None
@@ -120,7 +120,7 @@ async def _deleted(
 
 
 async def _sweep_page(
-    gateway: Gateway,
+    db: Database,
     store: Store,
     page: list[StoredFile],
     oldest: datetime,
@@ -131,7 +131,7 @@ async def _sweep_page(
     """Delete the old files of a page that the database does not know; it is asked after."""
     ours = {found.key: artifact_of(found.key) for found in page if found.modified_at < oldest}
     ids = {artifact for artifact in ours.values() if artifact is not None}
-    unknown = await gateway.unknown_artifacts(list(ids)) if ids else set()
+    unknown = await db.artifacts.unknown(list(ids)) if ids else set()
     for key, artifact in ours.items():
         if artifact not in unknown:
             continue

@@ -133,7 +133,7 @@ def add(
     if not allow_private:
         check_public_url(url)
     common.call_db(
-        lambda calls: calls.define_push_agent(agent, url, allow_private=allow_private),
+        lambda db: db.agents.define_push(agent, url, allow_private=allow_private),
         database_url,
     )
     text = f"agent {agent} is added; tasks are sent to it by: treadle dispatcher"
@@ -154,7 +154,7 @@ def remove(
       treadle agents remove coder-2 --yes
     """
     common.confirm(f"remove agent {agent}", yes=yes)
-    common.call_db(lambda calls: calls.remove_push_agent(agent), database_url)
+    common.call_db(lambda db: db.agents.remove_push(agent), database_url)
     output.print_done(f"agent {agent} is removed", as_json, name=agent, status="removed")
 
 
@@ -168,16 +168,16 @@ def push(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
     """
 
     async def work(app: Treadle) -> list[dict[str, object]]:
-        return await (await app.reader()).push_agents()
+        return await app.db.agents.list_push()
 
     empty = "tasks are sent to nobody; add an agent: treadle agents add --help"
     output.show(common.call(work, database_url), PUSHED, as_json=as_json, empty=empty)
 
 
 async def _read(app: Treadle) -> list[dict[str, object]]:
-    return await (await app.reader()).agents()
+    return await app.db.agents.list()
 
 
 def _set(agent: str, status: str, database_url: str | None, *, as_json: bool) -> None:
-    common.call_db(lambda calls: calls.set_agent_status(agent, status), database_url)
+    common.call_db(lambda db: db.agents.set_status(agent, status), database_url)
     output.print_done(f"agent {agent} is {status}", as_json, name=agent, status=status)

@@ -48,9 +48,9 @@ def _list(
     as_json: bool, database_url: str | None, task: str | None = None, limit: int = 50
 ) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        reader = await app.reader()
-        found = None if task is None else await reader.find_task(task.lstrip("…."))
-        return await reader.artifacts(task_id=found, limit=limit)
+        db = app.db
+        found = None if task is None else await db.tasks.find(task.lstrip("…."))
+        return await db.artifacts.list(task_id=found, limit=limit)
 
     rows = common.call(work, database_url)
     out.show(rows, COLUMNS, as_json=as_json, empty="no task has stored a file")
@@ -123,7 +123,7 @@ def get_artifact(
 
     async def work(app: Treadle) -> dict[str, Any]:
         found = await _find(app, artifact_id)
-        file = await app.open_artifact(found["id"])
+        file = await app.artifacts.open(found["id"])
         if str(output) == "-":
             async for chunk in file:
                 typer.echo(chunk, nl=False)
@@ -170,7 +170,7 @@ def sweep(
     async def work(app: Treadle) -> SweepResult:
         from treadle.artifacts.sweeper import sweep as run
 
-        return await run(await app.gateway(), app.store, grace_s=grace_s, dry_run=dry_run)
+        return await run(app.db, app.store, grace_s=grace_s, dry_run=dry_run)
 
     swept = common.call(work, database_url)
     counts = {
@@ -194,4 +194,4 @@ def sweep(
 
 async def _find(app: Treadle, given: str) -> dict[str, Any]:
     """The artifact with this id, or whose id ends so."""
-    return await (await app.reader()).artifact(given.lstrip("….").removeprefix("artifact:"))
+    return await app.db.artifacts.find(given.lstrip("….").removeprefix("artifact:"))

@@ -39,7 +39,7 @@ COLUMNS = [
 
 def _list(as_json: bool, database_url: str | None, *, everything: bool = False) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).breakers()
+        return await app.db.breakers.list()
 
     rows = common.call(work, database_url)
     shown = [row for row in rows if everything or row["state"] != "closed" or row["failures"]]
@@ -92,7 +92,7 @@ def trip(
     Example:
       treadle breakers trip deploy --for 600 --reason "the cluster is being moved"
     """
-    probe_at = common.call_db(lambda calls: calls.trip_breaker(type, seconds, reason), database_url)
+    probe_at = common.call_db(lambda db: db.breakers.trip(type, seconds, reason), database_url)
     text = f"the breaker of {type} is open; one task is tried at {probe_at:%H:%M:%S %Z}"
     output.print_done(text, as_json, name=type, status="open", probe_at=probe_at)
 
@@ -107,6 +107,6 @@ def reset(
     Example:
       treadle breakers reset deploy
     """
-    was_open = common.call_db(lambda calls: calls.reset_breaker(type), database_url)
+    was_open = common.call_db(lambda db: db.breakers.reset(type), database_url)
     text = f"the breaker of {type} {'is' if was_open else 'was'} closed"
     output.print_done(text, as_json, name=type, status="closed", changed=was_open)

@@ -76,7 +76,7 @@ COLUMNS = [
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).budgets()
+        return await app.db.budgets.list()
 
     rows = common.call(work, database_url)
     if not as_json:
@@ -139,7 +139,7 @@ def set_budget(
     limit = _usd(usd)
     kind, key = _scope(scope)
     common.call_db(
-        lambda calls: calls.set_budget(kind, key, limit, period=period, on_exhausted=on_exhausted),
+        lambda db: db.budgets.set(kind, key, limit, period=period, on_exhausted=on_exhausted),
         database_url,
     )
     text = f"{scope} may spend {dollars(limit)}{f' each {period}' if period else ''}"
@@ -160,7 +160,7 @@ def remove(
       treadle budget remove agent:coder-1 --period day
     """
     kind, key = _scope(scope)
-    common.call_db(lambda calls: calls.remove_budget(kind, key, period=period), database_url)
+    common.call_db(lambda db: db.budgets.remove(kind, key, period=period), database_url)
     text = f"the budget of {scope} is removed"
     output.print_done(text, as_json, name=scope, status="removed", period=period)
 
@@ -184,7 +184,7 @@ def spend(
         raise InvalidArgument(f"cannot sum up by {by!r}", hint=f"Use one of: {', '.join(KINDS)}")
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).spending(by, days)
+        return await app.db.budgets.spending(by, days)
 
     columns = [
         Column(by, by),

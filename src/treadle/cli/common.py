@@ -19,7 +19,7 @@ from treadle.errors import ConfigurationError, InvalidArgument, TreadleError, Un
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.database import Gateway
+    from treadle.db.database import Database
     from treadle.settings import Settings
 
 T = TypeVar("T")
@@ -303,10 +303,10 @@ def _embedded(settings: Settings) -> Iterator[str]:
         yield url
 
 
-def call_db(work: Callable[[Gateway], Awaitable[T]], url: str | None) -> T:
+def call_db(work: Callable[[Database], Awaitable[T]], url: str | None) -> T:
     """Call one function of the database."""
 
     async def inside(app: Treadle) -> T:
-        return await work(await app.gateway())
+        return await work(app.db)
 
     return call(inside, url)

@@ -151,12 +151,11 @@ def _decide_where(asked: LetterSelection, decision: Decision) -> None:
     filters = asked.filters or {"status": "dead_lettered"}
 
     async def count(app: Treadle) -> list[LetterCount]:
-        return await (await app.gateway()).resolve_dead_where(filters, decision, dry_run=True)
+        return await app.db.dead_letters.resolve_where(filters, decision, dry_run=True)
 
     async def carry_out(app: Treadle) -> list[LetterCount]:
         with bar("decided", found) as tell:
-            gateway = await app.gateway()
-            return await gateway.resolve_dead_where(filters, decision, on_batch=tell)
+            return await app.db.dead_letters.resolve_where(filters, decision, on_batch=tell)
 
     counts = common.call(count, asked.database_url)
     found = sum(each.letters for each in counts)
@@ -178,17 +177,17 @@ def _decide_ids(asked: LetterSelection, decision: Decision) -> None:
     texts = asked.task_ids or []
 
     async def work(app: Treadle) -> list[tuple[str, Decided | TreadleError]]:
-        reader, gateway = await app.reader(), await app.gateway()
+        db = app.db
         known: dict[str, UUID | TreadleError] = {}
         for text in texts:
             try:
-                known[text] = await reader.find_letter(text.lstrip("…."))
+                known[text] = await db.dead_letters.find(text.lstrip("…."))
             except TreadleError as error:
                 if len(texts) == 1:
                     raise
                 known[text] = error
         ids = [each for each in known.values() if isinstance(each, UUID)]
-        done = await gateway.resolve_dead_letters(ids, decision)
+        done = await db.dead_letters.resolve(ids, decision)
         return [
             (text, done[each] if isinstance(each, UUID) else each) for text, each in known.items()
         ]
@@ -498,7 +497,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="A
 
 def _groups(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).dead_groups()
+        return await app.db.dead_letters.groups()
 
     output.show(common.call(work, database_url), GROUPS, as_json=as_json, empty="no dead letters")
 
@@ -571,7 +570,7 @@ def list_dead(
     before = moment_before(older_than)
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).dead_letters(
+        return await app.db.dead_letters.list(
             reviewed=everything,
             queue=queue,
             type=type,
@@ -606,23 +605,23 @@ def show(
     """
 
     async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, Any], list[Any], list[Any]]:
-        reader = await app.reader()
+        db = app.db
         try:
-            found = await reader.find_letter(task_id.lstrip("…."))
+            found = await db.dead_letters.find(task_id.lstrip("…."))
         except NotFound:
-            found = await reader.find_task(task_id.lstrip("…."))
-        letters = await reader.dead_letters(reviewed=True, task_id=found, limit=1)
+            found = await db.tasks.find(task_id.lstrip("…."))
+        letters = await db.dead_letters.list(reviewed=True, task_id=found, limit=1)
         if not letters:
-            task = await reader.task(found)
+            task = await db.tasks.get(found)
             raise NotFound(
                 f"task {found} never was a dead letter; it is {task['status']}",
                 hint=f"See it: treadle tasks show {found}",
             )
         [letter] = letters
-        letter["decisions"] = await reader.decisions(task_id=letter["task_id"], limit=1000)
-        task = await reader.task(letter["task_id"])
-        history = await reader.dead_history(letter["id"])
-        return letter, task, history, await reader.why(letter["task_id"])
+        letter["decisions"] = await db.dead_letters.decisions(task_id=letter["task_id"], limit=1000)
+        task = await db.tasks.get(letter["task_id"])
+        history = await db.dead_letters.history(letter["id"])
+        return letter, task, history, await db.tasks.why(letter["task_id"])
 
     letter, task, history, reasons = common.call(work, database_url)
     if as_json:
@@ -649,7 +648,7 @@ def log(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).decisions(limit=limit)
+        return await app.db.dead_letters.decisions(limit=limit)
 
     output.show(common.call(work, database_url), LOG, as_json=as_json, empty="no decisions")
 

@@ -61,11 +61,11 @@ def list_events(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        reader = await app.reader()
-        return await reader.events(
+        db = app.db
+        return await db.events.list(
             kinds=kind or (),
-            task_id=None if task is None else await reader.find_task(task.lstrip("….")),
-            dag_id=None if dag is None else await reader.find_dag(dag.lstrip("….")),
+            task_id=None if task is None else await db.tasks.find(task.lstrip("….")),
+            dag_id=None if dag is None else await db.dags.find(dag.lstrip("….")),
             limit=limit,
         )
 

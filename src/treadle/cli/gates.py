@@ -35,7 +35,7 @@ COLUMNS = [
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).gates()
+        return await app.db.gates.list()
 
     rows = common.call(work, database_url)
     output.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
@@ -92,7 +92,7 @@ def define(
     named = {name: value for name, value in settings.items() if value is not None}
     if no_limit:
         named = {"limit": None}
-    common.call_db(lambda calls: calls.define_gate(key, named), database_url)
+    common.call_db(lambda db: db.gates.define(key, named), database_url)
     output.print_done(f"gate {key} is defined", as_json, name=key, status="defined")
 
 
@@ -112,7 +112,7 @@ def close_gate(
     Example:
       treadle gates close anthropic --for 600 --reason "they have an incident"
     """
-    until = common.call_db(lambda calls: calls.close_gate(key, seconds, reason), database_url)
+    until = common.call_db(lambda db: db.gates.close(key, seconds, reason), database_url)
     text = f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}"
     output.print_done(text, as_json, name=key, status="closed", closed_until=until)
 
@@ -127,6 +127,6 @@ def open_gate(
     Example:
       treadle gates open anthropic
     """
-    was_closed = common.call_db(lambda calls: calls.open_gate(key), database_url)
+    was_closed = common.call_db(lambda db: db.gates.open(key), database_url)
     text = f"gate {key} {'is' if was_closed else 'was'} open"
     output.print_done(text, as_json, name=key, status="open", changed=was_closed)

@@ -154,7 +154,7 @@ def actions(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).harness_actions(status, limit)
+        return await app.db.harness.actions(status, limit)
 
     output.show(common.call(work, database_url), ACTIONS, as_json=as_json, empty="no action")
 
@@ -176,8 +176,8 @@ def again(
     """
 
     async def work(app: Treadle) -> UUID:
-        task_id = await (await app.reader()).find_task(task)
-        await (await app.gateway()).rerun_action(task_id, note=reason)
+        task_id = await app.db.tasks.find(task)
+        await app.db.harness.rerun_action(task_id, note=reason)
         return task_id
 
     task_id = common.call(work, database_url)
@@ -200,8 +200,8 @@ def skip(
     """
 
     async def work(app: Treadle) -> UUID:
-        task_id = await (await app.reader()).find_task(task)
-        await (await app.gateway()).skip_action(task_id, note=reason)
+        task_id = await app.db.tasks.find(task)
+        await app.db.harness.skip_action(task_id, note=reason)
         return task_id
 
     task_id = common.call(work, database_url)
@@ -218,7 +218,7 @@ def agents(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).harness_nudging()
+        return await app.db.harness.nudging()
 
     rows = common.call(work, database_url)
     output.show(rows, NUDGED, as_json=as_json, empty="no agent is nudged; they look by themselves")
@@ -245,7 +245,7 @@ def allow(
 
     if not allow_private:
         check_public_url(url)
-    common.call_db(lambda calls: calls.allow_nudges(url, private=allow_private), database_url)
+    common.call_db(lambda db: db.harness.allow_nudges(url, private=allow_private), database_url)
     output.print_done(f"agent {url} is nudged", as_json, name=url, status="allowed")
 
 
@@ -259,5 +259,5 @@ def forbid(
     Example:
       treadle harness forbid http://localhost:9000
     """
-    common.call_db(lambda calls: calls.allow_nudges(url, allow=False), database_url)
+    common.call_db(lambda db: db.harness.allow_nudges(url, allow=False), database_url)
     output.print_done(f"agent {url} is not nudged any more", as_json, name=url, status="forbidden")

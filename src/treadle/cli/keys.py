@@ -23,7 +23,7 @@ COLUMNS = [
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).keys()
+        return await app.db.keys.list()
 
     rows = common.call(work, database_url)
     output.show(rows, COLUMNS, as_json=as_json, empty="no task has a concurrency key")
@@ -65,6 +65,6 @@ def set_key(
     Example:
       treadle keys set repo:42 3
     """
-    common.call_db(lambda calls: calls.set_concurrency(key, limit), database_url)
+    common.call_db(lambda db: db.keys.set(key, limit), database_url)
     text = f"key {key} has {limit} slot{'' if limit == 1 else 's'}"
     output.print_done(text, as_json, name=key, status="set", max=limit)

@@ -45,7 +45,7 @@ def list_projects(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).projects()
+        return await app.db.projects.list()
 
     output.show(
         common.call(work, database_url), COLUMNS, as_json=as_json, empty="there is no project"
@@ -73,7 +73,7 @@ def define(
     settings = {name: value for name, value in given.items() if value is not None}
 
     async def work(app: Treadle) -> UUID:
-        return await (await app.gateway()).define_project(project, settings)
+        return await app.db.projects.define(project, settings)
 
     made = common.call(work, database_url)
     if as_json:

@@ -70,7 +70,7 @@ def list_queues(as_json: common.JsonFlag = False, database_url: common.DatabaseU
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).queues()
+        return await app.db.queues.list()
 
     rows = common.call(work, database_url)
     for row in rows:
@@ -98,8 +98,8 @@ def show(
     """
 
     async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        reader = await app.reader()
-        return await reader.queue(queue), await reader.claim_order(queue, limit)
+        db = app.db
+        return await db.queues.get(queue), await db.queues.claim_order(queue, limit)
 
     settings, tasks = common.call(work, database_url)
     if as_json:
@@ -119,7 +119,7 @@ def stuck(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = N
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).stuck()
+        return await app.db.queues.stuck()
 
     rows = common.call(work, database_url)
     output.show(rows, STUCK, as_json=as_json, empty="nothing is stuck")
@@ -138,7 +138,7 @@ def pause(
     Example:
       treadle queues pause mail --reason "provider is down"
     """
-    common.call_db(lambda calls: calls.pause_queue(queue, reason), database_url)
+    common.call_db(lambda db: db.queues.pause(queue, reason), database_url)
     text = f"queue {queue} is paused; go on with: treadle queues resume {queue}"
     output.print_done(text, as_json, name=queue, status="paused")
 
@@ -153,7 +153,7 @@ def resume(
     Example:
       treadle queues resume mail
     """
-    common.call_db(lambda calls: calls.resume_queue(queue), database_url)
+    common.call_db(lambda db: db.queues.resume(queue), database_url)
     output.print_done(f"queue {queue} is open", as_json, name=queue, status="open")
 
 
@@ -241,7 +241,7 @@ def define(
         named["keep_cancelled_s"] = times.parse(keep_cancelled, "--keep-cancelled")
     if keep_dead is not None:
         named["keep_dead_s"] = times.parse(keep_dead, "--keep-dead")
-    common.call_db(lambda calls: calls.define_queue(queue, named), database_url)
+    common.call_db(lambda db: db.queues.define(queue, named), database_url)
     output.print_done(f"queue {queue} is defined", as_json, name=queue, status="defined")
 
 

@@ -14,7 +14,7 @@ from treadle.errors import InvalidArgument, TaskNotFound
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.database import Reader
+    from treadle.db.database import Database
 
 history = common.group(
     """Find finished tasks that were archived; say what is kept how long.
@@ -62,7 +62,7 @@ def list_history(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).archive(queue=queue, type=type, limit=limit)
+        return await app.db.retention.archive(queue=queue, type=type, limit=limit)
 
     rows = common.call(work, database_url)
     if not as_json:
@@ -85,7 +85,7 @@ def show(
     """
 
     async def work(app: Treadle) -> dict[str, Any]:
-        return await (await app.reader()).archived(task_id.lstrip("…."))
+        return await app.db.retention.archived(task_id.lstrip("…."))
 
     found = common.call(work, database_url)
     if as_json:
@@ -130,20 +130,20 @@ def keep(
     seconds = times.parse(age, "AGE")
 
     async def work(app: Treadle) -> None:
-        await (await app.gateway()).set_retention(what, seconds)
+        await app.db.retention.set(what, seconds)
 
     common.call(work, database_url)
     common.note(f"{what} are kept {'for ever' if seconds is None else f'for {age}'}")
 
 
 @asynccontextmanager
-async def hint_if_archived(reader: Reader, wanted: str) -> AsyncIterator[None]:
+async def hint_if_archived(db: Database, wanted: str) -> AsyncIterator[None]:
     """Say of a task that is not there any more that it is archived, if it is."""
     try:
         yield
     except TaskNotFound as missing:
         try:
-            found = await reader.archived(wanted)
+            found = await db.retention.archived(wanted)
         except TaskNotFound:
             raise missing from None
         raise TaskNotFound(
@@ -155,7 +155,7 @@ async def hint_if_archived(reader: Reader, wanted: str) -> AsyncIterator[None]:
 
 def _show_ages(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).ages()
+        return await app.db.retention.ages()
 
     rows = common.call(work, database_url)
     if not as_json:

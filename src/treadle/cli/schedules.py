@@ -148,7 +148,7 @@ def _facts(found: Record) -> Iterator[tuple[str, Any]]:
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).schedules()
+        return await app.db.schedules.list()
 
     rows = common.call(work, database_url)
     shown = [{**row, "text": words(row["cron"])} for row in rows]
@@ -196,8 +196,8 @@ def show(
     """
 
     async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        reader = await app.reader()
-        return await reader.schedule(name), await reader.schedule_runs(name, limit)
+        db = app.db
+        return await db.schedules.get(name), await db.schedules.runs(name, limit)
 
     found, runs = common.call(work, database_url)
     print_schedule(found, runs, as_json=as_json)
@@ -259,8 +259,8 @@ def define(
     given |= _template(type, spec, queue, priority, dag)
 
     async def work(app: Treadle) -> tuple[str, dict[str, Any]]:
-        verdict = await (await app.gateway()).define_schedule(name, given)
-        return verdict, await (await app.reader()).schedule(name)
+        verdict = await app.db.schedules.define(name, given)
+        return verdict, await app.db.schedules.get(name)
 
     verdict, found = common.call(work, database_url)
     text = f"schedule {name} is {verdict}: {words(found['cron'])}"
@@ -299,11 +299,11 @@ def run_schedule(
     """
 
     async def work(app: Treadle) -> tuple[UUID | None, UUID | None, bool]:
-        calls = await app.gateway()
+        db = app.db
         try:
-            return await calls.run_schedule(name)
+            return await db.schedules.run(name)
         except QueueFull as error:
-            await calls.skip_schedule(name, str(error))
+            await db.schedules.skip(name, str(error))
             raise
 
     task_id, dag_id, created = common.call(work, database_url)
@@ -328,7 +328,7 @@ def pause(
     Example:
       treadle schedules pause nightly --reason "the source is down"
     """
-    common.call_db(lambda calls: calls.pause_schedule(name, reason), database_url)
+    common.call_db(lambda db: db.schedules.pause(name, reason), database_url)
     output.print_done(f"schedule {name} is paused", as_json, name=name, status="paused")
 
 
@@ -342,7 +342,7 @@ def resume(
     Example:
       treadle schedules resume nightly
     """
-    was_paused = common.call_db(lambda calls: calls.resume_schedule(name), database_url)
+    was_paused = common.call_db(lambda db: db.schedules.resume(name), database_url)
     text = f"schedule {name} {'is active' if was_paused else 'was not paused'}"
     output.print_done(text, as_json, name=name, status="active", changed=was_paused)
 
@@ -361,7 +361,7 @@ def remove(
       treadle schedules remove nightly --yes
     """
     common.confirm(f"remove the schedule {name}", yes=yes)
-    common.call_db(lambda calls: calls.remove_schedule(name), database_url)
+    common.call_db(lambda db: db.schedules.remove(name), database_url)
     output.print_done(f"schedule {name} is removed", as_json, name=name, status="removed")
 
 
@@ -382,8 +382,7 @@ def sync(
     declaring = load_app(app)
 
     async def work(used: Treadle) -> dict[str, str]:
-        used.registry, used.schedules = declaring.registry, declaring.schedules
-        return await used.declare_schedules()
+        return await declaring.schedules.declare(used.db)
 
     verdicts = common.call(work, database_url)
     rows = [{"name": name, "verdict": verdict} for name, verdict in verdicts.items()]

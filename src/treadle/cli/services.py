@@ -204,7 +204,7 @@ async def _serve_pruner(url: str, health_file: Path | None) -> None:
 
 
 async def _due(app: Treadle) -> list[dict[str, Any]]:
-    return await (await app.reader()).prunable()
+    return await app.db.retention.prunable()
 
 
 async def _once(app: Treadle) -> PruneRound:

@@ -15,7 +15,7 @@ from treadle.errors import InvalidArgument, TreadleError
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.database import Gateway
+    from treadle.db.database import Database
     from treadle.models import BulkCount
 
 VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]
@@ -58,7 +58,7 @@ Limit = Annotated[
     int, typer.Option("--limit", "-n", min=1, max=100_000, help="With filters: at most.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what the filters find.")]
-Bulk = Callable[["Gateway", bool], Awaitable["list[BulkCount]"]]
+Bulk = Callable[["Database", bool], Awaitable["list[BulkCount]"]]
 RESULTS = [Column("id", "id"), Column("now", "now"), Column("problem", "problem")]
 
 
@@ -112,8 +112,8 @@ def cancel(
         _cancel_ids(task_ids or [], reason, as_json=as_json, database_url=database_url)
         return
 
-    async def work(gateway: Gateway, dry: bool) -> list[BulkCount]:
-        return await gateway.cancel_where(filters, reason, dry_run=dry, limit=limit)
+    async def work(db: Database, dry: bool) -> list[BulkCount]:
+        return await db.tasks.cancel_where(filters, reason, dry_run=dry, limit=limit)
 
     _run("cancel", work, dry_run=dry_run, yes=yes, as_json=as_json, database_url=database_url)
 
@@ -170,8 +170,8 @@ def retry(
         resolve(task_ids or [], "retry", note=note, as_json=as_json, database_url=database_url)
         return
 
-    async def work(gateway: Gateway, dry: bool) -> list[BulkCount]:
-        return await gateway.retry_where(filters, note, dry_run=dry, limit=limit)
+    async def work(db: Database, dry: bool) -> list[BulkCount]:
+        return await db.tasks.retry_where(filters, note, dry_run=dry, limit=limit)
 
     _run("retry", work, dry_run=dry_run, yes=yes, as_json=as_json, database_url=database_url)
 
@@ -205,7 +205,7 @@ def _run(
     """Count what is found, ask where it is much, then do it."""
 
     async def call(app: Treadle, dry: bool) -> list[BulkCount]:
-        return await work(await app.gateway(), dry)
+        return await work(app.db, dry)
 
     counts = common.call(lambda app: call(app, True), database_url)
     found = sum(each.tasks for each in counts if each.verdict == "found")
@@ -229,9 +229,9 @@ def _cancel_ids(
     task_ids: list[str], reason: str | None, *, as_json: bool, database_url: str | None
 ) -> None:
     async def work(app: Treadle) -> dict[UUID, str]:
-        reader, gateway = await app.reader(), await app.gateway()
-        found = [await reader.find_task(each.lstrip("….")) for each in task_ids]
-        return await gateway.cancel_tasks(found, reason)
+        db = app.db
+        found = [await db.tasks.find(each.lstrip("….")) for each in task_ids]
+        return await db.tasks.cancel(found, reason)
 
     verdicts = common.call(work, database_url)
     fell = [each for each, verdict in verdicts.items() if verdict == "cascaded"]
@@ -263,15 +263,15 @@ def resolve(
     """Decide about each task; one that cannot be decided about does not stop the others."""
 
     async def work(app: Treadle) -> list[tuple[UUID | str, str | None, TreadleError | None]]:
-        reader, gateway = await app.reader(), await app.gateway()
+        db = app.db
         done: list[tuple[UUID | str, str | None, TreadleError | None]] = []
         for text in task_ids:
             found: UUID | str = text
             try:
                 wanted = text.lstrip("….")
-                async with retention.hint_if_archived(reader, wanted):
-                    found = await reader.find_task(wanted)
-                    now = await gateway.retry_task(found, resolution, note=note)
+                async with retention.hint_if_archived(db, wanted):
+                    found = await db.tasks.find(wanted)
+                    now = await db.tasks.retry(found, resolution, note=note)
                 done.append((found, now, None))
             except TreadleError as error:
                 if len(task_ids) == 1:

@@ -125,7 +125,7 @@ def enqueue(
     async def work(app: Treadle) -> None:
         for name, moment in moments.items():
             if isinstance(moment, timedelta):
-                moment += await (await app.gateway()).now()
+                moment += await app.db.calls.now()
             options[name] = moment
         handle = await app.enqueue(type, arguments, **options)
         word = "enqueued" if handle.created else "was there already"
@@ -171,7 +171,7 @@ async def _awaited(app: Treadle, task_id: UUID, timeout: float | None) -> Any:
         await anyio.sleep(SILENT_S)
         # What goes wrong here is told by the waiting itself.
         with suppress(TreadleError):
-            for each in await (await app.reader()).why(task_id):
+            for each in await app.db.tasks.why(task_id):
                 if each["reason"] not in UNDER_WAY:
                     common.note(each["sentence"])
 
@@ -230,9 +230,8 @@ def fork(
     changes = _changes(settings or [])
 
     async def work(app: Treadle) -> tuple[UUID, UUID]:
-        found = await (await app.reader()).find_task(task_id.lstrip("…."))
-        gateway = await app.gateway()
-        return found, await gateway.fork_task(found, from_step, changes, None)
+        found = await app.db.tasks.find(task_id.lstrip("…."))
+        return found, await app.db.tasks.fork(found, from_step, changes, None)
 
     found, made = common.call(work, database_url)
     if as_json:
@@ -307,8 +306,9 @@ def list_tasks(
         )
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        reader = await app.reader()
-        return await reader.tasks(status=status, queue=queue, type=type, agent=agent, limit=limit)
+        return await app.db.tasks.list(
+            status=status, queue=queue, type=type, agent=agent, limit=limit
+        )
 
     rows = common.call(work, database_url)
     if ids_only and not as_json:
@@ -336,20 +336,20 @@ def show(
     """
 
     async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, list[Any]], list[Any]]:
-        reader = await app.reader()
+        db = app.db
         wanted = task_id.lstrip("….")
-        async with retention.hint_if_archived(reader, wanted):
-            found = await reader.find_task(wanted)
-            task = await reader.task(found)
+        async with retention.hint_if_archived(db, wanted):
+            found = await db.tasks.find(wanted)
+            task = await db.tasks.get(found)
         parts = {
-            "dependencies": await reader.dependencies(task),
-            "subtasks": await reader.subtasks(found),
-            "steps": await reader.steps(found),
-            "waits": await reader.waits(ended=True, task_id=found, limit=1000),
-            "artifacts": (await reader.artifacts(task_id=found, limit=1000))[::-1],
-            "attempts": await reader.history(found),
+            "dependencies": await db.tasks.dependencies(task),
+            "subtasks": await db.tasks.subtasks(found),
+            "steps": await db.steps.list(found),
+            "waits": await db.waits.list(ended=True, task_id=found, limit=1000),
+            "artifacts": (await db.artifacts.list(task_id=found, limit=1000))[::-1],
+            "attempts": await db.tasks.history(found),
         }
-        return task, parts, await reader.why(found)
+        return task, parts, await db.tasks.why(found)
 
     task, parts, reasons = common.call(work, database_url)
     parts["waits"] = [with_times(each) for each in reversed(parts["waits"])]
@@ -382,7 +382,7 @@ def wait(
     """
 
     async def work(app: Treadle) -> None:
-        found = await (await app.reader()).find_task(task_id.lstrip("…."))
+        found = await app.db.tasks.find(task_id.lstrip("…."))
         await print_result(app, found, timeout=timeout, as_json=as_json)
 
     common.call(work, database_url)

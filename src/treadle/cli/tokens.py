@@ -28,7 +28,7 @@ COLUMNS = [
 
 def _list(as_json: bool, database_url: str | None, revoked: bool = False) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).api_tokens(revoked=revoked)
+        return await app.db.tokens.list(revoked=revoked)
 
     rows = common.call(work, database_url)
     empty = "there is no token; make one: treadle token create --help"
@@ -88,7 +88,7 @@ def create(
     named = {key: value for key, value in settings.items() if value is not None}
 
     async def work(app: Treadle) -> str:
-        return await (await app.gateway()).create_token(name, named)
+        return await app.db.tokens.create(name, named)
 
     made = common.call(work, database_url)
     if as_json:
@@ -128,5 +128,5 @@ def revoke(
     # Somebody may paste the whole token: the secret part goes no further.
     parts = which.split("_")
     known = parts[1] if which.startswith("trd_") and len(parts) > 2 else which
-    revoked = common.call_db(lambda calls: calls.revoke_token(known), database_url)
+    revoked = common.call_db(lambda db: db.tokens.revoke(known), database_url)
     output.print_done(f"token {revoked} is revoked", as_json, id=revoked, status="revoked")

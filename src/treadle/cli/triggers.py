@@ -50,7 +50,7 @@ def _makes(row: dict[str, Any]) -> str:
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).triggers()
+        return await app.db.triggers.list()
 
     rows = common.call(work, database_url)
     if not as_json:
@@ -99,8 +99,8 @@ def show(
     """
 
     async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        reader = await app.reader()
-        return await reader.trigger(name), await reader.trigger_log(name, limit)
+        db = app.db
+        return await db.triggers.get(name), await db.triggers.log(name, limit)
 
     row, fires = common.call(work, database_url)
     if as_json:
@@ -165,8 +165,8 @@ def set_trigger(
         settings["max_per_hour"] = max_per_hour or None
 
     async def work(app: Treadle) -> dict[str, Any]:
-        await (await app.gateway()).define_trigger(name, settings, by)
-        return await (await app.reader()).trigger(name)
+        await app.db.triggers.define(name, settings, by)
+        return await app.db.triggers.get(name)
 
     row = common.call(work, database_url)
     if as_json:
@@ -188,7 +188,7 @@ def pause(
     Example:
       treadle triggers pause next --reason "too many"
     """
-    common.call_db(lambda calls: calls.pause_trigger(name, reason), database_url)
+    common.call_db(lambda db: db.triggers.pause(name, reason), database_url)
     output.print_done(f"trigger {name} is paused", as_json, name=name, status="paused")
 
 
@@ -202,7 +202,7 @@ def resume(
     Example:
       treadle triggers resume next
     """
-    common.call_db(lambda calls: calls.resume_trigger(name), database_url)
+    common.call_db(lambda db: db.triggers.resume(name), database_url)
     output.print_done(f"trigger {name} is active", as_json, name=name, status="active")
 
 
@@ -220,7 +220,7 @@ def remove(
       treadle triggers remove next --yes
     """
     common.confirm(f"remove the trigger {name}", yes=yes)
-    common.call_db(lambda calls: calls.remove_trigger(name), database_url)
+    common.call_db(lambda db: db.triggers.remove(name), database_url)
     output.print_done(f"trigger {name} is removed", as_json, name=name, status="removed")
 
 
@@ -250,7 +250,7 @@ def try_trigger(
     given = None if sample is None else common.json_argument(sample, "sample")
 
     async def work(app: Treadle) -> dict[str, Any]:
-        return await (await app.gateway()).test_trigger(name, event, given)
+        return await app.db.triggers.test(name, event, given)
 
     verdict = common.call(work, database_url)
     if as_json:
@@ -280,7 +280,7 @@ def fire(
     """
 
     async def work(app: Treadle) -> TriggerRun:
-        return await (await app.gateway()).fire_trigger(name, event)
+        return await app.db.triggers.fire(name, event)
 
     fired = common.call(work, database_url)
     if as_json:

@@ -55,7 +55,7 @@ def list_types(as_json: common.JsonFlag = False, database_url: common.DatabaseUr
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).types()
+        return await app.db.types.list()
 
     output.show(common.call(work, database_url), COLUMNS, as_json=as_json)
 
@@ -73,7 +73,7 @@ def pause(
     Example:
       treadle types pause deploy --reason "the cluster is being moved"
     """
-    common.call_db(lambda calls: calls.pause_type(type, reason), database_url)
+    common.call_db(lambda db: db.types.pause(type, reason), database_url)
     text = f"type {type} is paused; go on with: treadle types resume {type}"
     output.print_done(text, as_json, name=type, status="paused")
 
@@ -88,7 +88,7 @@ def resume(
     Example:
       treadle types resume deploy
     """
-    common.call_db(lambda calls: calls.resume_type(type), database_url)
+    common.call_db(lambda db: db.types.resume(type), database_url)
     output.print_done(f"type {type} is open", as_json, name=type, status="open")
 
 
@@ -169,5 +169,5 @@ def define(
         "fallback_models": fallback_model or None,
     }
     named = {name: value for name, value in settings.items() if value is not None}
-    common.call_db(lambda calls: calls.define_type(type, named), database_url)
+    common.call_db(lambda db: db.types.define(type, named), database_url)
     output.print_done(f"type {type} is defined", as_json, name=type, status="defined")

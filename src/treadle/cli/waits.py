@@ -52,9 +52,9 @@ def waits(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        reader = await app.reader()
-        found = await reader.find_task(task.lstrip("….")) if task is not None else None
-        return await reader.waits(ended=everything, task_id=found, limit=limit)
+        db = app.db
+        found = await db.tasks.find(task.lstrip("….")) if task is not None else None
+        return await db.waits.list(ended=everything, task_id=found, limit=limit)
 
     rows = [with_times(row) for row in common.call(work, database_url)]
     if ids_only and not as_json:
@@ -104,7 +104,7 @@ def answer(
         row = await _find(app, wait)
         given = asked if value is None else _meant(row, value)
         verdict = await app.answer(row["id"], given, by=by, note=note)
-        return await (await app.reader()).wait(row["id"]), verdict
+        return await app.db.waits.get(row["id"]), verdict
 
     row, verdict = common.call(work, database_url)
     if as_json:
@@ -167,9 +167,9 @@ def with_times(wait: Record) -> dict[str, Any]:
 
 
 async def _find(app: Treadle, text: str) -> dict[str, Any]:
-    reader = await app.reader()
-    found: UUID = await reader.find_wait(text.lstrip("…."))
-    return await reader.wait(found)
+    db = app.db
+    found: UUID = await db.waits.find(text.lstrip("…."))
+    return await db.waits.get(found)
 
 
 def _meant(wait: Record, text: str) -> Any:

@@ -78,7 +78,7 @@ def show_secret(name: str, secret: str | None, *, as_json: bool) -> None:
 
 def _list(as_json: bool, database_url: str | None) -> None:
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).webhooks()
+        return await app.db.webhooks.list()
 
     rows = common.call(work, database_url)
     empty = "no webhook is defined; add one: treadle webhooks add --help"
@@ -122,7 +122,7 @@ def show(
     """
 
     async def work(app: Treadle) -> dict[str, Any]:
-        return await (await app.reader()).webhook(name)
+        return await app.db.webhooks.get(name)
 
     found = common.call(work, database_url)
     if as_json:
@@ -196,7 +196,7 @@ def add(
     named = {key: value for key, value in settings.items() if value is not None}
 
     async def work(app: Treadle) -> str | None:
-        return await (await app.gateway()).define_webhook(name, named)
+        return await app.db.webhooks.define(name, named)
 
     made = common.call(work, database_url)
     show_secret(name, None if secret_file is not None else made, as_json=as_json)
@@ -222,7 +222,7 @@ def send_test(
         from treadle.services.notifier import message_id, sender_for
         from treadle.services.outbound import OutboundPolicy
 
-        target, document = await (await app.gateway()).test_webhook(name)
+        target, document = await app.db.webhooks.test(name)
         async with sender_for(target, OutboundPolicy.for_webhooks(app.settings)) as sender:
             return await sender.send(
                 message_id(target, f"test_{uuid4().hex}"), "webhook.test", document
@@ -247,7 +247,7 @@ def pause(
     Example:
       treadle webhooks pause ops --reason "they move house"
     """
-    common.call_db(lambda calls: calls.pause_webhook(name, reason), database_url)
+    common.call_db(lambda db: db.webhooks.pause(name, reason), database_url)
     output.print_done(f"webhook {name} is paused", as_json, name=name, status="paused")
 
 
@@ -261,7 +261,7 @@ def resume(
     Example:
       treadle webhooks resume ops
     """
-    common.call_db(lambda calls: calls.resume_webhook(name), database_url)
+    common.call_db(lambda db: db.webhooks.resume(name), database_url)
     output.print_done(f"webhook {name} is active", as_json, name=name, status="active")
 
 
@@ -283,7 +283,7 @@ def rotate(
     """
 
     async def work(app: Treadle) -> str:
-        return await (await app.gateway()).rotate_webhook(name, keep)
+        return await app.db.webhooks.rotate(name, keep)
 
     show_secret(name, common.call(work, database_url), as_json=as_json)
 
@@ -302,7 +302,7 @@ def remove(
       treadle webhooks remove ops --yes
     """
     common.confirm(f"remove webhook {name}", yes=yes)
-    common.call_db(lambda calls: calls.remove_webhook(name), database_url)
+    common.call_db(lambda db: db.webhooks.remove(name), database_url)
     output.print_done(f"webhook {name} is removed", as_json, name=name, status="removed")
 
 
@@ -325,10 +325,10 @@ def deliveries(
     """
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        reader = await app.reader()
+        db = app.db
         if name is not None:
-            await reader.webhook(name)
-        return await reader.deliveries(name, limit)
+            await db.webhooks.get(name)
+        return await db.webhooks.deliveries(name, limit)
 
     output.show(
         common.call(work, database_url), TRIES, as_json=as_json, empty="nothing was sent yet"

@@ -38,9 +38,9 @@ def why(
     """
 
     async def work(app: Treadle) -> tuple[UUID, list[dict[str, Any]]]:
-        reader = await app.reader()
-        found = await reader.find_task(task_id.lstrip("…."))
-        return found, await reader.why(found)
+        db = app.db
+        found = await db.tasks.find(task_id.lstrip("…."))
+        return found, await db.tasks.why(found)
 
     found, reasons = common.call(work, database_url)
     if as_json:

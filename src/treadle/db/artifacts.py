@@ -1,19 +1,21 @@
-"""The calls about the files of tasks, and the view of them."""
+"""Artifacts: the files of tasks; reached as `db.artifacts`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls
-from treadle.errors import ArtifactNotFound, NotFound
+from treadle.errors import ArtifactNotFound
 from treadle.models import Artifact, ListedArtifact, RemovableArtifact
 
 
-class ArtifactCalls(Calls):
-    """Files reserved, stored, found, and taken away."""
+class Artifacts:
+    """Files of tasks: reserve, store, find and remove them."""
 
-    async def record_artifact(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def record(
         self,
         task_id: UUID,
         token: UUID,
@@ -24,7 +26,7 @@ class ArtifactCalls(Calls):
         size: int | None,
         sha256: str | None,
     ) -> UUID:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.record_artifact(%b, %b, %b, %b, %b, %b::bigint, %b)",
             task_id,
             token,
@@ -37,11 +39,11 @@ class ArtifactCalls(Calls):
         made: UUID = rows[0][0]
         return made
 
-    async def reserve_artifact(
+    async def reserve(
         self, task_id: UUID, token: UUID, artifact: UUID, name: str, url: str, media_type: str
     ) -> str:
         """Returns the key of the file to write."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select key from treadle.reserve_artifact(%b, %b, %b, %b, %b, %b)",
             task_id,
             token,
@@ -52,10 +54,10 @@ class ArtifactCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def store_artifact(
+    async def store(
         self, task_id: UUID, token: UUID, artifact: UUID, size: int, sha256: str
     ) -> Artifact:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.store_artifact(%b, %b, %b, %b::bigint, %b)",
             task_id,
             token,
@@ -66,34 +68,32 @@ class ArtifactCalls(Calls):
         value: Artifact = rows[0][0]
         return value
 
-    async def drop_artifact(self, task_id: UUID, token: UUID, artifact: UUID) -> bool:
-        rows = await self._call(
+    async def drop(self, task_id: UUID, token: UUID, artifact: UUID) -> bool:
+        rows = await self._calls.call(
             "select treadle.drop_artifact(%b, %b, %b)", task_id, token, artifact
         )
         return bool(rows[0][0])
 
-    async def read_artifact(
-        self, reference: str, task_id: UUID | None
-    ) -> tuple[str | None, Artifact]:
+    async def read(self, reference: str, task_id: UUID | None) -> tuple[str | None, Artifact]:
         """The key of the file, None when it lies elsewhere, and the artifact."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select key, value from treadle.read_artifact(%b, %b)", reference, task_id
         )
         return rows[0][0], rows[0][1]
 
-    async def list_artifacts(self, task_id: UUID) -> tuple[ListedArtifact, ...]:
-        rows = await self._call("select treadle.list_artifacts(%b)", task_id)
+    async def of_task(self, task_id: UUID) -> tuple[ListedArtifact, ...]:
+        rows = await self._calls.call("select treadle.list_artifacts(%b)", task_id)
         return tuple(row[0] for row in rows)
 
-    async def artifact_folder(self) -> str | None:
-        rows = await self._call("select treadle.artifact_folder()")
+    async def folder(self) -> str | None:
+        rows = await self._calls.call("select treadle.artifact_folder()")
         folder: str | None = rows[0][0]
         return folder
 
-    async def doomed_artifacts(
+    async def removable(
         self, limit: int, grace_s: float, after: UUID | None, *, dry_run: bool
     ) -> list[RemovableArtifact]:
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select id, key, uri, name, task_id, reason
             from treadle.doomed_artifacts(%b::integer, %b::float8, %b, %b)
@@ -105,45 +105,19 @@ class ArtifactCalls(Calls):
         )
         return [RemovableArtifact(*row) for row in rows]
 
-    async def forget_artifacts(self, ids: Sequence[UUID]) -> int:
-        rows = await self._call("select treadle.forget_artifacts(%b::uuid[])", list(ids))
+    async def forget(self, ids: Sequence[UUID]) -> int:
+        rows = await self._calls.call("select treadle.forget_artifacts(%b::uuid[])", list(ids))
         return int(rows[0][0])
 
-    async def unknown_artifacts(self, ids: Sequence[UUID]) -> set[UUID]:
-        rows = await self._call(
+    async def unknown(self, ids: Sequence[UUID]) -> set[UUID]:
+        rows = await self._calls.call(
             "select id from treadle.unknown_artifacts(%b::uuid[]) as id", list(ids)
         )
         return {row[0] for row in rows}
 
-
-class ArtifactViews(ABC):
-    """What people read of them; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    @abstractmethod
-    async def _find(self, text: str, query: str, noun: str, missing: NotFound) -> UUID:
-        """An id from its full form or a unique ending."""
-
-    async def artifacts(
-        self, *, task_id: UUID | None = None, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """The artifacts of a task, or the newest of all."""
-        return await self.rows(
-            """
-            select * from treadle.artifact_details
-            where %(task_id)s::uuid is null or task_id = %(task_id)s
-            order by created_at desc, id
-            limit %(limit)s
-            """,
-            {"task_id": task_id, "limit": limit},
-        )
-
-    async def artifact_by_id(self, artifact_id: UUID) -> dict[str, Any]:
+    async def get(self, artifact_id: UUID) -> dict[str, Any]:
         """One artifact."""
-        rows = await self.rows(
+        rows = await self._calls.rows(
             "select * from treadle.artifact_details where id = %(id)s", {"id": artifact_id}
         )
         if not rows:
@@ -154,16 +128,28 @@ class ArtifactViews(ABC):
             )
         return rows[0]
 
-    async def artifact(self, text: str) -> dict[str, Any]:
+    async def find(self, text: str) -> dict[str, Any]:
         """One artifact, by its id or a unique ending of six characters or more."""
         missing = ArtifactNotFound(
             f"no artifact id ends in {text}", hint="List them: treadle artifacts list"
         )
         query = "select id from treadle.artifact_details where id::text like %(end)s limit 2"
-        artifact_id = await self._find(text, query, "artifact", missing)
-        rows = await self.rows(
+        artifact_id = await self._calls.find(text, query, "artifact", missing)
+        rows = await self._calls.rows(
             "select * from treadle.artifact_details where id = %(id)s", {"id": artifact_id}
         )
         if not rows:
             raise missing
         return rows[0]
+
+    async def list(self, *, task_id: UUID | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """The artifacts of a task, or the newest of all."""
+        return await self._calls.rows(
+            """
+            select * from treadle.artifact_details
+            where %(task_id)s::uuid is null or task_id = %(task_id)s
+            order by created_at desc, id
+            limit %(limit)s
+            """,
+            {"task_id": task_id, "limit": limit},
+        )

@@ -1,6 +1,5 @@
-"""Budgets: limits, what running tasks reserve and spend, and the views of both."""
+"""Budgets: limits, and what running tasks reserve and spend; reached as `db.budgets`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -8,22 +7,24 @@ from uuid import UUID
 
 from psycopg import sql
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.json import encode
 from treadle.models import BudgetReview, SpendState
 
-Record = dict[str, Any]
 KINDS = ("day", "agent", "model", "type", "project")
 
 
-class MoneyCalls(Calls):
-    """Budgets and what is spent of them."""
+class Budgets:
+    """Limits on spend, and what tasks reserve and spend."""
 
-    async def record_spend(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def record(
         self, task_id: UUID, token: UUID, calls: Sequence[Mapping[str, Any]]
     ) -> SpendState:
         """Count paid calls, each once by its id; says whether the task may go on."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select cost_usd, max_cost_usd, left_usd, verdict, reason
             from treadle.record_spend(%b, %b, %b)
@@ -34,11 +35,11 @@ class MoneyCalls(Calls):
         )
         return SpendState(*rows[0])
 
-    async def reserve_spend(
+    async def reserve(
         self, task_id: UUID, token: UUID, usd: Decimal, *, ask: bool = True
     ) -> SpendState:
         """Reserve for a running task; where there is not so much, open the wait that asks."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select cost_usd, max_cost_usd, left_usd, verdict, reason, wait_id
             from treadle.reserve_spend(%b, %b, %b, %b)
@@ -50,7 +51,7 @@ class MoneyCalls(Calls):
         )
         return SpendState(*rows[0])
 
-    async def set_budget(
+    async def set(
         self,
         scope: str,
         key: str | None,
@@ -60,7 +61,7 @@ class MoneyCalls(Calls):
         on_exhausted: str | None = None,
         actor: str | None = None,
     ) -> int:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.set_budget(%b, %b, %b, %b, %b, %b)",
             scope,
             key,
@@ -71,39 +72,21 @@ class MoneyCalls(Calls):
         )
         return int(rows[0][0])
 
-    async def remove_budget(
+    async def remove(
         self, scope: str, key: str | None, *, period: str | None = None, actor: str | None = None
     ) -> None:
-        await self._call("select treadle.remove_budget(%b, %b, %b, %b)", scope, key, period, actor)
+        await self._calls.call(
+            "select treadle.remove_budget(%b, %b, %b, %b)", scope, key, period, actor
+        )
 
-    async def review_budgets(self, limit: int, skip: Iterable[UUID]) -> list[BudgetReview]:
+    async def review(self, limit: int, skip: Iterable[UUID]) -> list[BudgetReview]:
         """Let tasks go on that budgets have room for; ask or give up where one ran out."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select id, verdict, problem from treadle.review_budgets(%b::integer, %b::uuid[])",
             limit,
             list(skip),
         )
         return [BudgetReview(*row) for row in rows]
-
-
-class Ledger(ABC):
-    """Reads budgets and the ledger; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
-        """Run a select and return its rows by name."""
-
-    async def budgets(self) -> list[Record]:
-        """Every budget with what is spent, reserved and left; those nearest their end first."""
-        return await self.rows(
-            """
-            select
-              id, scope, key, name, period, limit_usd, spent_usd, reserved_usd, left_usd,
-              overrun_usd, on_exhausted, parked_tasks, open_wait, period_end, set_by, created_at
-            from treadle.budget_status
-            order by (spent_usd + reserved_usd) / nullif(limit_usd, 0) desc nulls first, id
-            """
-        )
 
     async def spending(self, by: str, days: int) -> list[Record]:
         """What the last days have cost, today included, by one of KINDS; the most first."""
@@ -123,4 +106,16 @@ class Ledger(ABC):
             days=sql.Literal(days),
             order=sql.SQL("1 desc" if by == "day" else "usd desc"),
         )
-        return await self.rows(query)
+        return await self._calls.rows(query)
+
+    async def list(self) -> list[Record]:
+        """Every budget with what is spent, reserved and left; those nearest their end first."""
+        return await self._calls.rows(
+            """
+            select
+              id, scope, key, name, period, limit_usd, spent_usd, reserved_usd, left_usd,
+              overrun_usd, on_exhausted, parked_tasks, open_wait, period_end, set_by, created_at
+            from treadle.budget_status
+            order by (spent_usd + reserved_usd) / nullif(limit_usd, 0) desc nulls first, id
+            """
+        )

@@ -3,14 +3,17 @@
 A call is one round trip on a pooled connection, in its own transaction. Functions may be called
 again with the same arguments. So a call that meets a deadlock, whose connection is lost or whose
 deadline passes is repeated here, on another connection; see ADR 23.
+
+Every noun of `Database` is a class that gets these and nothing else.
 """
 
 import random
 import re
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple, cast
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, cast
 from uuid import UUID
 
 import anyio
@@ -23,8 +26,9 @@ from psycopg.rows import AsyncRowFactory, dict_row, tuple_row
 
 from treadle.db.connection import CallTimeout, Connection, is_lost, may_have_happened
 from treadle.db.errors import RETRY_AT_ONCE, translate_errors
-from treadle.db.pool import Pool
-from treadle.errors import TreadleError
+from treadle.db.install.history import schema_problem
+from treadle.db.pool import Pool, close_pool, open_pool
+from treadle.errors import InvalidArgument, NotFound, TreadleError
 
 log = structlog.get_logger(__name__)
 Row = tuple[Any, ...]
@@ -43,107 +47,218 @@ _FUNCTION = re.compile(r"treadle\.(\w+)")
 Record = dict[str, Any]
 
 
+class _SingleConnection:
+    """One connection in the place of a pool."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    async def getconn(self) -> Connection:
+        return self._conn
+
+    async def putconn(self, _: Connection) -> None:
+        """It stays with the transaction."""
+
+
 class Calls:
-    """Calls functions on the connections of a pool."""
+    """Calls functions and reads views on the connections of a pool."""
 
     # How often a call is made that meets a deadlock; 1 inside a transaction, where it is for the
     # owner of the transaction to repeat.
     tries = TRIES
+    # The longest statement of a handler in a transaction of its own.
+    statement_limit_s = 600.0
+    # Where such transactions have their connections. A handler keeps one for as long as it likes,
+    # so they are not those of the calls that handlers make meanwhile.
+    handler_pool: Pool | None = None
 
-    def __init__(self, pool: Pool) -> None:
+    _make_pool: Callable[[], Pool]
+    _opening: anyio.Lock
+    _unchecked: Pool | None = None
+
+    def __init__(self, pool: Pool | None) -> None:
         self._pool = pool
+
+    @classmethod
+    def lazy(cls, make_pool: Callable[[], Pool]) -> "Calls":
+        """Calls that make and open their pool, and check the schema, on first use."""
+        calls = cls(None)
+        calls._make_pool = make_pool
+        calls._opening = anyio.Lock()
+        return calls
+
+    async def open(self) -> Pool:
+        """The open pool, of a database whose schema fits this version."""
+        if self._pool is not None:
+            return self._pool
+        async with self._opening:
+            if self._pool is None:
+                if self._unchecked is None:
+                    self._unchecked = await open_pool(self._make_pool())
+                await Calls(self._unchecked).check_schema()
+                self._pool = self._unchecked
+        return self._pool
+
+    async def close(self) -> None:
+        """Give up the connections; the next call opens a pool again."""
+        pool, self._pool, self._unchecked = self._unchecked, None, None
+        if pool is not None:
+            await close_pool(pool)
+
+    async def check_schema(self) -> None:
+        """Refuse a schema that this version cannot work with."""
+        problem = schema_problem(*await self.schema_version())
+        if problem is None:
+            return
+        if problem.detail.get("part") != "code":
+            raise problem
+        # Functions keep their signatures: old and new workers run side by side during an upgrade.
+        log.warning("schema.other_functions", problem=str(problem), hint=problem.hint)
+
+    async def schema_version(self) -> tuple[int | None, str | None]:
+        rows = await self.call("select version, code_checksum from treadle.schema_version()")
+        return rows[0][0], rows[0][1]
+
+    async def for_handlers(self, transactions: Pool) -> "Calls":
+        """The same calls, with connections of their own for transactions of handlers."""
+        pool = await self.open()
+        # What runs in a slot waits for a connection like for the slot.
+        pool.patience = "shortage"
+        made = Calls(pool)
+        made.statement_limit_s = self.statement_limit_s
+        made.handler_pool = transactions
+        return made
 
     @property
     def contact_at(self) -> float:
         """When the database last answered, by the monotonic clock."""
-        return self._pool.contact_at
+        return time.monotonic() if self._pool is None else self._pool.contact_at
 
     async def ping(self) -> None:
         """Ask the database for a sign of life."""
-        await self._call("select 1")
+        await self.call("select 1")
 
-    def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """A pooled connection, for tests and for what is neither a call nor a select."""
-        return self._pool.connection()
+    async def now(self) -> datetime:
+        """The database's clock."""
+        rows = await self.call("select treadle.clock()")
+        moment: datetime = rows[0][0]
+        return moment
 
-    async def select(
-        self, query: Query, parameters: dict[str, Any] | Sequence[Any] | None = None
-    ) -> list[dict[str, Any]]:
-        """Read a view; the rows by column name."""
-        return cast(list[dict[str, Any]], await self._run(query, parameters, dict_row))
-
-    async def _seconds_until(self, moment: str) -> float | None:
+    async def seconds_until(self, moment: str) -> float | None:
         """How far away a moment is by the database's clock, never by ours."""
-        rows = await self._call(f"select extract(epoch from {moment} - treadle.clock())::float8")
+        rows = await self.call(f"select extract(epoch from {moment} - treadle.clock())::float8")
         value: float | None = rows[0][0]
         return value
 
-    async def _call(self, query: str, *parameters: object) -> list[Row]:
+    async def call(self, query: str, *parameters: object) -> list[Row]:
         return await self._run(query, parameters)
 
-    async def _call_once(self, query: str, *parameters: object) -> list[Row]:
+    async def call_once(self, query: str, *parameters: object) -> list[Row]:
         """A call that would do its work twice: repeated only if it is known to have done nothing.
 
         For tasks and the like that are made without a key.
         """
         return await self._run(query, parameters, once=True)
 
-    async def _long_call(self, query: str, *parameters: object) -> list[Row]:
+    async def long_call(self, query: str, *parameters: object) -> list[Row]:
         """A call that may take long because there is much to do."""
         return await self._run(query, parameters, times=LONG)
 
-    async def _claim_call(self, query: str, *parameters: object) -> list[Row]:
+    async def claim_call(self, query: str, *parameters: object) -> list[Row]:
         """A call that takes tasks."""
         return await self._run(query, parameters, times=CLAIM)
 
-    async def _run(
-        self,
-        query: Query,
-        parameters: Any,
-        rows: AsyncRowFactory[Any] | None = None,
-        *,
-        times: float = 1,
-        once: bool = False,
-    ) -> list[Any]:
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                with translate_errors():
-                    return await self._once(query, parameters, rows, times)
-            except TreadleError as error:
-                pause_s = None if self.tries == 1 else pause_before_repeat(error, attempt)
-                if pause_s is None or (once and may_have_happened(error.__cause__)):
-                    raise
-                if not is_retryable(error):
-                    log.warning(
-                        "call.repeated", call=_name(query), attempt=attempt, error=str(error)
-                    )
-                await anyio.sleep(pause_s)
+    async def rows(
+        self, query: Query, parameters: dict[str, Any] | Sequence[Any] | None = None
+    ) -> list[Record]:
+        """Run a select and return its rows by column name."""
+        return cast(list[Record], await self._run(query, parameters, dict_row))
 
-    async def _once(
-        self, query: Query, parameters: Any, rows: AsyncRowFactory[Any] | None, times: float
-    ) -> list[Any]:
-        pool = self._pool
-        conn = await pool.getconn()
+    async def page(
+        self,
+        view: str,
+        *,
+        key: str,
+        after: object = None,
+        limit: int,
+        newest: bool = False,
+        where: Mapping[str, object] | None = None,
+    ) -> list[Record]:
+        """Rows after a key in its order; `where` has conditions like "queue = {}" and their values.
+
+        A condition whose value is None does not count.
+        """
+        given = {condition: each for condition, each in (where or {}).items() if each is not None}
+        conditions = [
+            sql.SQL(condition).format(sql.Placeholder(f"p{number}"))
+            for number, condition in enumerate(given)
+        ]
+        parameters = {f"p{number}": each for number, each in enumerate(given.values())}
+        if after is not None:
+            passed = sql.SQL("{} < {}" if newest else "{} > {}")
+            conditions.append(passed.format(sql.Identifier(key), sql.Placeholder("after")))
+            parameters["after"] = after
+        query = sql.SQL("select * from {view} {where} order by {key} {order} limit {limit}").format(
+            view=sql.Identifier("treadle", view),
+            where=sql.SQL("where ") + sql.SQL(" and ").join(conditions)
+            if conditions
+            else sql.SQL(""),
+            key=sql.Identifier(key),
+            order=sql.SQL("desc" if newest else "asc"),
+            limit=sql.Literal(limit),
+        )
+        return await self.rows(query, parameters)
+
+    async def find(self, text: str, query: str, noun: str, missing: NotFound) -> UUID:
+        """The id from its full form or a unique ending of six characters or more."""
         try:
-            conn.call_timeout_s *= times
-            cursor = conn.cursor(binary=rows is None, row_factory=rows or tuple_row)
-            await cursor.execute(query, parameters)
-            found = await cursor.fetchall()
-        except BaseException as error:
-            await _give_back(pool, conn, error)
-            raise
-        await pool.putconn(conn)
-        return found
+            return UUID(text)
+        except ValueError:
+            pass
+        if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
+            raise InvalidArgument(
+                f"{text!r} is no {noun} id",
+                hint="Give the whole id, or at least its last 6 characters.",
+                argument=f"{noun.lower()}_id",
+            )
+        found = await self.rows(query, {"end": f"%{text.lower()}"})
+        if not found:
+            raise missing
+        if len(found) > 1:
+            raise InvalidArgument(
+                f"more than one {noun} id ends in {text}", hint="Give more of it."
+            )
+        found_id: UUID = found[0]["id"]
+        return found_id
 
     @asynccontextmanager
-    async def _begun(self, pool: Pool | None = None) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A pooled connection, for tests and for what is neither a call nor a select."""
+        pool = await self.open()
+        async with pool.connection() as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["Calls"]:
+        """The same calls, all in one transaction; a deadlock or a lost connection ends it."""
+        with translate_errors():
+            async with self.begin() as conn:
+                held = Calls(cast(Pool, _SingleConnection(conn)))
+                held.tries = 1
+                yield held
+
+    async def is_active(self, conn: Connection, *, end: bool = False) -> bool:
+        """Whether the server works on what this connection asked for; see Pool.is_active."""
+        pool = await self.open()
+        return await pool.is_active(conn, end=end)
+
+    @asynccontextmanager
+    async def begin(self, pool: Pool | None = None) -> AsyncIterator[Connection]:
         """A transaction, on another connection when it cannot begin on one that was lost.
 
         Once it has begun it is not repeated: what happens in it is the caller's.
         """
-        pool = pool or self._pool
+        pool = pool or await self.open()
         attempt = 0
         while True:
             attempt += 1
@@ -173,6 +288,49 @@ class Calls:
             await _give_back(pool, conn, error)
             raise
         await pool.putconn(conn)
+
+    async def _run(
+        self,
+        query: Query,
+        parameters: Any,
+        rows: AsyncRowFactory[Any] | None = None,
+        *,
+        times: float = 1,
+        once: bool = False,
+    ) -> list[Any]:
+        # Outside the loop: what goes wrong there is not repeated.
+        pool = await self.open() if self._pool is None else self._pool
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                with translate_errors():
+                    return await _once(pool, query, parameters, rows=rows, times=times)
+            except TreadleError as error:
+                pause_s = None if self.tries == 1 else pause_before_repeat(error, attempt)
+                if pause_s is None or (once and may_have_happened(error.__cause__)):
+                    raise
+                if not is_retryable(error):
+                    log.warning(
+                        "call.repeated", call=_name(query), attempt=attempt, error=str(error)
+                    )
+                await anyio.sleep(pause_s)
+
+
+async def _once(
+    pool: Pool, query: Query, parameters: Any, *, rows: AsyncRowFactory[Any] | None, times: float
+) -> list[Any]:
+    conn = await pool.getconn()
+    try:
+        conn.call_timeout_s *= times
+        cursor = conn.cursor(binary=rows is None, row_factory=rows or tuple_row)
+        await cursor.execute(query, parameters)
+        found = await cursor.fetchall()
+    except BaseException as error:
+        await _give_back(pool, conn, error)
+        raise
+    await pool.putconn(conn)
+    return found
 
 
 def pause_before_repeat(error: BaseException, attempt: int) -> float | None:
@@ -228,115 +386,3 @@ def json_array(texts: Iterable[bytes | None]) -> list[RawJson | None] | None:
     """Texts for a jsonb[] parameter; None when there is none among them."""
     array = [None if text is None else RawJson(text) for text in texts]
     return array if any(text is not None for text in array) else None
-
-
-class TaskLocation(NamedTuple):
-    """Where a task belongs: its queue, its project, and who has it or is to have it."""
-
-    queue: str
-    project_id: UUID | None
-    agent: str | None
-
-
-class Pages(ABC):
-    """Reads a part of a view; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
-        """Run a select and return its rows by name."""
-
-    async def page(
-        self,
-        view: str,
-        *,
-        key: str,
-        after: object = None,
-        limit: int,
-        newest: bool = False,
-        where: Mapping[str, object] | None = None,
-    ) -> list[Record]:
-        """Rows after a key in its order; `where` has conditions like "queue = {}" and their values.
-
-        A condition whose value is None does not count.
-        """
-        given = {condition: each for condition, each in (where or {}).items() if each is not None}
-        conditions = [
-            sql.SQL(condition).format(sql.Placeholder(f"p{number}"))
-            for number, condition in enumerate(given)
-        ]
-        parameters = {f"p{number}": each for number, each in enumerate(given.values())}
-        if after is not None:
-            passed = sql.SQL("{} < {}" if newest else "{} > {}")
-            conditions.append(passed.format(sql.Identifier(key), sql.Placeholder("after")))
-            parameters["after"] = after
-        query = sql.SQL("select * from {view} {where} order by {key} {order} limit {limit}").format(
-            view=sql.Identifier("treadle", view),
-            where=sql.SQL("where ") + sql.SQL(" and ").join(conditions)
-            if conditions
-            else sql.SQL(""),
-            key=sql.Identifier(key),
-            order=sql.SQL("desc" if newest else "asc"),
-            limit=sql.Literal(limit),
-        )
-        return await self.rows(query, parameters)
-
-    async def dag_places(self, dag_id: UUID) -> list[TaskLocation]:
-        """Where the tasks of a DAG belong."""
-        return await self._places("select id from treadle.dag_tasks where dag_id = %(of)s", dag_id)
-
-    async def letter_places(self, ids: Sequence[UUID]) -> list[TaskLocation]:
-        """Where letters belong, by their ids or by those of their tasks."""
-        which = """
-            select task_id from treadle.dead_letter_review
-            where id = any (%(of)s) or task_id = any (%(of)s)
-        """
-        return await self._places(which, list(ids))
-
-    async def task_places(self, ids: Sequence[UUID]) -> list[TaskLocation]:
-        """Where tasks belong, those that exist."""
-        return await self._places("select unnest(%(of)s::uuid[])", list(ids))
-
-    async def places_by_id(self, ids: Sequence[UUID]) -> dict[UUID, TaskLocation]:
-        """Where each task belongs, those that exist."""
-        found = await self.rows(
-            "select id, queue, project_id, agent from treadle.task_places where id = any (%(ids)s)",
-            {"ids": list(ids)},
-        )
-        return {
-            row["id"]: TaskLocation(row["queue"], row["project_id"], row["agent"]) for row in found
-        }
-
-    async def referred_places(
-        self, ids: Sequence[UUID], names: Sequence[str], by: UUID | None
-    ) -> list[TaskLocation]:
-        """Where the tasks belong behind ids of tasks or artifacts, and behind names in a DAG.
-
-        The DAG is that of the task `by`; its own subtasks are left out.
-        """
-        which = """
-            select unnest(%(of)s::uuid[])
-            union all
-            select files.task_id from treadle.artifact_details as files
-            where files.id = any (%(of)s)
-            union all
-            select nodes.id from treadle.dag_tasks as nodes
-            where
-              nodes.name = any (%(names)s)
-              and nodes.dag_id = (
-                select mine.dag_id from treadle.task_details as mine where mine.id = %(by)s
-              )
-            except
-            select children.id from treadle.task_details as children
-            where children.parent_id = %(by)s
-        """
-        return await self._places(which, list(ids), by=by, names=list(names))
-
-    async def _places(self, which: str, of: object, **also: object) -> list[TaskLocation]:
-        found = await self.rows(
-            f"""
-            select distinct queue, project_id, agent
-            from treadle.task_places where id in ({which})
-            """,
-            {"of": of, **also},
-        )
-        return [TaskLocation(row["queue"], row["project_id"], row["agent"]) for row in found]

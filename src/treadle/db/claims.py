@@ -1,11 +1,19 @@
-"""Claims: how agents get tasks, and the validation of their output."""
+"""Claims: how agents get tasks, keep them and end them; reached as `db.claims`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from uuid import UUID
 
-from treadle.db.calls import Calls
-from treadle.models import Claim
+from psycopg import OperationalError, Rollback
 
+from treadle.db.access import TaskLocation
+from treadle.db.calls import Calls, RawJson, json_array
+from treadle.db.connection import Connection
+from treadle.db.errors import to_treadle_error, translate_errors
+from treadle.json import encode_safely
+from treadle.models import Claim, FailedAttempt, Failure, Reaped
+
+Pair = tuple[UUID, UUID]
 # What a claim has besides its token.
 _CLAIM = """
   id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until, created_at,
@@ -14,10 +22,13 @@ _CLAIM = """
 """
 
 
-class ClaimingCalls(Calls):
-    """Claims of one agent, and of many at once."""
+class Claims:
+    """Claim, renew and end tasks."""
 
-    async def claim_tasks(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def take(
         self,
         agent: str,
         queues: Sequence[str],
@@ -29,7 +40,7 @@ class ClaimingCalls(Calls):
         idle: bool = False,
     ) -> list[Claim]:
         """Claim up to `limit` tasks; repeat with the same token when the answer was lost."""
-        rows = await self._claim_call(
+        rows = await self._calls.claim_call(
             f"select {_CLAIM} from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)",
             agent,
             list(queues),
@@ -41,7 +52,7 @@ class ClaimingCalls(Calls):
         )
         return [Claim(token, *row) for row in rows]
 
-    async def claim_each(
+    async def take_each(
         self,
         limits: Mapping[str, int],
         queues: Sequence[str],
@@ -50,7 +61,7 @@ class ClaimingCalls(Calls):
         start: bool = False,
     ) -> dict[str, list[Claim]]:
         """Claim up to so many tasks for each agent; those that were not asked are left out."""
-        rows = await self._claim_call(
+        rows = await self._calls.claim_call(
             f"""
             select agent, claim_token, {_CLAIM}
             from treadle.claim_each(%b, %b::integer[], %b, %b, %b)
@@ -68,13 +79,25 @@ class ClaimingCalls(Calls):
                 claims.append(Claim(token, *claim))
         return found
 
+    async def start(self, claims: Sequence[Pair]) -> dict[UUID, str]:
+        rows = await self._calls.call(
+            "select id, verdict from treadle.start_tasks(%b, %b)", *_columns(claims)
+        )
+        return {row[0]: row[1] for row in rows}
 
-class ValidationCalls(Calls):
-    """Tasks whose output is being checked, and notes."""
+    async def heartbeat(
+        self, claims: Sequence[Pair], progress: Sequence[bytes | None] | None = None
+    ) -> dict[UUID, str]:
+        rows = await self._calls.call(
+            "select id, verdict from treadle.heartbeat_tasks(%b, %b, %b::jsonb[])",
+            *_columns(claims),
+            None if progress is None else json_array(progress),
+        )
+        return {row[0]: row[1] for row in rows}
 
-    async def validate_tasks(self, claims: Sequence[tuple[UUID, UUID]]) -> dict[UUID, str]:
+    async def validate(self, claims: Sequence[tuple[UUID, UUID]]) -> dict[UUID, str]:
         """Say that outputs are being checked; whether each claim still holds."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select id, verdict from treadle.validate_tasks(%b, %b)",
             [claim[0] for claim in claims],
             [claim[1] for claim in claims],
@@ -82,4 +105,139 @@ class ValidationCalls(Calls):
         return {row[0]: row[1] for row in rows}
 
     async def add_note(self, task_id: UUID, token: UUID, note: str) -> None:
-        await self._call("select treadle.add_note(%b, %b, %b)", task_id, token, note)
+        await self._calls.call("select treadle.add_note(%b, %b, %b)", task_id, token, note)
+
+    async def complete(
+        self,
+        claims: Sequence[Pair],
+        outputs: Sequence[bytes | None],
+        run_ms: Sequence[int],
+        reports: Sequence[bytes | None] = (),
+    ) -> dict[UUID, str]:
+        """Complete tasks; the answer names only those that were not completed by this call."""
+        rows = await self._calls.call(
+            """
+            select id, verdict
+            from treadle.complete_tasks(%b, %b, %b::jsonb[], %b::integer[], %b::jsonb[])
+            where verdict <> 'completed'
+            """,
+            *_columns(claims),
+            json_array(outputs),
+            list(run_ms),
+            json_array(reports),
+        )
+        return dict(rows)
+
+    async def complete_one(
+        self, task_id: UUID, token: UUID, output: bytes | None, report: bytes | None
+    ) -> str:
+        rows = await self._calls.call(
+            "select treadle.complete_task(%b, %b, %b::jsonb, %b::jsonb)",
+            task_id,
+            token,
+            None if output is None else RawJson(output),
+            None if report is None else RawJson(report),
+        )
+        return str(rows[0][0])
+
+    @asynccontextmanager
+    async def completing(
+        self,
+        task_id: UUID,
+        token: UUID,
+        output: Callable[[], bytes],
+        report: Callable[[], bytes | None] = lambda: None,
+    ) -> AsyncIterator[Connection]:
+        """A transaction for the caller's own writes that ends with the completion of a task.
+
+        It is never repeated: the writes in it are the caller's, and so is the time they take.
+        """
+        theirs: BaseException | None = None
+        lost = False
+        try:
+            async with self._calls.begin(self._calls.handler_pool) as conn:
+                deadline_s = conn.call_timeout_s
+                conn.call_timeout_s = max(deadline_s, self._calls.statement_limit_s)
+                conn.watch, conn.watch_every_s = self._calls.is_active, deadline_s
+                try:
+                    yield conn
+                except BaseException as error:
+                    theirs, lost = error, conn.broken
+                    raise
+                finally:
+                    conn.call_timeout_s = deadline_s
+                    conn.watch = None
+                with translate_errors():
+                    given = report()
+                    cursor = await conn.execute(
+                        "select treadle.complete_task(%b, %b, %b, %b::jsonb)",
+                        (
+                            task_id,
+                            token,
+                            RawJson(output()),
+                            None if given is None else RawJson(given),
+                        ),
+                    )
+                if await cursor.fetchone() == ("already",):
+                    # The first commit went through and its answer was lost: this is a repeat.
+                    raise Rollback
+        except OperationalError as error:
+            # What the caller's own statements raise is the caller's, unless the connection is gone.
+            if error is theirs and not lost:
+                raise
+            raise to_treadle_error(error) from error
+
+    async def fail(
+        self, claims: Sequence[Pair], failures: Sequence[Failure]
+    ) -> list[FailedAttempt]:
+        rows = await self._calls.call(
+            """
+            select id, verdict, retry_at, class
+            from treadle.fail_tasks(
+              %b, %b, %b::text[], %b, %b::text[], %b::float8[], %b::text[], %b::jsonb[]
+            )
+            """,
+            *_columns(claims),
+            [failure.failure_class for failure in failures],
+            [failure.error for failure in failures],
+            [failure.action for failure in failures],
+            [failure.retry_after_s for failure in failures],
+            [failure.key for failure in failures],
+            json_array(
+                encode_safely(each.feedback) if each.feedback else None for each in failures
+            ),
+        )
+        return [FailedAttempt(*row) for row in rows]
+
+    async def release(self, claims: Sequence[Pair]) -> dict[UUID, str]:
+        rows = await self._calls.call(
+            "select id, verdict from treadle.release_tasks(%b, %b)", *_columns(claims)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def locations(self, claims: Sequence[tuple[UUID, UUID]]) -> list[TaskLocation]:
+        """Queue, project and agent of each claim whose task exists.
+
+        Of no agent: no claim had this token, and nothing will be done with it.
+        """
+        rows = await self._calls.call(
+            "select queue, project_id, agent_id from treadle.claims_of(%b, %b)",
+            [claim[0] for claim in claims],
+            [claim[1] for claim in claims],
+        )
+        return [TaskLocation(*row) for row in rows]
+
+    async def reap(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
+        rows = await self._calls.call(
+            "select id, reason, status, problem from treadle.reap_claims(%b::integer, %b::uuid[])",
+            limit,
+            list(skip),
+        )
+        return [Reaped(*row) for row in rows]
+
+    async def next_reap_in(self) -> float | None:
+        return await self._calls.seconds_until("treadle.next_reap_at()")
+
+
+def _columns(claims: Sequence[Pair]) -> tuple[list[UUID], list[UUID]]:
+    return [claim[0] for claim in claims], [claim[1] for claim in claims]

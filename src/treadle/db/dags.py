@@ -1,4 +1,4 @@
-"""The calls about DAGs, on our connections and on a caller's own."""
+"""DAGs, on our connections and on a caller's own; reached as `db.dags`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,11 +9,17 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.db.errors import translate_errors
-from treadle.errors import Unavailable
+from treadle.errors import (
+    DagNotFound,
+    Unavailable,
+)
 from treadle.json import encode
-from treadle.models import DagState, Enqueued
+from treadle.models import (
+    DagState,
+    Enqueued,
+)
 
 CREATE = "select dag_id, created, ids from treadle.create_dag(%b)"
 OPEN = "select treadle.open_dag(%b, %b)"
@@ -29,16 +35,19 @@ class CreatedDag(NamedTuple):
     ids: list[UUID]
 
 
-class DagCalls(Calls):
-    """DAGs: made, filled, started, cancelled, retried."""
+class Dags:
+    """Create, fill, start, cancel, retry and read DAGs."""
 
-    async def create_dag(self, document: bytes) -> CreatedDag:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def create(self, document: bytes) -> CreatedDag:
         """Make a whole DAG; with a key in it, a connection lost on the way is tried again."""
         # A transaction around it begins anew as a whole.
-        pauses = PAUSES_S if self.tries > 1 else ()
+        pauses = PAUSES_S if self._calls.tries > 1 else ()
         for pause in (*pauses, None):
             try:
-                rows = await self._long_call(CREATE, RawJson(document))
+                rows = await self._calls.long_call(CREATE, RawJson(document))
                 return CreatedDag(*rows[0])
             except Unavailable as error:
                 if pause is None or not isinstance(error.__cause__, psycopg.Error):
@@ -46,46 +55,83 @@ class DagCalls(Calls):
             await anyio.sleep(pause)
         raise AssertionError("unreachable")
 
-    async def read_dag(self, dag_id: UUID) -> DagState:
-        rows = await self._call("select * from treadle.read_dag(%b)", dag_id)
+    async def read(self, dag_id: UUID) -> DagState:
+        rows = await self._calls.call("select * from treadle.read_dag(%b)", dag_id)
         return DagState(*rows[0])
 
-    async def dag_status(self, dag_id: UUID) -> str:
-        rows = await self._call("select treadle.dag_status(%b)", dag_id)
+    async def status(self, dag_id: UUID) -> str:
+        rows = await self._calls.call("select treadle.dag_status(%b)", dag_id)
         return str(rows[0][0])
 
-    async def open_dag(self, name: str, options: Mapping[str, Any]) -> UUID:
-        rows = await self._call_once(OPEN, name, RawJson(encode(options, name="options")))
+    async def open(self, name: str, options: Mapping[str, Any]) -> UUID:
+        rows = await self._calls.call_once(OPEN, name, RawJson(encode(options, name="options")))
         made: UUID = rows[0][0]
         return made
 
     async def add_tasks(self, dag_id: UUID, tasks: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
-        rows = await self._call_once(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
+        rows = await self._calls.call_once(ADD, dag_id, RawJson(encode(tasks, name="tasks")))
         return [Enqueued(*row) for row in rows]
 
     async def add_dependency(
         self, task_id: UUID, depends_on: UUID, *, optional: bool = False
     ) -> bool:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.add_dependency(%b, %b, %b)", task_id, depends_on, optional
         )
         return bool(rows[0][0])
 
-    async def start_dag(self, dag_id: UUID, actor: str | None = None) -> int:
-        rows = await self._long_call("select treadle.start_dag(%b, %b)", dag_id, actor)
+    async def start(self, dag_id: UUID, actor: str | None = None) -> int:
+        rows = await self._calls.long_call("select treadle.start_dag(%b, %b)", dag_id, actor)
         return int(rows[0][0])
 
-    async def cancel_dag(
+    async def cancel(
         self, dag_id: UUID, reason: str | None = None, actor: str | None = None
     ) -> int:
-        rows = await self._long_call("select treadle.cancel_dag(%b, %b, %b)", dag_id, reason, actor)
+        rows = await self._calls.long_call(
+            "select treadle.cancel_dag(%b, %b, %b)", dag_id, reason, actor
+        )
         return int(rows[0][0])
 
-    async def retry_dag(
-        self, dag_id: UUID, note: str | None = None, actor: str | None = None
-    ) -> int:
-        rows = await self._long_call("select treadle.retry_dag(%b, %b, %b)", dag_id, actor, note)
+    async def retry(self, dag_id: UUID, note: str | None = None, actor: str | None = None) -> int:
+        rows = await self._calls.long_call(
+            "select treadle.retry_dag(%b, %b, %b)", dag_id, actor, note
+        )
         return int(rows[0][0])
+
+    async def get(self, dag_id: UUID) -> Record:
+        """One DAG with its counts."""
+        found = await self._calls.rows(
+            "select * from treadle.dag_overview where id = %(id)s", {"id": dag_id}
+        )
+        if not found:
+            raise DagNotFound(
+                f"there is no DAG {dag_id}", hint="List them: treadle dag list", dag_id=str(dag_id)
+            )
+        return found[0]
+
+    async def tasks(self, dag_id: UUID) -> list[Record]:
+        """The tasks of a DAG with what each waits for, in the order of their making."""
+        return await self._calls.rows(
+            "select * from treadle.dag_tasks where dag_id = %(id)s order by id", {"id": dag_id}
+        )
+
+    async def find(self, text: str) -> UUID:
+        """A DAG's id from its full form or a unique ending of six characters or more."""
+        query = "select id from treadle.dag_overview where id::text like %(end)s limit 2"
+        missing = DagNotFound(f"no DAG id ends in {text}", hint="List them: treadle dag list")
+        return await self._calls.find(text, query, "DAG", missing)
+
+    async def list(self, *, status: str | None = None, limit: int = 50) -> list[Record]:
+        """The newest DAGs, or those in one state."""
+        return await self._calls.rows(
+            """
+            select * from treadle.dag_overview
+            where %(status)s::text is null or status = %(status)s
+            order by id desc
+            limit %(limit)s
+            """,
+            {"status": status, "limit": limit},
+        )
 
 
 def create_sync(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:

@@ -1,15 +1,17 @@
-"""Dead letters: what to read before a decision, and the decisions."""
+"""Dead letters: what to read before a decision, and the decisions; reached as `db.dead_letters`."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson
-from treadle.errors import InvalidArgument, TaskNotFound
+from treadle.errors import (
+    InvalidArgument,
+    TaskNotFound,
+)
 from treadle.json import encode
 
 BATCH = 1000
@@ -30,6 +32,26 @@ class Decision:
         """As the SQL functions take them."""
         changes = RawJson(encode(dict(self.changes), name="changes"))
         return self.resolution, changes, self.by, self.note, self.delay_s, self.to
+
+
+class DecisionTerms(TypedDict, total=False):
+    """What goes with a resolution.
+
+    `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who is
+    asked when it is escalated.
+    """
+
+    changes: Mapping[str, Any] | None
+    delay: float | None
+    to: str | None
+    by: str | None
+    note: str | None
+
+
+class HasId(Protocol):
+    """A task, for example the handle of one."""
+
+    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +79,52 @@ class LetterCount:
     letters: int
 
 
-class ReviewCalls(Calls):
-    """Decisions about dead letters, by id or by a filter."""
+class DeadLetters:
+    """Read dead letters and decide about them, by id or by a filter."""
 
-    async def resolve_dead_letters(
-        self, ids: Sequence[UUID], decision: Decision
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def resolve(
+        self,
+        tasks: Sequence[UUID | str | HasId],
+        decision: Decision | str = "retry",
+        **terms: Unpack[DecisionTerms],
     ) -> dict[UUID, Decided]:
-        """Decide about letters; one that cannot be decided about does not stop the others."""
-        rows = await self._call(
+        """Decide about dead letters: retry, cancel, modify_and_retry or escalate.
+
+        What cannot be done says so and does not stop the others. The keys of the answer are UUIDs,
+        also of ids that were given as text.
+        """
+        rows = await self._calls.call(
             """
             select id, task_id, letter_id, verdict, status, why
             from treadle.resolve_dead_letters(%b, %b, %b, %b, %b, %b::float8, %b)
             """,
-            list(ids),
-            *decision.parameters(),
+            [_id(task) for task in tasks],
+            *_decision(decision, terms).parameters(),
         )
         return {row[0]: Decided(*row) for row in rows}
 
-    async def resolve_dead_where(
+    async def resolve_where(
         self,
         filters: Mapping[str, Any],
-        decision: Decision,
+        decision: Decision | str = "retry",
         *,
         dry_run: bool = False,
         batch: int = BATCH,
         on_batch: Callable[[int], None] = lambda _: None,
+        **terms: Unpack[DecisionTerms],
     ) -> list[LetterCount]:
         """Decide about all that a filter finds, so many in each transaction, or count them.
 
         `on_batch` hears after each transaction how many were looked at so far.
         """
+        parameters = _decision(decision, terms).parameters()
         counts: Counter[tuple[Any, ...]] = Counter()
         after: UUID | None = None
         while True:
-            rows = await self._call(
+            rows = await self._calls.call(
                 """
                 select queue, type, class, fingerprint, verdict, why, letters, last_task
                 from treadle.resolve_dead_where(
@@ -98,7 +132,7 @@ class ReviewCalls(Calls):
                 )
                 """,
                 RawJson(encode(filters, name="filter")),
-                *decision.parameters(),
+                *parameters,
                 dry_run,
                 batch,
                 after,
@@ -111,24 +145,74 @@ class ReviewCalls(Calls):
                 return [LetterCount(*(*kind, letters)) for kind, letters in counts.items()]
             after = max(row[7] for row in rows if row[7] is not None)
 
-
-class ReviewViews(ABC):
-    """What people read of dead letters; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def dead_groups(self) -> list[dict[str, Any]]:
+    async def groups(self) -> list[dict[str, Any]]:
         """The groups of open letters: those escalated first, then the largest."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select * from treadle.dead_letter_groups
             order by escalated > 0 desc, letters desc, last_at desc
             """
         )
 
-    async def dead_letters(
+    async def history(self, letter_id: UUID) -> list[dict[str, Any]]:
+        """Every attempt that led to a letter, oldest first."""
+        return await self._calls.rows(
+            """
+            select * from treadle.dead_letter_history
+            where letter_id = %(id)s order by ended_at, attempt
+            """,
+            {"id": letter_id},
+        )
+
+    async def decisions(
+        self, *, task_id: UUID | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """What was decided, the newest first; of one task, or of all."""
+        return await self._calls.rows(
+            """
+            select * from treadle.dead_letter_log
+            where %(id)s::uuid is null or task_id = %(id)s
+            order by id desc
+            limit %(limit)s
+            """,
+            {"id": task_id, "limit": limit},
+        )
+
+    async def find(self, text: str) -> UUID:
+        """The id of a letter or of its task, from its full form or a unique ending."""
+        try:
+            return UUID(text)
+        except ValueError:
+            pass
+        if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
+            raise InvalidArgument(
+                f"{text!r} is not a task id",
+                hint="Give the whole id, or at least its last 6 characters.",
+                argument="task_id",
+            )
+        found = await self._calls.rows(
+            """
+            select distinct id from (
+              select task_id as id from treadle.dead_letter_review
+              union all
+              select id from treadle.dead_letter_review
+            ) as known
+            where id::text like %(end)s
+            limit 2
+            """,
+            {"end": f"%{text.lower()}"},
+        )
+        if not found:
+            raise TaskNotFound(
+                f"no dead letter has an id that ends in {text}",
+                hint="List them: treadle dead list",
+            )
+        if len(found) > 1:
+            raise InvalidArgument(f"more than one id ends in {text}", hint="Give more of it.")
+        letter: UUID = found[0]["id"]
+        return letter
+
+    async def list(
         self,
         *,
         reviewed: bool = False,
@@ -143,7 +227,7 @@ class ReviewViews(ABC):
         limit: int = 50,
     ) -> list[dict[str, Any]]:
         """Dead letters, those escalated first, then the newest; reviewed ones when asked for."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select * from treadle.dead_letter_review
             where
@@ -173,60 +257,26 @@ class ReviewViews(ABC):
             },
         )
 
-    async def dead_history(self, letter_id: UUID) -> list[dict[str, Any]]:
-        """Every attempt that led to a letter, oldest first."""
-        return await self.rows(
-            """
-            select * from treadle.dead_letter_history
-            where letter_id = %(id)s order by ended_at, attempt
-            """,
-            {"id": letter_id},
-        )
 
-    async def decisions(
-        self, *, task_id: UUID | None = None, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """What was decided, the newest first; of one task, or of all."""
-        return await self.rows(
-            """
-            select * from treadle.dead_letter_log
-            where %(id)s::uuid is null or task_id = %(id)s
-            order by id desc
-            limit %(limit)s
-            """,
-            {"id": task_id, "limit": limit},
-        )
+def _decision(decision: Decision | str, terms: DecisionTerms) -> Decision:
+    if isinstance(decision, Decision):
+        return decision
+    return Decision(
+        decision,
+        terms.get("changes") or {},
+        terms.get("by"),
+        terms.get("note"),
+        terms.get("delay"),
+        terms.get("to"),
+    )
 
-    async def find_letter(self, text: str) -> UUID:
-        """The id of a letter or of its task, from its full form or a unique ending."""
-        try:
-            return UUID(text)
-        except ValueError:
-            pass
-        if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
-            raise InvalidArgument(
-                f"{text!r} is not a task id",
-                hint="Give the whole id, or at least its last 6 characters.",
-                argument="task_id",
-            )
-        found = await self.rows(
-            """
-            select distinct id from (
-              select task_id as id from treadle.dead_letter_review
-              union all
-              select id from treadle.dead_letter_review
-            ) as known
-            where id::text like %(end)s
-            limit 2
-            """,
-            {"end": f"%{text.lower()}"},
-        )
-        if not found:
-            raise TaskNotFound(
-                f"no dead letter has an id that ends in {text}",
-                hint="List them: treadle dead list",
-            )
-        if len(found) > 1:
-            raise InvalidArgument(f"more than one id ends in {text}", hint="Give more of it.")
-        letter: UUID = found[0]["id"]
-        return letter
+
+def _id(given: UUID | str | HasId) -> UUID:
+    if isinstance(given, UUID):
+        return given
+    try:
+        return UUID(given) if isinstance(given, str) else given.id
+    except (ValueError, AttributeError):
+        raise InvalidArgument(
+            f"{given!r} is no id of a task", hint="List them: treadle dead list", argument="tasks"
+        ) from None

@@ -1,6 +1,5 @@
-"""The calls and views about the harness: tasks for agents, their decisions, what was done then."""
+"""The harness: tasks for agents, their decisions and actions; reached as `db.harness`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,10 +73,13 @@ class Nudge:
     allow_private: bool
 
 
-class HarnessCalls(Calls):
-    """What the harness does, its agents, and operators."""
+class Harness:
+    """Tasks for agents, their decisions and the actions that follow."""
 
-    async def enqueue_harness(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def enqueue(
         self,
         agent_url: str,
         payload: Mapping[str, Any],
@@ -86,7 +88,7 @@ class HarnessCalls(Calls):
         secrets: bool = False,
     ) -> tuple[UUID, bool]:
         """Store a task; its id, and whether it is new."""
-        rows = await self._call_once(
+        rows = await self._calls.call_once(
             "select id, created from treadle.enqueue_harness(%b, %b, %b, %b)",
             agent_url,
             RawJson(encode(dict(payload), name="payload")),
@@ -95,11 +97,9 @@ class HarnessCalls(Calls):
         )
         return rows[0][0], rows[0][1]
 
-    async def claim_harness(
-        self, agent_url: str, token: UUID, timeout_s: float
-    ) -> HarnessClaim | None:
+    async def claim(self, agent_url: str, token: UUID, timeout_s: float) -> HarnessClaim | None:
         """Claim the oldest task of an agent; repeat with the token when the answer was lost."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select
               id, agent_url, payload, retry_count, max_retries, created_at, claim_until, already
@@ -111,16 +111,16 @@ class HarnessCalls(Calls):
         )
         return HarnessClaim(*rows[0]) if rows else None
 
-    async def heartbeat_harness(self, task_id: UUID, token: UUID) -> datetime:
-        rows = await self._call("select treadle.heartbeat_harness(%b, %b)", task_id, token)
+    async def heartbeat(self, task_id: UUID, token: UUID) -> datetime:
+        rows = await self._calls.call("select treadle.heartbeat_harness(%b, %b)", task_id, token)
         until: datetime = rows[0][0]
         return until
 
-    async def complete_harness(
+    async def complete(
         self, task_id: UUID, token: UUID, decision: Mapping[str, Any], *, secrets: bool = False
     ) -> str:
         """Store a decision: completed, or already when it was stored before."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.complete_harness(%b, %b, %b, %b)",
             task_id,
             token,
@@ -129,14 +129,12 @@ class HarnessCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def fail_harness(
-        self, task_id: UUID, token: UUID, error: str, *, retry: bool = True
-    ) -> str:
+    async def fail(self, task_id: UUID, token: UUID, error: str, *, retry: bool = True) -> str:
         """End an attempt that did not work out; the state of the task then, or already.
 
         Whatever the text says, it is this agent's error: a rate limit would hold up all of them.
         """
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.fail_task(%b, %b, %b, 'error', %b)",
             task_id,
             token,
@@ -145,11 +143,11 @@ class HarnessCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def wake_harness(self) -> None:
-        await self._call("select treadle.wake_harness()")
+    async def wake(self) -> None:
+        await self._calls.call("select treadle.wake_harness()")
 
-    async def requeue_harness(self, limit: int, skip: Sequence[UUID]) -> list[Requeued]:
-        rows = await self._call(
+    async def requeue(self, limit: int, skip: Sequence[UUID]) -> list[Requeued]:
+        rows = await self._calls.call(
             """
             select id, agent_url, reason, status, problem
             from treadle.requeue_harness(%b::integer, %b::uuid[])
@@ -161,7 +159,7 @@ class HarnessCalls(Calls):
 
     async def take_actions(self, token: UUID, limit: int, lease_s: float) -> list[Action]:
         """Decisions to act on now, in the log already; repeat with the token, not a new one."""
-        rows = await self._call(
+        rows = await self._calls.call(
             f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8)",
             token,
             limit,
@@ -179,7 +177,7 @@ class HarnessCalls(Calls):
 
     async def renew_actions(self, held: Sequence[tuple[UUID, UUID]], lease_s: float) -> set[UUID]:
         """Renew leases; the tasks whose actions are still held."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select renewed.id from treadle.renew_actions(%b, %b, %b::float8) as renewed (id)",
             [task_id for task_id, _ in held],
             [token for _, token in held],
@@ -191,7 +189,7 @@ class HarnessCalls(Calls):
         self, action: Action, outcome: str, *, error: str | None = None, tries: int = 3
     ) -> str:
         """How an action ended; its status then, or lost."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.finish_action(%b, %b, %b, %b, %b::integer)",
             action.task_id,
             action.token,
@@ -202,26 +200,32 @@ class HarnessCalls(Calls):
         return str(rows[0][0])
 
     async def interrupt_actions(self) -> list[UUID]:
-        rows = await self._call("select gone.id from treadle.interrupt_actions() as gone (id)")
+        rows = await self._calls.call(
+            "select gone.id from treadle.interrupt_actions() as gone (id)"
+        )
         return [row[0] for row in rows]
 
-    async def next_action_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_action_at()")
+    async def next_action_in(self) -> float | None:
+        return await self._calls.seconds_until("treadle.next_action_at()")
 
     async def rerun_action(
         self, task_id: UUID, actor: str | None = None, note: str | None = None
     ) -> str:
-        rows = await self._call("select treadle.rerun_action(%b, %b, %b)", task_id, actor, note)
+        rows = await self._calls.call(
+            "select treadle.rerun_action(%b, %b, %b)", task_id, actor, note
+        )
         return str(rows[0][0])
 
     async def skip_action(
         self, task_id: UUID, actor: str | None = None, note: str | None = None
     ) -> str:
-        rows = await self._call("select treadle.skip_action(%b, %b, %b)", task_id, actor, note)
+        rows = await self._calls.call(
+            "select treadle.skip_action(%b, %b, %b)", task_id, actor, note
+        )
         return str(rows[0][0])
 
     async def take_nudges(self, limit: int, skip: Sequence[str]) -> list[Nudge]:
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select agent_url, task_id, allow_private
             from treadle.take_nudges(%b::integer, %b::text[])
@@ -232,7 +236,7 @@ class HarnessCalls(Calls):
         return [Nudge(*row) for row in rows]
 
     async def note_nudge(self, agent_url: str, error: str | None) -> None:
-        await self._call("select treadle.note_nudge(%b, %b)", agent_url, error)
+        await self._calls.call("select treadle.note_nudge(%b, %b)", agent_url, error)
 
     async def allow_nudges(
         self,
@@ -243,25 +247,13 @@ class HarnessCalls(Calls):
         actor: str | None = None,
     ) -> str:
         """The address of the agent as it is kept."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.allow_nudges(%b, %b, %b, %b)", agent_url, allow, private, actor
         )
         return str(rows[0][0])
 
-
-class HarnessViews(ABC):
-    """What people read of it; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def harness_agent(self, task_id: UUID) -> str:
-        """Whose task it is."""
-        return str((await self.harness_task(task_id, "agent_url"))["agent_url"])
-
-    async def harness_task(self, task_id: UUID, columns: str = "*") -> dict[str, Any]:
-        found = await self.rows(
+    async def get(self, task_id: UUID, columns: str = "*") -> dict[str, Any]:
+        found = await self._calls.rows(
             f"select {columns} from treadle.harness_tasks where task_id = %(id)s", {"id": task_id}
         )
         if not found:
@@ -272,11 +264,15 @@ class HarnessViews(ABC):
             )
         return found[0]
 
-    async def harness_actions(
+    async def agent(self, task_id: UUID) -> str:
+        """Whose task it is."""
+        return str((await self.get(task_id, "agent_url"))["agent_url"])
+
+    async def actions(
         self, status: str | None = None, limit: int = 50, *, after: UUID | None = None
     ) -> list[dict[str, Any]]:
         """Tasks with an action, the newest first."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select
               task_id, agent_url, status, action, action_tries, action_started_at,
@@ -292,5 +288,5 @@ class HarnessViews(ABC):
             {"status": status, "limit": limit, "after": after},
         )
 
-    async def harness_nudging(self) -> list[dict[str, Any]]:
-        return await self.rows("select * from treadle.harness_nudging order by agent_url")
+    async def nudging(self) -> list[dict[str, Any]]:
+        return await self._calls.rows("select * from treadle.harness_nudging order by agent_url")

@@ -17,8 +17,8 @@ import structlog
 from psycopg import sql
 
 from treadle.db.connection import Connection
+from treadle.db.events import Events
 from treadle.db.pool import connect
-from treadle.db.triggers import TriggerCalls
 from treadle.errors import TreadleError
 
 log = structlog.get_logger(__name__)
@@ -154,8 +154,8 @@ class Listener:
 class EventListener:
     """Listens on a connection of its own; without one it only sleeps."""
 
-    def __init__(self, gateway: TriggerCalls, url: str | None, kinds: Sequence[str] | None) -> None:
-        self._gateway = gateway
+    def __init__(self, events: Events, url: str | None, kinds: Sequence[str] | None) -> None:
+        self._events = events
         self._url = url
         self._kinds = kinds
         self._name = f"follower:{secrets.token_hex(8)}"
@@ -181,7 +181,7 @@ class EventListener:
             if now > self._until - LISTEN_S / 2:
                 # Also again: a connection that fell silent is noticed by its missing answer.
                 await self._conn.execute("listen treadle_events")
-                await self._gateway.listen_events(self._name, LISTEN_S, self._kinds)
+                await self._events.listen(self._name, LISTEN_S, self._kinds)
                 self._until = now + LISTEN_S
         except (psycopg.Error, TreadleError, OSError) as error:
             log.warning("events.not_listening", error=str(error).strip())
@@ -202,4 +202,4 @@ class EventListener:
                 await self._conn.close()
             if self._until:
                 with anyio.move_on_after(2):
-                    await self._gateway.listen_events(self._name, 0)
+                    await self._events.listen(self._name, 0)

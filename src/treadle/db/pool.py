@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard
 
+import anyio
 import psycopg
 import structlog
 from psycopg.conninfo import conninfo_to_dict
@@ -32,6 +33,8 @@ RECONNECT_S = 5.0
 # A connection that was not needed for so long is closed; sooner in a pool that may be empty.
 MAX_IDLE_S = 600.0
 SPARE_IDLE_S = 60.0
+# How long a pool may take to close; what is left then is cut off.
+CLOSE_S = 1.0
 # A wait of this length for a connection is a warning, repeated once in a while.
 WARN_AFTER_S = 5.0
 WARN_EVERY_S = 30.0
@@ -268,6 +271,23 @@ def make_pool(
         options=given,
         **settings,
     )
+
+
+async def open_pool(pool: Pool) -> Pool:
+    """Open a pool and wait for its first connection."""
+    try:
+        with translate_errors():
+            await pool.open(wait=True, timeout=pool.timeout)
+    except BaseException:
+        await close_pool(pool)
+        raise
+    return pool
+
+
+async def close_pool(pool: Pool) -> None:
+    """Close a pool; what takes too long is cut off."""
+    with anyio.move_on_after(CLOSE_S + 1, shield=True):
+        await pool.close(timeout=CLOSE_S)
 
 
 async def connect(

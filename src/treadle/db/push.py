@@ -1,6 +1,5 @@
-"""Queue `push`: prompts that wait to be sent, the agents they are sent to, and what was sent."""
+"""Queue `push`: prompts that wait to be sent, and what was sent; reached as `db.push`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,117 +24,6 @@ class Submitted:
     position: int
     state: str
     depth: int
-
-
-class PushCalls(Calls):
-    """What submitters do."""
-
-    async def submit_push(
-        self,
-        request: Mapping[str, Any],
-        *,
-        source: str,
-        source_job: str | None = None,
-        max_depth: int | None = None,
-        max_attempts: int | None = None,
-    ) -> Submitted:
-        """Queue a prompt; QueueFull when as many wait as may."""
-        rows = await self._call_once(
-            """
-            select queue_id, position, state, depth
-            from treadle.submit_push(%b, %b, %b, %b::integer, %b::integer)
-            """,
-            RawJson(encode(dict(request), name="request")),
-            source,
-            source_job,
-            max_depth,
-            max_attempts,
-        )
-        return Submitted(*rows[0])
-
-    async def cancel_push(
-        self, queue_id: str, reason: str | None = None, actor: str | None = None
-    ) -> str:
-        """Cancel an entry; the state it is in then."""
-        _task_id(queue_id)
-        rows = await self._call("select treadle.cancel_push(%b, %b, %b)", queue_id, reason, actor)
-        return str(rows[0][0])
-
-
-class PushViews(ABC):
-    """What people read of it; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def push_entries(self, limit: int = 1000) -> list[dict[str, Any]]:
-        """What has not ended: what agents have, then what waits, in order; each with the depth."""
-        return await self.rows(
-            """
-            select *, count(position) over () as depth
-            from treadle.push_queue
-            where completed_at is null
-            order by position nulls first, created_at, id
-            limit %(limit)s
-            """,
-            {"limit": limit},
-        )
-
-    async def push_entry(self, queue_id: str) -> dict[str, Any]:
-        found = await self.rows(
-            "select * from treadle.push_queue where id = %(id)s", {"id": _task_id(queue_id)}
-        )
-        if not found:
-            raise _missing(queue_id)
-        return found[0]
-
-    async def push_summary(self) -> dict[str, Any]:
-        """How many wait, for how long the oldest does, and how many are with agents."""
-        found = await self.rows(
-            """
-            select
-              count(position) as depth,
-              count(*) - count(position) as dispatched_count,
-              coalesce(
-                extract(epoch from treadle.clock() - min(created_at)
-                  filter (where state = 'pending')),
-                0
-              )::bigint as oldest_age_seconds
-            from treadle.push_queue
-            where completed_at is null
-            """
-        )
-        return found[0]
-
-    async def push_jobs(self) -> list[dict[str, Any]]:
-        """The schedules that submit to the queue, and what became of their last times."""
-        return await self.rows(
-            """
-            select name, last_status, last_queue_id, last_at as last_run, next_at as next_run
-            from treadle.schedule_status
-            where queue = 'push'
-            order by name
-            """
-        )
-
-
-def _task_id(queue_id: str) -> UUID:
-    try:
-        task_id = UUID(queue_id.removeprefix(_PREFIX))
-    except ValueError:
-        raise _missing(queue_id) from None
-    if queue_id != f"{_PREFIX}{task_id}":
-        raise _missing(queue_id)
-    return task_id
-
-
-def _missing(queue_id: str) -> TaskNotFound:
-    return TaskNotFound(
-        f"there is no {queue_id[:60]} in the queue",
-        hint="What has ended is there until it is pruned.",
-        queue_id=queue_id[:200],
-    )
 
 
 @dataclass(frozen=True)
@@ -177,21 +65,47 @@ class Dispatch:
         return f"{self.queue_id}.{self.number}"
 
 
-class DispatchCalls(Calls):
-    """What operators do about agents with an address, and what the dispatcher does."""
+class Push:
+    """Submit prompts, send them to agents and follow them."""
 
-    async def define_push_agent(
-        self, agent: str, url: str, *, allow_private: bool = False, actor: str | None = None
-    ) -> None:
-        await self._call(
-            "select treadle.define_push_agent(%b, %b, %b, %b)", agent, url, allow_private, actor
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def submit(
+        self,
+        request: Mapping[str, Any],
+        *,
+        source: str,
+        source_job: str | None = None,
+        max_depth: int | None = None,
+        max_attempts: int | None = None,
+    ) -> Submitted:
+        """Queue a prompt; QueueFull when as many wait as may."""
+        rows = await self._calls.call_once(
+            """
+            select queue_id, position, state, depth
+            from treadle.submit_push(%b, %b, %b, %b::integer, %b::integer)
+            """,
+            RawJson(encode(dict(request), name="request")),
+            source,
+            source_job,
+            max_depth,
+            max_attempts,
         )
+        return Submitted(*rows[0])
 
-    async def remove_push_agent(self, agent: str, actor: str | None = None) -> None:
-        await self._call("select treadle.remove_push_agent(%b, %b)", agent, actor)
+    async def cancel(
+        self, queue_id: str, reason: str | None = None, actor: str | None = None
+    ) -> str:
+        """Cancel an entry; the state it is in then."""
+        _task_id(queue_id)
+        rows = await self._calls.call(
+            "select treadle.cancel_push(%b, %b, %b)", queue_id, reason, actor
+        )
+        return str(rows[0][0])
 
-    async def dispatch_targets(self, *, rest_s: float) -> list[PushAgent]:
-        rows = await self._call(
+    async def targets(self, *, rest_s: float) -> list[PushAgent]:
+        rows = await self._calls.call(
             """
             select agent_id, url, allow_private, free, waiting
             from treadle.dispatch_targets(%b::float8)
@@ -200,14 +114,11 @@ class DispatchCalls(Calls):
         )
         return [PushAgent(*row) for row in rows]
 
-    async def seen_agents(self, agents: Iterable[str]) -> None:
-        await self._call("select treadle.seen_agents(%b::text[])", list(agents))
-
-    async def dispatch_task(
+    async def dispatch(
         self, agent: str, token: UUID, holder: UUID, *, lease_s: float, rest_s: float
     ) -> Dispatch | None:
         """The next task for an agent; repeat with the same token when the answer was lost."""
-        rows = await self._call(
+        rows = await self._calls.call(
             f"""
             select {_TARGET}
             from treadle.dispatch_task(%b, %b, %b, %b::float8, p_rest_s => %b::float8)
@@ -220,10 +131,10 @@ class DispatchCalls(Calls):
         )
         return Dispatch(*rows[0]) if rows else None
 
-    async def accept_dispatch(
+    async def accept(
         self, dispatch: Dispatch, holder: UUID, agent_task: str, session: str | None
     ) -> str:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.accept_dispatch(%b, %b, %b, %b, %b)",
             dispatch.task_id,
             dispatch.claim_token,
@@ -233,7 +144,7 @@ class DispatchCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def end_dispatch(
+    async def end(
         self,
         dispatch: Dispatch,
         holder: UUID,
@@ -243,7 +154,7 @@ class DispatchCalls(Calls):
         output: bytes | None = None,
     ) -> str | None:
         """The state of the task then; None when somebody else follows the submission."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.end_dispatch(%b, %b, %b, %b, %b, %b::jsonb)",
             dispatch.task_id,
             dispatch.claim_token,
@@ -255,11 +166,11 @@ class DispatchCalls(Calls):
         state: str | None = rows[0][0]
         return state
 
-    async def give_up_dispatch(
+    async def give_up(
         self, dispatch: Dispatch, holder: UUID, error: str, *, unsure_s: float, silent_s: float
     ) -> str | None:
         """The state of the task then; None when its agent is to be asked again."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.give_up_dispatch(%b, %b, %b, %b, %b::float8, %b::float8)",
             dispatch.task_id,
             dispatch.claim_token,
@@ -271,11 +182,9 @@ class DispatchCalls(Calls):
         state: str | None = rows[0][0]
         return state
 
-    async def renew_dispatches(
-        self, holder: UUID, heard: Iterable[UUID], *, lease_s: float
-    ) -> list[Dispatch]:
+    async def renew(self, holder: UUID, heard: Iterable[UUID], *, lease_s: float) -> list[Dispatch]:
         """All that this dispatcher follows."""
-        rows = await self._call(
+        rows = await self._calls.call(
             f"select {_TARGET} from treadle.renew_dispatches(%b, %b::uuid[], %b::float8)",
             holder,
             list(heard),
@@ -283,9 +192,9 @@ class DispatchCalls(Calls):
         )
         return [Dispatch(*row) for row in rows]
 
-    async def take_dispatches(self, holder: UUID, limit: int, *, lease_s: float) -> list[Dispatch]:
+    async def take(self, holder: UUID, limit: int, *, lease_s: float) -> list[Dispatch]:
         """What dispatchers that are gone have left behind."""
-        rows = await self._call(
+        rows = await self._calls.call(
             f"select {_TARGET} from treadle.take_dispatches(%b, %b::integer, %b::float8)",
             holder,
             limit,
@@ -293,19 +202,74 @@ class DispatchCalls(Calls):
         )
         return [Dispatch(*row) for row in rows]
 
-    async def leave_dispatches(self, holder: UUID) -> int:
-        rows = await self._call("select treadle.leave_dispatches(%b)", holder)
+    async def leave(self, holder: UUID) -> int:
+        rows = await self._calls.call("select treadle.leave_dispatches(%b)", holder)
         return int(rows[0][0])
 
-
-class DispatchViews(ABC):
-    """What people read of them; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def push_agents(self) -> list[dict[str, Any]]:
-        return await self.rows(
-            'select * from treadle.push_agent_status order by agent_id collate "C"'
+    async def get(self, queue_id: str) -> dict[str, Any]:
+        found = await self._calls.rows(
+            "select * from treadle.push_queue where id = %(id)s", {"id": _task_id(queue_id)}
         )
+        if not found:
+            raise _missing(queue_id)
+        return found[0]
+
+    async def summary(self) -> dict[str, Any]:
+        """How many wait, for how long the oldest does, and how many are with agents."""
+        found = await self._calls.rows(
+            """
+            select
+              count(position) as depth,
+              count(*) - count(position) as dispatched_count,
+              coalesce(
+                extract(epoch from treadle.clock() - min(created_at)
+                  filter (where state = 'pending')),
+                0
+              )::bigint as oldest_age_seconds
+            from treadle.push_queue
+            where completed_at is null
+            """
+        )
+        return found[0]
+
+    async def jobs(self) -> list[dict[str, Any]]:
+        """The schedules that submit to the queue, and what became of their last times."""
+        return await self._calls.rows(
+            """
+            select name, last_status, last_queue_id, last_at as last_run, next_at as next_run
+            from treadle.schedule_status
+            where queue = 'push'
+            order by name
+            """
+        )
+
+    async def list(self, limit: int = 1000) -> list[dict[str, Any]]:
+        """What has not ended: what agents have, then what waits, in order; each with the depth."""
+        return await self._calls.rows(
+            """
+            select *, count(position) over () as depth
+            from treadle.push_queue
+            where completed_at is null
+            order by position nulls first, created_at, id
+            limit %(limit)s
+            """,
+            {"limit": limit},
+        )
+
+
+def _task_id(queue_id: str) -> UUID:
+    try:
+        task_id = UUID(queue_id.removeprefix(_PREFIX))
+    except ValueError:
+        raise _missing(queue_id) from None
+    if queue_id != f"{_PREFIX}{task_id}":
+        raise _missing(queue_id)
+    return task_id
+
+
+def _missing(queue_id: str) -> TaskNotFound:
+    return TaskNotFound(
+        f"there is no {queue_id[:60]} in the queue",
+        hint="What has ended is there until it is pruned.",
+        queue_id=queue_id[:200],
+    )

@@ -1,84 +1,44 @@
-"""Queues, types and agents, and the calls of the reaper and the promoter."""
+"""Queues, their settings and the order of their tasks; reached as `db.queues`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.json import encode
-from treadle.models import AgentProfile, Promoted, Reaped
 
 
-class TendingCalls(Calls):
-    """What keeps the house in order while tasks come and go."""
+class Queues:
+    """Define, pause, resume and read queues."""
 
-    async def declare_types(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:
-        await self._call(
-            "select treadle.declare_types(%b, %b)", RawJson(encode(types)), sorted(set(queues))
-        )
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
-    async def define_queue(
+    async def define(
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
     ) -> None:
         document = RawJson(encode(settings, name="settings"))
-        await self._call("select treadle.define_queue(%b, %b, %b)", name, document, actor)
+        await self._calls.call("select treadle.define_queue(%b, %b, %b)", name, document, actor)
 
-    async def pause_queue(self, name: str, reason: str | None, actor: str | None = None) -> None:
-        await self._call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
+    async def pause(self, name: str, reason: str | None, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
 
-    async def resume_queue(self, name: str, actor: str | None = None) -> None:
-        await self._call("select treadle.resume_queue(%b, %b)", name, actor)
+    async def resume(self, name: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.resume_queue(%b, %b)", name, actor)
 
-    async def register_agent(self, agent: AgentProfile) -> None:
-        await self._call(
-            """
-            select treadle.register_agent(
-              p_id => %b, p_type => %b, p_capabilities => %b, p_models => %b, p_queues => %b,
-              p_task_types => %b, p_max_concurrent_tasks => %b, p_heartbeat_s => %b,
-              p_claim_ttl_s => %b, p_meta => %b
-            )
-            """,
-            agent.id,
-            agent.type,
-            agent.capabilities,
-            agent.models,
-            agent.queues,
-            agent.task_types,
-            agent.max_concurrent_tasks,
-            agent.heartbeat_s,
-            agent.claim_ttl_s,
-            RawJson(encode(agent.meta)),
+    async def get(self, name: str) -> Record:
+        """A queue with its settings."""
+        found = await self._calls.rows("select * from treadle.read_queue(%(name)s)", {"name": name})
+        return found[0]
+
+    async def claim_order(self, queue: str, limit: int) -> list[Record]:
+        """The ready tasks of a queue in the order in which they would be claimed."""
+        return await self._calls.rows(
+            "select * from treadle.claim_order(%(queue)s, %(limit)s)",
+            {"queue": queue, "limit": limit},
         )
 
-    async def agent_heartbeat(self, agent: str) -> str:
-        rows = await self._call("select treadle.agent_heartbeat(%b)", agent)
-        return str(rows[0][0])
+    async def stuck(self) -> list[Record]:
+        return await self._calls.rows("select * from treadle.stuck order by since")
 
-    async def set_agent_status(self, agent: str, status: str, actor: str | None = None) -> None:
-        await self._call("select treadle.set_agent_status(%b, %b, %b)", agent, status, actor)
-
-    async def reap_claims(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
-        rows = await self._call(
-            "select id, reason, status, problem from treadle.reap_claims(%b::integer, %b::uuid[])",
-            limit,
-            list(skip),
-        )
-        return [Reaped(*row) for row in rows]
-
-    async def mark_silent_agents(self) -> list[str]:
-        rows = await self._call("select * from treadle.mark_silent_agents() as gone (id)")
-        return [row[0] for row in rows]
-
-    async def next_reap_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_reap_at()")
-
-    async def promote_tasks(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:
-        rows = await self._call(
-            "select id, problem from treadle.promote_tasks(%b::integer, %b::uuid[])",
-            limit,
-            list(skip),
-        )
-        return [Promoted(*row) for row in rows]
-
-    async def next_due_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_due_at()")
+    async def list(self) -> list[Record]:
+        return await self._calls.rows("select * from treadle.queue_health order by queue")

@@ -1,16 +1,13 @@
-"""The calls of the pruner, and the views of what is kept and of what has gone."""
+"""Retention: what the pruner removes and what is kept; reached as `db.retention`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls
+from treadle.db.calls import Calls, Record
 from treadle.errors import TaskNotFound
 
-Record = dict[str, Any]
 START = "(0,0)"
 
 
@@ -25,12 +22,20 @@ class Pruned:
     problems: list[str]
 
 
-class RetentionCalls(Calls):
-    """What lets old things go."""
+class Retention:
+    """Remove what is old, and read what is kept."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def set(self, kind: str, keep_s: float | None, actor: str | None = None) -> None:
+        await self._calls.call(
+            "select treadle.set_retention(%b, %b::float8, %b)", kind, keep_s, actor
+        )
 
     async def prune_tasks(self, after: str, limit: int, skip: Iterable[UUID]) -> Pruned:
         """One stretch of the walk; its commit waits for no disk, since a crash only undoes it."""
-        rows = await self._long_call(
+        rows = await self._calls.long_call(
             """
             with quick as materialized (select set_config('synchronous_commit', 'off', true))
             select place::text, pruned, kept, bad, problems
@@ -42,16 +47,11 @@ class RetentionCalls(Calls):
         )
         return Pruned(*rows[0])
 
-    async def oldest_open_at(self) -> datetime | None:
-        rows = await self._call("select treadle.oldest_open_at()")
-        moment: datetime | None = rows[0][0]
-        return moment
-
     async def prune_events(
         self, after: int, limit: int, open_since: datetime | None
     ) -> tuple[int | None, int]:
         """Where to go on among the events, and how many went."""
-        rows = await self._long_call(
+        rows = await self._calls.long_call(
             "select place, pruned from treadle.prune_events(%b::bigint, %b::integer, %b)",
             after,
             limit,
@@ -60,33 +60,25 @@ class RetentionCalls(Calls):
         return rows[0][0], rows[0][1]
 
     async def prune_rest(self, limit: int) -> dict[str, int]:
-        rows = await self._long_call(
+        rows = await self._calls.long_call(
             "select kind, pruned from treadle.prune_rest(%b::integer)", limit
         )
         return dict(rows)
 
-    async def set_retention(
-        self, kind: str, keep_s: float | None, actor: str | None = None
-    ) -> None:
-        await self._call("select treadle.set_retention(%b, %b::float8, %b)", kind, keep_s, actor)
-
-
-class RetentionViews(ABC):
-    """What people read of it; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
-        """Run a select and return its rows by name."""
+    async def oldest_open_at(self) -> datetime | None:
+        rows = await self._calls.call("select treadle.oldest_open_at()")
+        moment: datetime | None = rows[0][0]
+        return moment
 
     async def ages(self) -> list[Record]:
         """What is kept how long."""
-        return await self.rows(
+        return await self._calls.rows(
             "select * from treadle.retention_ages order by queue nulls last, what"
         )
 
     async def queue_ages(self, queue: str) -> Record:
         """How long a queue keeps what has ended, under the names of its settings."""
-        found = await self.rows(
+        found = await self._calls.rows(
             "select what, keep_s, mode from treadle.retention_ages where queue = %s", [queue]
         )
         words = {"completed": "completed", "cancelled": "cancelled", "dead_lettered": "dead"}
@@ -95,7 +87,7 @@ class RetentionViews(ABC):
 
     async def prunable(self) -> list[Record]:
         """How many tasks are older than they are kept, by queue and state."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select queue, status, count(*) as tasks, min(completed_at) as oldest
             from treadle.prunable_tasks group by queue, status order by queue, status
@@ -112,7 +104,7 @@ class RetentionViews(ABC):
         limit: int = 50,
     ) -> list[Record]:
         """Archived tasks, the newest first; `within` some queues, `after` one of them."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select
               id, queue, type, title, status, dag_id, parent_id, created_at, completed_at,
@@ -135,7 +127,7 @@ class RetentionViews(ABC):
             where, value = "id = %(id)s", str(UUID(text))
         except ValueError:
             where, value = "id::text like %(id)s", f"%{text.lower()}"
-        found = await self.rows(
+        found = await self._calls.rows(
             f"select * from treadle.archived_tasks where {where} order by archived_at desc limit 1",
             {"id": value},
         )

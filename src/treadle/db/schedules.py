@@ -1,6 +1,5 @@
-"""Schedules: the calls about them and their views."""
+"""Schedules and their runs; reached as `db.schedules`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,13 +40,14 @@ class ScheduleRun:
     depth: int | None
 
 
-class ScheduleCalls(Calls):
-    """Schedules defined, paused, resumed, run, removed; and the calls of the scheduler."""
+class Schedules:
+    """Define, fire and read schedules."""
 
-    async def define_schedule(
-        self, name: str, settings: Mapping[str, Any], actor: str | None = None
-    ) -> str:
-        rows = await self._call(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def define(self, name: str, settings: Mapping[str, Any], actor: str | None = None) -> str:
+        rows = await self._calls.call(
             "select treadle.define_schedule(%b, %b, %b)",
             name,
             RawJson(encode(settings, name="settings")),
@@ -55,46 +55,44 @@ class ScheduleCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def declare_schedules(
+    async def declare(
         self, schedules: Mapping[str, Mapping[str, Any]], actor: str | None = None
     ) -> dict[str, str]:
-        rows = await self._call(
+        rows = await self._calls.call(
             "select name, verdict from treadle.declare_schedules(%b, %b)",
             RawJson(encode(schedules, name="schedules")),
             actor,
         )
         return dict(rows)
 
-    async def pause_schedule(
-        self, name: str, reason: str | None = None, actor: str | None = None
-    ) -> None:
-        await self._call("select treadle.pause_schedule(%b, %b, %b)", name, reason, actor)
+    async def pause(self, name: str, reason: str | None = None, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.pause_schedule(%b, %b, %b)", name, reason, actor)
 
-    async def resume_schedule(self, name: str, actor: str | None = None) -> bool:
-        rows = await self._call("select treadle.resume_schedule(%b, %b)", name, actor)
+    async def resume(self, name: str, actor: str | None = None) -> bool:
+        rows = await self._calls.call("select treadle.resume_schedule(%b, %b)", name, actor)
         return bool(rows[0][0])
 
-    async def remove_schedule(self, name: str, actor: str | None = None) -> None:
-        await self._call("select treadle.remove_schedule(%b, %b)", name, actor)
+    async def remove(self, name: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.remove_schedule(%b, %b)", name, actor)
 
-    async def run_schedule(
+    async def run(
         self, name: str, actor: str | None = None
     ) -> tuple[UUID | None, UUID | None, bool]:
         """The task or the DAG that was made, and whether it is new.
 
         What finds its queue full leaves nothing behind: tell skip_schedule, in a call of its own.
         """
-        rows = await self._call_once(
+        rows = await self._calls.call_once(
             "select task_id, dag_id, created from treadle.run_schedule(%b, %b)", name, actor
         )
         task_id, dag_id, created = rows[0]
         return task_id, dag_id, created
 
-    async def skip_schedule(self, name: str, error: str, actor: str | None = None) -> None:
-        await self._call("select treadle.skip_schedule(%b, %b, %b)", name, error, actor)
+    async def skip(self, name: str, error: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.skip_schedule(%b, %b, %b)", name, error, actor)
 
-    async def due_schedules(self, limit: int, skip: Iterable[UUID]) -> list[DueSchedule]:
-        rows = await self._call(
+    async def due(self, limit: int, skip: Iterable[UUID]) -> list[DueSchedule]:
+        rows = await self._calls.call(
             """
             select id, name, cron, timezone, catch_up, grace_s, revision, from_at, next_at, now
             from treadle.due_schedules(%b::integer, %b::uuid[])
@@ -104,11 +102,11 @@ class ScheduleCalls(Calls):
         )
         return [DueSchedule(*row) for row in rows]
 
-    async def fire_schedule(
+    async def fire(
         self, schedule: UUID, revision: int, due: Sequence[datetime], following: datetime | None
     ) -> list[ScheduleRun]:
         """Deal with times that have come; nothing when the schedule has changed meanwhile."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select nominal_at, status, task_id, dag_id, error, depth
             from treadle.fire_schedule(%b, %b::bigint, %b::timestamptz[], %b::timestamptz)
@@ -120,38 +118,32 @@ class ScheduleCalls(Calls):
         )
         return [ScheduleRun(*row) for row in rows]
 
-    async def reject_schedule(self, schedule: UUID, revision: int, problem: str) -> bool:
-        rows = await self._call(
+    async def reject(self, schedule: UUID, revision: int, problem: str) -> bool:
+        rows = await self._calls.call(
             "select treadle.reject_schedule(%b, %b::bigint, %b)", schedule, revision, problem
         )
         return bool(rows[0][0])
 
-    async def next_schedule_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_schedule_at()")
+    async def next_due_in(self) -> float | None:
+        return await self._calls.seconds_until("treadle.next_schedule_at()")
 
-
-class ScheduleViews(ABC):
-    """What people read of them; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def schedules(self) -> list[dict[str, Any]]:
-        return await self.rows(
-            "select * from treadle.schedule_status order by next_at nulls last, name"
+    async def get(self, name: str) -> dict[str, Any]:
+        found = await self._calls.rows(
+            "select * from treadle.schedule_status where name = %s", [name]
         )
-
-    async def schedule(self, name: str) -> dict[str, Any]:
-        found = await self.rows("select * from treadle.schedule_status where name = %s", [name])
         if not found:
             raise UnknownSchedule(
                 f"there is no schedule {name!r}", hint="List them: treadle schedules"
             )
         return found[0]
 
-    async def schedule_runs(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
-        return await self.rows(
+    async def runs(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
+        return await self._calls.rows(
             "select * from treadle.schedule_history where schedule = %s order by id desc limit %s",
             [name, limit],
+        )
+
+    async def list(self) -> list[dict[str, Any]]:
+        return await self._calls.rows(
+            "select * from treadle.schedule_status order by next_at nulls last, name"
         )

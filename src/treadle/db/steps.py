@@ -1,25 +1,22 @@
-"""The calls of a running task: steps, waits, subtasks and spend, and the answers it waits for."""
+"""Steps: what a running task saves, spawns and waits for; reached as `db.steps`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.json import encode
-from treadle.models import Enqueued, ExpiredWait, OpenedWait, TaskResult
+from treadle.models import Enqueued
 
 
-class DurableCalls(Calls):
-    """What a claimed task asks of the database while it runs, and what others tell it."""
+class Steps:
+    """Steps that a running task saves, the subtasks it spawns, and its suspension."""
 
-    async def now(self) -> datetime:
-        """The database's clock."""
-        rows = await self._call("select treadle.clock()")
-        moment: datetime = rows[0][0]
-        return moment
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
-    async def save_step(
+    async def save(
         self,
         task_id: UUID,
         token: UUID,
@@ -32,7 +29,7 @@ class DurableCalls(Calls):
         calls: Sequence[Mapping[str, Any]],
     ) -> tuple[Any, str]:
         """Save a step; returns what is kept under its name, and whether the task may go on."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select output, verdict
             from treadle.save_step(
@@ -54,7 +51,7 @@ class DurableCalls(Calls):
 
     async def save_sleep(self, task_id: UUID, token: UUID, name: str, seconds: float) -> Any:
         """Save until when to sleep, by the database's clock; returns what is kept."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select output
             from treadle.save_step(
@@ -71,10 +68,8 @@ class DurableCalls(Calls):
         )
         return rows[0][0]
 
-    async def spawn_tasks(
-        self, task_id: UUID, token: UUID, name: str, tasks: bytes
-    ) -> list[Enqueued]:
-        rows = await self._call(
+    async def spawn(self, task_id: UUID, token: UUID, name: str, tasks: bytes) -> list[Enqueued]:
+        rows = await self._calls.call(
             "select id, created from treadle.spawn_tasks(%b, %b, %b, %b)",
             task_id,
             token,
@@ -83,7 +78,7 @@ class DurableCalls(Calls):
         )
         return [Enqueued(*row) for row in rows]
 
-    async def suspend_task(
+    async def suspend(
         self,
         task_id: UUID,
         token: UUID,
@@ -94,7 +89,7 @@ class DurableCalls(Calls):
         optional: bool,
     ) -> str:
         """Give up the claim until all of these have ended; returns the new state."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select treadle.suspend_task(
               p_id => %b, p_token => %b, p_children => %b::uuid[], p_waits => %b::uuid[],
@@ -110,77 +105,12 @@ class DurableCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def read_results(self, ids: Sequence[UUID]) -> list[TaskResult]:
-        rows = await self._call(
+    async def list(self, task_id: UUID) -> list[Record]:
+        """What a task has done and remembers, in order."""
+        return await self._calls.rows(
             """
-            select id, status, output, failure_class, failure_reason
-            from treadle.read_results(%b)
+            select seq, name, kind, input, output, attempt, agent_id, saved_at, run_s, cost_usd
+            from treadle.task_steps where task_id = %(id)s order by seq
             """,
-            list(ids),
+            {"id": task_id},
         )
-        return [TaskResult(*row) for row in rows]
-
-    async def open_wait(self, task_id: UUID, token: UUID, name: str, wait: bytes) -> OpenedWait:
-        rows = await self._call(
-            "select wait_id, status, answer from treadle.open_wait(%b, %b, %b, %b)",
-            task_id,
-            token,
-            name,
-            RawJson(wait),
-        )
-        return OpenedWait(*rows[0])
-
-    async def answer_wait(
-        self, wait_id: UUID, value: bytes, by: str | None, note: str | None
-    ) -> str:
-        """Answer for somebody, or for the login when nobody is named."""
-        rows = await self._call(
-            "select treadle.answer_wait(%b, %b, coalesce(%b, session_user), %b)",
-            wait_id,
-            RawJson(value),
-            by,
-            note,
-        )
-        return str(rows[0][0])
-
-    async def emit_event(
-        self,
-        event: str,
-        payload: bytes,
-        *,
-        key: str,
-        dedup_key: str | None,
-        actor: str | None,
-        task_id: UUID | None = None,
-    ) -> int:
-        rows = await self._call_once(
-            "select treadle.emit_event(%b, %b, %b, %b, %b, %b)",
-            event,
-            RawJson(payload),
-            key,
-            dedup_key,
-            actor,
-            task_id,
-        )
-        return int(rows[0][0])
-
-    async def expire_waits(self, limit: int, skip: Iterable[UUID]) -> list[ExpiredWait]:
-        rows = await self._call(
-            "select id, problem from treadle.expire_waits(%b::integer, %b::uuid[])",
-            limit,
-            list(skip),
-        )
-        return [ExpiredWait(*row) for row in rows]
-
-    async def fork_task(
-        self, task_id: UUID, from_step: str, changes: Mapping[str, Any], actor: str | None
-    ) -> UUID:
-        rows = await self._call_once(
-            "select treadle.fork_task(%b, %b, %b, %b)",
-            task_id,
-            from_step,
-            RawJson(encode(changes, name="changes")),
-            actor,
-        )
-        made: UUID = rows[0][0]
-        return made

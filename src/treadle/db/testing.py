@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.errors import translate_errors
 from treadle.db.pool import connect_sync
 from treadle.errors import IllegalTransition
@@ -62,10 +62,10 @@ def temporary_database(server_url: str, *, template: str | None = None) -> Itera
         drop_database(server_url, name)
 
 
-async def age_claim(gateway: Gateway, task_id: UUID, by: timedelta) -> None:
+async def age_claim(db: Database, task_id: UUID, by: timedelta) -> None:
     """Make a claim look as if it had been taken, started and renewed that much earlier."""
     with translate_errors():
-        async with gateway.connection() as conn:
+        async with db.calls.connection() as conn:
             cursor = await conn.execute(
                 """
                 update treadle.tasks
@@ -84,10 +84,10 @@ async def age_claim(gateway: Gateway, task_id: UUID, by: timedelta) -> None:
         )
 
 
-async def set_clock(gateway: Gateway, ahead: timedelta) -> None:
+async def set_clock(db: Database, ahead: timedelta) -> None:
     """Let treadle.clock() of this database run so much ahead of the real time."""
     with translate_errors():
-        async with gateway.connection() as conn:
+        async with db.calls.connection() as conn:
             await conn.execute(
                 sql.SQL(
                     """
@@ -103,9 +103,9 @@ async def set_clock(gateway: Gateway, ahead: timedelta) -> None:
 
 
 @asynccontextmanager
-async def only_task(gateway: Gateway, task_id: UUID) -> AsyncIterator[None]:
+async def only_task(db: Database, task_id: UUID) -> AsyncIterator[None]:
     """Hold every other ready task: a claim skips what is locked, so it can find only this one."""
-    async with gateway.connection() as conn, conn.transaction():
+    async with db.calls.connection() as conn, conn.transaction():
         await conn.execute(
             "select id from treadle.tasks where status = 'ready' and id <> %s for update",
             (task_id,),

@@ -1,6 +1,5 @@
-"""The calls and the view about tokens for HTTP: who may do what there."""
+"""Tokens for HTTP: what their holders may do; reached as `db.tokens`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,14 +26,15 @@ class Token:
     used: bool
 
 
-class TokenCalls(Calls):
-    """What operators do about tokens, and what the server asks."""
+class Tokens:
+    """Create, revoke, find and list tokens."""
 
-    async def create_token(
-        self, name: str, settings: Mapping[str, Any], actor: str | None = None
-    ) -> str:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def create(self, name: str, settings: Mapping[str, Any], actor: str | None = None) -> str:
         """The text of the new token: the only time that it is seen."""
-        rows = await self._call_once(
+        rows = await self._calls.call_once(
             "select treadle.create_token(%b, %b, %b)",
             name,
             RawJson(encode(dict(settings), name="settings")),
@@ -42,13 +42,13 @@ class TokenCalls(Calls):
         )
         return str(rows[0][0])
 
-    async def revoke_token(self, token: str, actor: str | None = None) -> str:
+    async def revoke(self, token: str, actor: str | None = None) -> str:
         """Revoke a token by id or name; its id."""
-        rows = await self._call("select treadle.revoke_token(%b, %b)", token, actor)
+        rows = await self._calls.call("select treadle.revoke_token(%b, %b)", token, actor)
         return str(rows[0][0])
 
-    async def find_token(self, token_id: str) -> Token | None:
-        rows = await self._call(
+    async def find(self, token_id: str) -> Token | None:
+        rows = await self._calls.call(
             """
             select name, secret_hash, scopes, queues, agent, project_id, project, status, used
             from treadle.find_token(%b)
@@ -57,26 +57,18 @@ class TokenCalls(Calls):
         )
         return Token(*rows[0]) if rows else None
 
-    async def has_tokens(self) -> tuple[bool, bool]:
+    async def exist(self) -> tuple[bool, bool]:
         """Whether one is not revoked, and whether one of those is live."""
-        rows = await self._call("select wanted, live from treadle.has_tokens()")
+        rows = await self._calls.call("select wanted, live from treadle.has_tokens()")
         return rows[0][0], rows[0][1]
 
-    async def note_token_use(self, token_id: str) -> bool:
-        rows = await self._call("select treadle.note_token_use(%b)", token_id)
+    async def note_use(self, token_id: str) -> bool:
+        rows = await self._calls.call("select treadle.note_token_use(%b)", token_id)
         return bool(rows[0][0])
 
-
-class TokenViews(ABC):
-    """What people read of them; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def api_tokens(self, *, revoked: bool = False) -> list[dict[str, Any]]:
+    async def list(self, *, revoked: bool = False) -> list[dict[str, Any]]:
         """The tokens by name; those that are revoked only when asked for."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select * from treadle.token_status
             where status <> 'revoked' or %(revoked)s

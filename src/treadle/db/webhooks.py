@@ -1,6 +1,5 @@
-"""The calls and views about webhooks: where events are sent, and what was sent."""
+"""Webhooks: where events are sent, and what was sent; reached as `db.webhooks`."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,14 +36,17 @@ class WebhookEvent:
     document: str
 
 
-class WebhookCalls(Calls):
-    """What operators do about webhooks, and what the notifier does."""
+class Webhooks:
+    """Define webhooks, deliver events to them and read what was sent."""
 
-    async def define_webhook(
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def define(
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
     ) -> str | None:
         """Make or change a webhook; its secret when that is new."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.define_webhook(%b, %b, %b)",
             name,
             RawJson(encode(dict(settings), name="settings")),
@@ -53,37 +55,35 @@ class WebhookCalls(Calls):
         secret: str | None = rows[0][0]
         return secret
 
-    async def pause_webhook(
-        self, name: str, reason: str | None = None, actor: str | None = None
-    ) -> None:
-        await self._call("select treadle.pause_webhook(%b, %b, %b)", name, reason, actor)
+    async def pause(self, name: str, reason: str | None = None, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.pause_webhook(%b, %b, %b)", name, reason, actor)
 
-    async def resume_webhook(self, name: str, actor: str | None = None) -> None:
-        await self._call("select treadle.resume_webhook(%b, %b)", name, actor)
+    async def resume(self, name: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.resume_webhook(%b, %b)", name, actor)
 
-    async def rotate_webhook(self, name: str, keep_s: float, actor: str | None = None) -> str:
-        rows = await self._call_once(
+    async def rotate(self, name: str, keep_s: float, actor: str | None = None) -> str:
+        rows = await self._calls.call_once(
             "select treadle.rotate_webhook(%b, %b::float8, %b)", name, keep_s, actor
         )
         return str(rows[0][0])
 
-    async def remove_webhook(self, name: str, actor: str | None = None) -> None:
-        await self._call("select treadle.remove_webhook(%b, %b)", name, actor)
+    async def remove(self, name: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.remove_webhook(%b, %b)", name, actor)
 
-    async def test_webhook(self, name: str) -> tuple[WebhookTarget, str]:
+    async def test(self, name: str) -> tuple[WebhookTarget, str]:
         """The target of a webhook and a test message for it."""
-        rows = await self._call_once(
+        rows = await self._calls.call_once(
             f"select (target).{_TARGET.replace(', ', ', (target).')}, document"
             " from treadle.test_webhook(%b)",
             name,
         )
         return WebhookTarget(*rows[0][:-1]), rows[0][-1]
 
-    async def listen_webhooks(self) -> None:
-        await self._call("select treadle.listen_webhooks()")
+    async def listen(self) -> None:
+        await self._calls.call("select treadle.listen_webhooks()")
 
-    async def take_webhooks(self, token: UUID, limit: int, lease_s: float) -> list[WebhookTarget]:
-        rows = await self._call(
+    async def take(self, token: UUID, limit: int, lease_s: float) -> list[WebhookTarget]:
+        rows = await self._calls.call(
             f"select {_TARGET} from treadle.take_webhooks(%b, %b::integer, %b::float8)",
             token,
             limit,
@@ -91,8 +91,8 @@ class WebhookCalls(Calls):
         )
         return [WebhookTarget(*row) for row in rows]
 
-    async def read_webhook(self, name: str, token: UUID, limit: int) -> list[WebhookEvent]:
-        rows = await self._call(
+    async def read(self, name: str, token: UUID, limit: int) -> list[WebhookEvent]:
+        rows = await self._calls.call(
             """
             select xid::text, id, kind, document
             from treadle.read_webhook(%b, %b, %b::integer)
@@ -103,11 +103,11 @@ class WebhookCalls(Calls):
         )
         return [WebhookEvent(int(row[0]), *row[1:]) for row in rows]
 
-    async def ack_webhook(
+    async def ack(
         self, name: str, token: UUID, event: WebhookEvent, *, status: int | None, ms: int
     ) -> bool:
         """Whether to go on: the lease is held and the webhook not paused."""
-        rows = await self._call(
+        rows = await self._calls.call(
             "select treadle.ack_webhook(%b, %b, %b::text::xid8, %b::bigint, %b, %b::integer)",
             name,
             token,
@@ -118,7 +118,7 @@ class WebhookCalls(Calls):
         )
         return bool(rows[0][0])
 
-    async def fail_webhook(
+    async def fail(
         self,
         name: str,
         token: UUID,
@@ -130,7 +130,7 @@ class WebhookCalls(Calls):
         ms: int,
     ) -> str | None:
         """The status of the webhook now; None when the lease was lost."""
-        rows = await self._call(
+        rows = await self._calls.call(
             """
             select treadle.fail_webhook(
               %b, %b, %b::bigint, %b::integer, %b, %b::float8, %b::integer
@@ -147,25 +147,14 @@ class WebhookCalls(Calls):
         found: str | None = rows[0][0]
         return found
 
-    async def release_webhook(self, name: str, token: UUID) -> None:
-        await self._call("select treadle.release_webhook(%b, %b)", name, token)
+    async def release(self, name: str, token: UUID) -> None:
+        await self._calls.call("select treadle.release_webhook(%b, %b)", name, token)
 
-    async def next_webhook_at(self) -> float | None:
-        return await self._seconds_until("treadle.next_webhook_at()")
+    async def next_due_in(self) -> float | None:
+        return await self._calls.seconds_until("treadle.next_webhook_at()")
 
-
-class WebhookViews(ABC):
-    """What people read of them; mixed into the reader."""
-
-    @abstractmethod
-    async def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run a select and return its rows by name."""
-
-    async def webhooks(self) -> list[dict[str, Any]]:
-        return await self.rows("select * from treadle.webhook_status order by name")
-
-    async def webhook(self, name: str) -> dict[str, Any]:
-        found = await self.rows(
+    async def get(self, name: str) -> dict[str, Any]:
+        found = await self._calls.rows(
             "select * from treadle.webhook_status where name = %(name)s", {"name": name}
         )
         if not found:
@@ -176,7 +165,7 @@ class WebhookViews(ABC):
 
     async def deliveries(self, name: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
         """The last tries, the newest first."""
-        return await self.rows(
+        return await self._calls.rows(
             """
             select * from treadle.delivery_log
             where %(name)s::text is null or webhook = %(name)s
@@ -185,3 +174,6 @@ class WebhookViews(ABC):
             """,
             {"name": name, "limit": limit},
         )
+
+    async def list(self) -> list[dict[str, Any]]:
+        return await self._calls.rows("select * from treadle.webhook_status order by name")

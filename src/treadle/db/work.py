@@ -1,16 +1,13 @@
-"""The calls and views about work items and their projects: the work API in SQL."""
+"""Work items: the work API in SQL; reached as `db.work`."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
-from treadle.errors import UnknownProject, WorkItemNotFound
+from treadle.db.calls import Calls, RawJson, Record
+from treadle.errors import WorkItemNotFound
 from treadle.json import encode
-
-Record = dict[str, Any]
 
 # Of payloads on a page.
 PAGE_BYTES = 64 * 2**20
@@ -18,22 +15,13 @@ PAGE_BYTES = 64 * 2**20
 CHANGES = 200
 
 
-class WorkCalls(Calls):
-    """What dispatchers and agents do with work items."""
+class Work:
+    """Add, update and read work items."""
 
-    async def create_project(self, name: str, external_ref: str | None) -> UUID:
-        rows = await self._call_once("select treadle.create_project(%b, %b)", name, external_ref)
-        made: UUID = rows[0][0]
-        return made
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
-    async def change_project(self, project_id: UUID, changes: Mapping[str, str | None]) -> None:
-        await self._call(
-            "select treadle.change_project(%b, %b)",
-            project_id,
-            RawJson(encode(dict(changes), name="changes")),
-        )
-
-    async def add_work(
+    async def add(
         self,
         type: str,
         description: str,
@@ -45,7 +33,7 @@ class WorkCalls(Calls):
         created_by: str | None,
         actor: str | None,
     ) -> UUID:
-        rows = await self._call_once(
+        rows = await self._calls.call_once(
             "select treadle.add_work(%b, %b, %b, %b::integer, %b, %b, %b, %b)",
             type,
             description,
@@ -59,7 +47,7 @@ class WorkCalls(Calls):
         made: UUID = rows[0][0]
         return made
 
-    async def update_work(
+    async def update(
         self,
         item_id: UUID,
         changes: Mapping[str, str],
@@ -69,7 +57,7 @@ class WorkCalls(Calls):
         stale_s: float,
     ) -> None:
         """Change a work item; `as_agent`: only while it is this agent's."""
-        await self._call(
+        await self._calls.call(
             "select treadle.update_work(%b, %b, %b, %b, %b::float8)",
             item_id,
             RawJson(encode(dict(changes), name="changes")),
@@ -78,15 +66,44 @@ class WorkCalls(Calls):
             stale_s,
         )
 
+    async def get(self, item_id: UUID) -> Record:
+        found = await self._calls.rows(
+            "select * from treadle.work_items where id = %(id)s", {"id": item_id}
+        )
+        if not found:
+            raise WorkItemNotFound(
+                f"there is no work item {item_id}", hint="List them: GET /work", id=str(item_id)
+            )
+        return found[0]
 
-class WorkViews(ABC):
-    """What dispatchers and agents read; mixed into the reader."""
+    async def dispatches(self, item_id: UUID) -> list[Record]:
+        """Who got a work item and how that ended, oldest first."""
+        return await self._calls.rows(
+            """
+            select id, work_item_id, dispatched_at, agent, completed_at, outcome
+            from treadle.work_dispatches where work_item_id = %(id)s order by number
+            """,
+            {"id": item_id},
+        )
 
-    @abstractmethod
-    async def rows(self, query: Any, parameters: Any = None) -> list[Record]:
-        """Run a select and return its rows by name."""
+    async def changes(self, item_id: UUID) -> list[Record]:
+        """What happened to a work item of late, oldest first."""
+        return await self._calls.rows(
+            """
+            select id, at, actor, from_status, to_status, agent, note
+            from (
+              select work_changes.*
+              from treadle.work_changes
+              where work_item_id = %(id)s
+              order by number desc
+              limit %(limit)s
+            ) as latest
+            order by number
+            """,
+            {"id": item_id, "limit": CHANGES},
+        )
 
-    async def work_items(
+    async def list(
         self,
         *,
         status: str | None = None,
@@ -100,7 +117,7 @@ class WorkViews(ABC):
 
         Payloads that are too much for an answer are left for the next page.
         """
-        return await self.rows(
+        return await self._calls.rows(
             """
             select shown.*
             from (
@@ -129,98 +146,3 @@ class WorkViews(ABC):
                 "bytes": PAGE_BYTES,
             },
         )
-
-    async def work_item(self, item_id: UUID) -> Record:
-        found = await self.rows(
-            "select * from treadle.work_items where id = %(id)s", {"id": item_id}
-        )
-        if not found:
-            raise WorkItemNotFound(
-                f"there is no work item {item_id}", hint="List them: GET /work", id=str(item_id)
-            )
-        return found[0]
-
-    async def work_dispatches(self, item_id: UUID) -> list[Record]:
-        """Who got a work item and how that ended, oldest first."""
-        return await self.rows(
-            """
-            select id, work_item_id, dispatched_at, agent, completed_at, outcome
-            from treadle.work_dispatches where work_item_id = %(id)s order by number
-            """,
-            {"id": item_id},
-        )
-
-    async def work_changes(self, item_id: UUID) -> list[Record]:
-        """What happened to a work item of late, oldest first."""
-        return await self.rows(
-            """
-            select id, at, actor, from_status, to_status, agent, note
-            from (
-              select work_changes.*
-              from treadle.work_changes
-              where work_item_id = %(id)s
-              order by number desc
-              limit %(limit)s
-            ) as latest
-            order by number
-            """,
-            {"id": item_id, "limit": CHANGES},
-        )
-
-    async def project_list(
-        self,
-        *,
-        only: UUID | None = None,
-        queues: Sequence[str] | None = None,
-        agent: str | None = None,
-        after: UUID | None = None,
-        limit: int,
-    ) -> list[Record]:
-        """Projects in the order of their making, or only one.
-
-        With queues or an agent: those that have a task in one of the queues that the agent, or
-        nobody yet, has.
-        """
-        return await self.rows(
-            """
-            select id, name, label, external_ref, created_at, updated_at
-            from treadle.project_list
-            where
-              (%(only)s::uuid is null or id = %(only)s)
-              and (%(after)s::uuid is null or id > %(after)s)
-              and (
-                (%(queues)s::text[] is null and %(agent)s::text is null)
-                or id in (
-                  select places.project_id from treadle.task_places as places
-                  where
-                    (%(queues)s::text[] is null or places.queue = any (%(queues)s::text[]))
-                    and (%(agent)s::text is null or coalesce(places.agent, %(agent)s) = %(agent)s)
-                )
-              )
-            order by id
-            limit %(limit)s
-            """,
-            {
-                "only": only,
-                "queues": None if queues is None else list(queues),
-                "agent": agent,
-                "after": after,
-                "limit": limit,
-            },
-        )
-
-    async def project(self, project_id: UUID) -> Record:
-        found = await self.rows(
-            """
-            select id, name, label, external_ref, created_at, updated_at
-            from treadle.project_list where id = %(id)s
-            """,
-            {"id": project_id},
-        )
-        if not found:
-            raise UnknownProject(
-                f"there is no project {project_id}",
-                hint="List them: GET /projects",
-                project_id=str(project_id),
-            )
-        return found[0]

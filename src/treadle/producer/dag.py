@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 from uuid import UUID, uuid4
 
 import anyio
@@ -157,7 +157,7 @@ class Dag:
 
     async def _create(self) -> CreatedDag:
         if self._conn is None:
-            return await (await self._app.gateway()).create_dag(self._text())
+            return await self._app.db.dags.create(self._text())
         if is_sync(self._conn):
             return create_sync(self._conn, self._text())
         return await create_async(cast("Any", self._conn), self._text())
@@ -185,22 +185,6 @@ class Dag:
         return id_of(source)
 
 
-class DagMaker:
-    """What an application can do with DAGs."""
-
-    def dag(
-        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]
-    ) -> Dag:
-        """Build a DAG in a block; with `conn` it is there exactly if the caller commits."""
-        return Dag(cast("Treadle", self), name, options, conn)
-
-    async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
-        """Open a DAG to add tasks over time; the same key opens the same one."""
-        app = cast("Treadle", self)
-        document = dag_document(name, options)
-        return OpenDag(app, await (await app.gateway()).open_dag(document.pop("name"), document))
-
-
 def dag_document(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A DAG without its tasks as SQL takes it. It always has a key, so that it can be repeated."""
     given = {option: value for option, value in options.items() if value is not None}
@@ -222,7 +206,7 @@ class DagHandle:
 
     async def state(self) -> DagState:
         """How far it is now."""
-        return await (await self._app.gateway()).read_dag(self.id)
+        return await self._app.db.dags.read(self.id)
 
     async def wait(self, timeout: float | None = None) -> DagState:
         """Wait until it has ended, and say how; one that failed still waits for a person."""
@@ -245,15 +229,15 @@ class DagHandle:
 
     async def cancel(self, reason: str | None = None) -> int:
         """Cancel what has not ended; returns how many tasks that were."""
-        return await (await self._app.gateway()).cancel_dag(self.id, reason)
+        return await self._app.db.dags.cancel(self.id, reason)
 
     async def retry(self, note: str | None = None) -> int:
         """Run what gave up or was cancelled again; returns how many tasks that were."""
-        return await (await self._app.gateway()).retry_dag(self.id, note)
+        return await self._app.db.dags.retry(self.id, note)
 
     async def _status_or(self, before: str | None) -> str | None:
         try:
-            return await (await self._app.gateway()).dag_status(self.id)
+            return await self._app.db.dags.status(self.id)
         except Unavailable:
             return before
 
@@ -277,16 +261,15 @@ class OpenDag(DagHandle):
             task, arguments, registry=self._app.registry, named=id_of,
             name=name, after=after, inputs=inputs, options=options,
         )  # fmt: skip
-        [made] = await (await self._app.gateway()).add_tasks(self.id, [described])
+        [made] = await self._app.db.dags.add_tasks(self.id, [described])
         handle = DagTask(self._app, made.id, created=made.created)
         handle.name = name
         return handle
 
     async def depend(self, task: Handle, on: Handle, *, optional: bool = False) -> bool:
         """Make a task wait for another; False when it did so before."""
-        gateway = await self._app.gateway()
-        return await gateway.add_dependency(task.id, on.id, optional=optional)
+        return await self._app.db.dags.add_dependency(task.id, on.id, optional=optional)
 
     async def start(self) -> int:
         """Let its tasks run."""
-        return await (await self._app.gateway()).start_dag(self.id)
+        return await self._app.db.dags.start(self.id)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import anyio
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
 from treadle.models import TaskResult
 
@@ -38,10 +38,11 @@ class Handle:
 
     async def result(self, timeout: float | None = None) -> Any:
         """The output, once the task is completed; raises TaskFailed or ResultTimeout otherwise."""
-        results = await self._app.results()
+        # Before the wait, which goes on while the database is away.
+        await self._app.db.calls.open()
         try:
             with anyio.fail_after(timeout):
-                ended = await results.wait(self.id)
+                ended = await self._app.results.wait(self.id)
         except TimeoutError:
             raise ResultTimeout(
                 f"task {self.id} has not ended within {timeout:g} s",
@@ -66,12 +67,12 @@ class Handle:
 
     async def status(self) -> str:
         """The state of the task now."""
-        row = await (await self._app.reader()).task(self.id)
+        row = await self._app.db.tasks.get(self.id)
         return str(row["status"])
 
     async def cancel(self, reason: str | None = None) -> bool:
         """Cancel the task; False when it had ended before."""
-        verdicts = await (await self._app.gateway()).cancel_tasks([self.id], reason)
+        verdicts = await self._app.db.tasks.cancel([self.id], reason)
         return verdicts[self.id] == "cancelled"
 
 
@@ -87,8 +88,8 @@ class _Waiter:
 class Results:
     """Watches tasks that somebody waits for."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, db: Database) -> None:
+        self._db = db
         self._waiters: set[_Waiter] = set()
         self._leader: _Waiter | None = None
 
@@ -123,7 +124,7 @@ class Results:
         pause = FIRST_S
         while leader.ended is None:
             try:
-                found = await self._gateway.read_results(
+                found = await self._db.tasks.read_results(
                     list({waiter.id for waiter in self._waiters})
                 )
             except Unavailable:

@@ -8,7 +8,6 @@ The scheduler, a process of its own, makes the tasks.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -24,7 +23,7 @@ from treadle.producer.task import Task
 from treadle.worker.registry import Call
 
 if TYPE_CHECKING:
-    from treadle.db.database import Gateway
+    from treadle.db.database import Database
     from treadle.worker.registry import Registry
 
 log = structlog.get_logger(__name__)
@@ -32,17 +31,15 @@ CatchUp = Literal["skip", "one", "all"]
 Overlap = Literal["allow", "skip", "cancel_previous"]
 
 
-class Schedules(ABC):
-    """The schedules of an application; mixed into it."""
+class Schedules:
+    """The schedules that an application declares; reached as `app.schedules`."""
 
-    registry: Registry
-    schedules: dict[str, dict[str, Any]]
+    def __init__(self, registry: Registry, db: Database) -> None:
+        self.declared: dict[str, dict[str, Any]] = {}
+        self._registry = registry
+        self._db = db
 
-    @abstractmethod
-    async def gateway(self) -> Gateway:
-        """The SQL interface."""
-
-    def schedule(
+    def add(
         self,
         name: str,
         cron: str,
@@ -58,14 +55,14 @@ class Schedules(ABC):
         options: EnqueueOptions | None = None,
     ) -> None:
         """Declare a schedule: a task, a call of one, the name of a type with a spec, or a DAG."""
-        if name in self.schedules:
+        if name in self.declared:
             raise InvalidArgument(
                 f"two schedules are named {name}", hint="Give one another name.", argument="name"
             )
         # Who only enqueues needs no calendar: then the scheduler reads the line.
         with suppress(MissingExtra):
             Cron(cron, tz)
-        self.schedules[name] = {
+        self.declared[name] = {
             "cron": " ".join(cron.split()),
             "timezone": tz,
             "jitter_s": _seconds(jitter),
@@ -75,15 +72,15 @@ class Schedules(ABC):
             **_template(work, spec, dag, options),
         }
 
-    async def declare_schedules(self) -> dict[str, str]:
-        """Make the schedules of this application known; says of each what changed."""
-        return await (await self.gateway()).declare_schedules(self._declaration())
+    async def declare(self, db: Database | None = None) -> dict[str, str]:
+        """Make the schedules known, to another database if given; says of each what changed."""
+        return await (db or self._db).schedules.declare(self._declaration())
 
-    async def offer_schedules(self, gateway: Gateway) -> None:
+    async def offer(self, db: Database) -> None:
         """The same when a worker starts; a schedule that is refused is no reason not to work."""
         for name, settings in self._declaration().items():
             try:
-                verdict = (await gateway.declare_schedules({name: settings}))[name]
+                verdict = (await db.schedules.declare({name: settings}))[name]
             except (InvalidArgument, NotFound, TooLarge) as error:
                 log.error("schedule.refused", schedule=name, problem=str(error), hint=error.hint)
             else:
@@ -93,9 +90,9 @@ class Schedules(ABC):
     def _declaration(self) -> dict[str, dict[str, Any]]:
         """As SQL takes them; a type that was named gets the settings of its handler, if any."""
         made = {}
-        for name, settings in self.schedules.items():
+        for name, settings in self.declared.items():
             task = settings.get("task")
-            handler = self.registry.get(task["type"]) if task else None
+            handler = self._registry.get(task["type"]) if task else None
             if task and handler is not None and "define" not in task:
                 _, options, _ = make_options({}, 1, handler.settings)
                 settings = {**settings, "task": {**task, "define": options["define"]}}

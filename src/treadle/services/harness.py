@@ -23,7 +23,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.harness import Action, HarnessTask, Nudge
 from treadle.errors import ConfigurationError, TreadleError
 from treadle.json import clean_text
@@ -51,8 +51,8 @@ def policy_of(settings: Settings) -> OutboundPolicy:
 class Nudger:
     """Sends nudges to some agents at once, to each one after the other."""
 
-    def __init__(self, gateway: Gateway, policy: OutboundPolicy, transport: Any) -> None:
-        self._gateway = gateway
+    def __init__(self, db: Database, policy: OutboundPolicy, transport: Any) -> None:
+        self._db = db
         self._policy = policy
         self._transport = transport
         self._slots = anyio.Semaphore(AGENTS)
@@ -70,7 +70,7 @@ class Nudger:
                     log.info("harness.nudged", agent_url=agent_url, task_id=str(nudge.task_id))
                 if problem is not None:
                     log.warning("harness.nudge_failed", agent_url=agent_url, error=problem)
-                await self._gateway.note_nudge(agent_url, problem)
+                await self._db.harness.note_nudge(agent_url, problem)
         except TreadleError as error:
             log.warning("harness.waiting", error=str(error))
         finally:
@@ -101,10 +101,10 @@ class Nudger:
 
 
 @asynccontextmanager
-async def open_nudger(gateway: Gateway, policy: OutboundPolicy) -> AsyncIterator[Nudger]:
+async def open_nudger(db: Database, policy: OutboundPolicy) -> AsyncIterator[Nudger]:
     """A nudger with its connections."""
     async with transport(AGENTS, keep=AGENTS // 2) as made:
-        yield Nudger(gateway, policy, made)
+        yield Nudger(db, policy, made)
 
 
 class Harness(Service):
@@ -140,7 +140,7 @@ class Harness(Service):
             raise ConfigurationError("the harness has no callback")
         policy = policy_of(self._settings)
         async with (
-            open_nudger(self._gateway, policy) as self._nudger,
+            open_nudger(self._db, policy) as self._nudger,
             anyio.create_task_group() as self._group,
         ):
             self._group.start_soon(self._renew)
@@ -163,7 +163,7 @@ class Harness(Service):
             requeued = await self._requeue()
             if requeued < BATCH:
                 self._requeue_at = time.monotonic() + self._requeue_s
-        for task_id in await self._gateway.interrupt_actions():
+        for task_id in await self._db.harness.interrupt_actions():
             log.error(
                 "harness.interrupted",
                 task_id=str(task_id),
@@ -175,7 +175,7 @@ class Harness(Service):
     async def next_in(self) -> float | None:
         if len(self._held) >= self._slots:
             return None
-        due = await self._gateway.next_action_at()
+        due = await self._db.harness.next_action_in()
         requeue = max(0.0, self._requeue_at - time.monotonic())
         return requeue if due is None else min(max(due, 0.05), requeue)
 
@@ -184,7 +184,7 @@ class Harness(Service):
         if free <= 0:
             return 0
         # Until it is answered the same token: what was handed out is handed out again.
-        actions = await self._gateway.take_actions(self._token, free, LEASE_S)
+        actions = await self._db.harness.take_actions(self._token, free, LEASE_S)
         self._token = uuid4()
         for action in actions:
             self._held[action.task_id] = action.token
@@ -241,7 +241,7 @@ class Harness(Service):
         task_id, delay = str(action.task_id), 0.1
         while True:
             try:
-                status = await self._gateway.finish_action(
+                status = await self._db.harness.finish_action(
                     action, outcome, error=error, tries=self._tries
                 )
                 break
@@ -265,7 +265,7 @@ class Harness(Service):
             if not (held := dict(self._held)):
                 continue
             try:
-                kept = await self._gateway.renew_actions(list(held.items()), LEASE_S)
+                kept = await self._db.harness.renew_actions(list(held.items()), LEASE_S)
             except TreadleError as error:
                 log.warning("harness.waiting", error=str(error))
                 continue
@@ -273,7 +273,7 @@ class Harness(Service):
                 log.warning("harness.lease_lost", task_id=str(task_id))
 
     async def _nudge(self) -> None:
-        nudges = await self._gateway.take_nudges(NUDGES, sorted(self._nudger.busy))
+        nudges = await self._db.harness.take_nudges(NUDGES, sorted(self._nudger.busy))
         agents: dict[str, list[Nudge]] = defaultdict(list)
         for nudge in nudges:
             agents[nudge.agent_url].append(nudge)
@@ -288,7 +288,7 @@ class Harness(Service):
 
     async def _requeue(self) -> int:
         """Requeue one batch; how many it looked at."""
-        found = await self._gateway.requeue_harness(BATCH, self.skip())
+        found = await self._db.harness.requeue(BATCH, self.skip())
         for each in found:
             if each.problem is not None:
                 self.skip_row(each.task_id, each.problem)

@@ -29,18 +29,18 @@ class Promoter(Service):
     channel = "task_due"
 
     async def tick(self) -> int:
-        gateway = self._gateway
+        db = self._db
         return max(
-            self._rows("tasks.promoted", await gateway.promote_tasks(BATCH, self.skip())),
-            self._rows("waits.expired", await gateway.expire_waits(BATCH, self.skip()), "wait_id"),
-            self._rows("budgets.reviewed", await gateway.review_budgets(BATCH, self.skip())),
-            self._count("tasks.admitted", await gateway.admit_tasks(BATCH)),
-            self._rows("tasks.reranked", await gateway.rerank_tasks(BATCH, self.skip())),
-            self._count("gates.opened", await gateway.reopen_gates()),
+            self._rows("tasks.promoted", await db.tasks.promote(BATCH, self.skip())),
+            self._rows("waits.expired", await db.waits.expire(BATCH, self.skip()), "wait_id"),
+            self._rows("budgets.reviewed", await db.budgets.review(BATCH, self.skip())),
+            self._count("tasks.admitted", await db.tasks.admit(BATCH)),
+            self._rows("tasks.reranked", await db.tasks.rerank(BATCH, self.skip())),
+            self._count("gates.opened", await db.gates.reopen()),
         )
 
     async def next_in(self) -> float | None:
-        return await self._gateway.next_due_at()
+        return await self._db.tasks.next_due_in()
 
     def _rows(self, event: str, rows: Sequence[MovedRow], of: str = "task_id") -> int:
         for each in rows:

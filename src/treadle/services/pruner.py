@@ -60,7 +60,7 @@ class Pruner(Service):
         self.every_s = settings.prune_every_s
         self.share = settings.prune_share
         self.batch = settings.prune_batch
-        self._sweeper = Sweeper(self._gateway, partial(make_store, settings))
+        self._sweeper = Sweeper(self._db, partial(make_store, settings))
 
     async def tick(self) -> int:
         if self._round is None:
@@ -96,7 +96,7 @@ class Pruner(Service):
         """One batch of tasks; at the end of the table the rest. False: the round is over."""
         if current.place is None:
             await self._old_events(current)
-            current.rest = await self._gateway.prune_rest(self.batch)
+            current.rest = await self._db.retention.prune_rest(self.batch)
             self.moved += sum(current.rest.values())
             if total is not None:
                 total.events += current.events
@@ -104,7 +104,7 @@ class Pruner(Service):
                     kind: total.rest.get(kind, 0) + count for kind, count in current.rest.items()
                 }
             return False
-        done = await self._gateway.prune_tasks(current.place, self.batch, self.skip())
+        done = await self._db.retention.prune_tasks(current.place, self.batch, self.skip())
         for task, problem in zip(done.bad, done.problems, strict=True):
             self.skip_row(task, problem)
         current.place = done.place
@@ -116,11 +116,11 @@ class Pruner(Service):
         return True
 
     async def _old_events(self, current: PruneRound) -> None:
-        open_since = await self._gateway.oldest_open_at()
+        open_since = await self._db.retention.oldest_open_at()
         place: int | None = 0
         while place is not None and not self._stopping:
             began = time.monotonic()
-            place, gone = await self._gateway.prune_events(place, self.batch, open_since)
+            place, gone = await self._db.retention.prune_events(place, self.batch, open_since)
             current.events += gone
             self.moved += gone
             await self._rest(time.monotonic() - began)

@@ -9,16 +9,16 @@ class Reaper(Service):
     name = "reaper"
 
     async def tick(self) -> int:
-        reaped = await self._gateway.reap_claims(BATCH, self.skip())
+        reaped = await self._db.claims.reap(BATCH, self.skip())
         for each in reaped:
             if each.problem is not None:
                 self.skip_row(each.id, each.problem)
                 continue
             self.moved += 1
             log.info("claim.reaped", task_id=str(each.id), reason=each.reason, now=each.status)
-        for agent in await self._gateway.mark_silent_agents():
+        for agent in await self._db.agents.mark_silent():
             log.warning("agent.silent", agent=agent)
         return len(reaped)
 
     async def next_in(self) -> float | None:
-        return await self._gateway.next_reap_at()
+        return await self._db.claims.next_reap_in()

@@ -29,7 +29,7 @@ class Scheduler(Service):
     also = ("treadle_events",)
 
     async def tick(self) -> int:
-        due = await self._gateway.due_schedules(BATCH, self.skip())
+        due = await self._db.schedules.due(BATCH, self.skip())
         # Several schedulers begin at different ends, and seldom stand in each other's way.
         random.shuffle(due)
         # What others have in hand is not counted: who could do nothing waits a little longer.
@@ -37,13 +37,13 @@ class Scheduler(Service):
         return max(sum(served), await self._fire_triggers())
 
     async def next_in(self) -> float | None:
-        return await self._gateway.next_schedule_at()
+        return await self._db.schedules.next_due_in()
 
     async def _fire_triggers(self) -> int:
         """What follows from events: tasks and DAGs, and reviews of types that fail too often."""
-        for name in await self._gateway.check_failure_rates():
+        for name in await self._db.triggers.check_failure_rates():
             log.warning("trigger.failing_type", trigger=name)
-        fired = await self._gateway.fire_triggers(BATCH)
+        fired = await self._db.triggers.fire_all(BATCH)
         for each in fired:
             self.moved += each.problem is None
             (log.info if each.problem is None else log.warning)(
@@ -62,12 +62,12 @@ class Scheduler(Service):
             calendar = calendar_of(due.cron, due.timezone)
             if due.next_at is None:
                 first = calendar.after(due.from_at)
-                await self._gateway.fire_schedule(due.id, due.revision, [], first)
+                await self._db.schedules.fire(due.id, due.revision, [], first)
                 return True
             return await self._fire(calendar, due, due.next_at)
         except InvalidArgument as error:
             log.error("schedule.rejected", schedule=due.name, problem=str(error))
-            return await self._gateway.reject_schedule(due.id, due.revision, str(error))
+            return await self._db.schedules.reject(due.id, due.revision, str(error))
         except Unavailable as error:
             if str(error.detail.get("sqlstate") or AWAY[0]).startswith(AWAY):
                 raise
@@ -85,7 +85,7 @@ class Scheduler(Service):
                 break
             times = times_due(calendar, due, following)
             following = calendar.after(times[-1])
-            runs = await self._gateway.fire_schedule(due.id, due.revision, times, following)
+            runs = await self._db.schedules.fire(due.id, due.revision, times, following)
             self._tell(due, runs)
             if not runs:
                 return number > 0

@@ -16,7 +16,7 @@ import anyio
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
 from treadle.health import keep_health_file
@@ -43,14 +43,14 @@ class Service(ABC):
 
     def __init__(
         self,
-        gateway: Gateway,
+        db: Database,
         *,
         longest_s: float = 5.0,
         listen_url: str | None = None,
         health_file: Path | None = None,
         signals: bool = False,
     ) -> None:
-        self._gateway = gateway
+        self._db = db
         self._longest_s = longest_s
         self._listen_url = listen_url
         self._health_file = health_file
@@ -95,7 +95,7 @@ class Service(ABC):
                     keep_health_file,
                     self._health_file,
                     self._facts,
-                    self._gateway,
+                    self._db,
                     self._heartbeat_s,
                 )
             if self.channel is not None and self._listen_url is not None:

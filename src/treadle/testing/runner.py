@@ -47,7 +47,7 @@ class Clock:
     async def advance(self, by: timedelta) -> None:
         """Let so much time pass; nothing moves until you reap, promote or drain."""
         self.ahead += by
-        await testing.set_clock(await self._runner.app.gateway(), self.ahead)
+        await testing.set_clock(self._runner.app.db, self.ahead)
 
     async def reset(self) -> None:
         """Back to the real time."""
@@ -74,14 +74,11 @@ class TaskRunner:
                 "artifacts_url": self.app.settings.artifacts_url or "memory://",
             }
         )
-        other = Treadle(self.url, settings=settings)
-        other.registry = self.app.registry
         self._before = dict(vars(self.app))
-        vars(self.app).update(vars(other))
+        self.app.connect_to(self.url, settings)
         try:
-            gateway = await self.app.gateway()
             registry = self.app.registry
-            await gateway.declare_types(registry.declaration(), registry.queues())
+            await self.app.db.types.declare(registry.declaration(), registry.queues())
         except BaseException:
             await self.__aexit__()
             raise
@@ -100,9 +97,9 @@ class TaskRunner:
         and so has one whose output a validator refuses, which raises InvalidOutput.
         One that waits raises IllegalTransition: answer it and let `drain` go on with it.
         """
-        gateway = await self.app.gateway()
+        db = self.app.db
         handle = await _at_once(task).enqueue(**arguments)
-        details = await (await self.app.reader()).task(handle.id)
+        details = await self.app.db.tasks.get(handle.id)
         if details["status"] != "ready":
             raise IllegalTransition(
                 f"the task cannot run now: it is {details['status']}",
@@ -111,16 +108,16 @@ class TaskRunner:
             )
         agent = details["assigned_agent"] or AGENT
         await self._register(agent, [details["queue"]], details["capabilities"])
-        async with testing.only_task(gateway, handle.id):
+        async with testing.only_task(db, handle.id):
             claims = await self._claim(agent, [details["queue"]])
         if not claims:
             raise IllegalTransition(
                 f"the task cannot be claimed: is the queue {details['queue']} paused?",
                 task_id=str(handle.id),
             )
-        completer = Completer(gateway)
+        completer = Completer(db)
         recorder = _Recorder(
-            self.app.registry, gateway, completer, agent=agent, slots=1, store=self.app.store
+            self.app.registry, db, completer, agent=agent, slots=1, store=self.app.store
         )
         async with anyio.create_task_group() as helpers:
             helpers.start_soon(completer.run)
@@ -157,7 +154,7 @@ class TaskRunner:
 
     async def waits(self, task: UUID | Handle | None = None) -> list[dict[str, Any]]:
         """The open questions, approvals and events, oldest first; of one task when given."""
-        return await (await self.app.reader()).rows(
+        return await self.app.db.calls.rows(
             """
             select * from treadle.wait_details
             where status = 'open' and (%(task)s::uuid is null or task_id = %(task)s)
@@ -190,31 +187,31 @@ class TaskRunner:
 
     async def age_claim(self, task: UUID | Handle, by: timedelta) -> None:
         """Make the claim of a task older, as if its worker had been silent that long."""
-        await testing.age_claim(await self.app.gateway(), _id(task), by)
+        await testing.age_claim(self.app.db, _id(task), by)
 
     async def reap(self) -> list[Reaped]:
         """Do what the reaper does, once."""
-        gateway = await self.app.gateway()
-        reaped = await gateway.reap_claims(BATCH, [])
-        await gateway.mark_silent_agents()
+        db = self.app.db
+        reaped = await db.claims.reap(BATCH, [])
+        await db.agents.mark_silent()
         return reaped
 
     async def promote(self) -> list[Promoted]:
         """Do what the promoter does with tasks, once."""
-        return await (await self.app.gateway()).promote_tasks(BATCH, [])
+        return await self.app.db.tasks.promote(BATCH, [])
 
     async def expire(self) -> list[ExpiredWait]:
         """Do what the promoter does with waits whose time is up, once."""
-        return await (await self.app.gateway()).expire_waits(BATCH, [])
+        return await self.app.db.waits.expire(BATCH, [])
 
     async def state_of(self, task: UUID | Handle) -> str:
         """The state of a task."""
-        details = await (await self.app.reader()).task(_id(task))
+        details = await self.app.db.tasks.get(_id(task))
         return str(details["status"])
 
     async def states(self, queue: str | Sequence[str] | None = None) -> dict[str, int]:
         """How many tasks are in which state."""
-        rows = await (await self.app.reader()).rows(
+        rows = await self.app.db.calls.rows(
             """
             select status, count(*)::integer as tasks
             from treadle.task_details
@@ -227,14 +224,14 @@ class TaskRunner:
 
     async def _fall_due(self) -> bool:
         """All that the promoter does, once; whether anything moved."""
-        gateway = await self.app.gateway()
+        db = self.app.db
         moved = [
             len(await self.expire()),
             len(await self.promote()),
-            len(await gateway.review_budgets(BATCH, [])),
-            await gateway.admit_tasks(BATCH),
-            len(await gateway.rerank_tasks(BATCH, [])),
-            await gateway.reopen_gates(),
+            len(await db.budgets.review(BATCH, [])),
+            await db.tasks.admit(BATCH),
+            len(await db.tasks.rerank(BATCH, [])),
+            await db.gates.reopen(),
         ]
         return any(moved)
 
@@ -245,10 +242,10 @@ class TaskRunner:
 
     async def _register(self, agent: str, queues: list[str], capabilities: list[str]) -> None:
         profile = AgentProfile(id=agent, queues=queues, capabilities=capabilities)
-        await (await self.app.gateway()).register_agent(profile)
+        await self.app.db.agents.register(profile)
 
     async def _claim(self, agent: str, queues: Sequence[str]) -> list[Claim]:
-        return await (await self.app.gateway()).claim_tasks(
+        return await self.app.db.claims.take(
             agent, queues, types=None, limit=1, token=uuid4(), start=True
         )
 

@@ -25,7 +25,7 @@ import anyio
 import structlog
 
 from treadle.artifacts.store import Store
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
 from treadle.masking import excerpt
 from treadle.models import Artifact, ListedArtifact
@@ -158,10 +158,10 @@ class ArtifactReader:
 
 
 async def open_artifact(
-    gateway: Gateway, store: Store, artifact: Reference, task_id: UUID | None = None
+    db: Database, store: Store, artifact: Reference, task_id: UUID | None = None
 ) -> ArtifactReader:
     """The file of an artifact that was stored; a name is looked up in the task."""
-    key, found = await gateway.read_artifact(_text_of(artifact), task_id)
+    key, found = await db.artifacts.read(_text_of(artifact), task_id)
     if key is None or found["bytes"] is None or found["sha256"] is None:
         raise InvalidArgument(
             f"artifact {found['name']} lies elsewhere: {found['uri']}",
@@ -197,7 +197,7 @@ class Artifacts:
         store.ready()
         async with journal.busy():
             key = await journal.call(
-                lambda: journal.gateway.reserve_artifact(
+                lambda: journal.db.artifacts.reserve(
                     claim.id, claim.token, made, name, store.url, kind
                 )
             )
@@ -209,7 +209,7 @@ class Artifacts:
                     await self._undo(key, made)
                 raise
             return await journal.call(
-                lambda: journal.gateway.store_artifact(
+                lambda: journal.db.artifacts.store(
                     claim.id, claim.token, made, written.bytes, written.sha256
                 )
             )
@@ -231,7 +231,7 @@ class Artifacts:
         """An artifact to be read in parts: `async for chunk in await ctx.artifact.open(report)`."""
         journal = self._journal
         return await journal.call(
-            lambda: open_artifact(journal.gateway, self._store, artifact, journal.claim.id)
+            lambda: open_artifact(journal.db, self._store, artifact, journal.claim.id)
         )
 
     async def link(
@@ -249,7 +249,7 @@ class Artifacts:
         _check_text("uri", uri)
         async with journal.busy():
             made = await journal.call(
-                lambda: journal.gateway.record_artifact(
+                lambda: journal.db.artifacts.record(
                     claim.id,
                     claim.token,
                     name,
@@ -271,7 +271,7 @@ class Artifacts:
     async def list(self) -> tuple[ListedArtifact, ...]:
         """The files of this task, of all its attempts, oldest first."""
         journal = self._journal
-        return await journal.call(lambda: journal.gateway.list_artifacts(journal.claim.id))
+        return await journal.call(lambda: journal.db.artifacts.of_task(journal.claim.id))
 
     @property
     def _store(self) -> Store:
@@ -284,7 +284,7 @@ class Artifacts:
         claim = self._journal.claim
         try:
             await self._store.delete(key)
-            await self._journal.gateway.drop_artifact(claim.id, claim.token, made)
+            await self._journal.db.artifacts.drop(claim.id, claim.token, made)
         except TreadleError as error:
             log.warning("artifact.left", task_id=str(claim.id), key=key, error=str(error))
 

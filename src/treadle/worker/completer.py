@@ -12,7 +12,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
 from treadle.worker.failures import report_missing
@@ -27,8 +27,8 @@ Done = tuple[Claim, bytes, int, bytes | None]
 class Completer:
     """Collects completions, failures and releases, and flushes them."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, db: Database) -> None:
+        self._db = db
         self._done: list[Done] = []
         self._failed: list[tuple[Claim, Failure]] = []
         self._released: list[Claim] = []
@@ -113,7 +113,7 @@ class Completer:
             self.fail(claim, failure)
 
     async def _complete(self, batch: list[Done]) -> None:
-        verdicts = await self._gateway.complete_tasks(
+        verdicts = await self._db.claims.complete(
             [(done[0].id, done[0].token) for done in batch],
             [done[1] or None for done in batch],
             [done[2] for done in batch],
@@ -126,7 +126,7 @@ class Completer:
                 self.fail(claim, report_missing())
 
     async def _fail(self, batch: list[tuple[Claim, Failure]]) -> None:
-        verdicts = await self._gateway.fail_tasks(
+        verdicts = await self._db.claims.fail(
             [(claim.id, claim.token) for claim, _ in batch], [failure for _, failure in batch]
         )
         for (claim, failure), ended in zip(batch, verdicts, strict=True):
@@ -145,7 +145,7 @@ class Completer:
                 log.error("task.dead_lettered", task_id=str(ended.id))
 
     async def _release(self, batch: list[Claim]) -> None:
-        await self._gateway.release_tasks([(claim.id, claim.token) for claim in batch])
+        await self._db.claims.release([(claim.id, claim.token) for claim in batch])
 
 
 def _report_stale(verdicts: dict[UUID, str]) -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from treadle.artifacts.store import Store
 from treadle.db.connection import Connection
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import IllegalTransition, InvalidArgument
 from treadle.json import clean_text, encode_safely
 from treadle.models import Answer, Claim, SpendState, Step
@@ -92,7 +92,7 @@ class Telling:
         journal = self._journal
         async with journal.busy():
             await journal.call(
-                lambda: journal.gateway.add_note(self.task.id, self.task.token, clean_text(text))
+                lambda: journal.db.claims.add_note(self.task.id, self.task.token, clean_text(text))
             )
 
     def forbid_unchecked(self) -> None:
@@ -138,8 +138,8 @@ class _Durable:
 
     __slots__ = ("journal", "money", "spawner", "steps", "waits")
 
-    def __init__(self, task: Claim, gateway: Gateway) -> None:
-        self.journal = Journal(task, gateway)
+    def __init__(self, task: Claim, db: Database) -> None:
+        self.journal = Journal(task, db)
         self.money = Spend(self.journal)
         self.steps = Steps(self.journal, self.money)
         self.waits = Waits(self.journal)
@@ -150,14 +150,14 @@ class Context(Telling):
     """The running task as its handler sees it."""
 
     __slots__ = (
-        "_cancel_reason", "_closed_gates", "_gateway", "_made", "_progress",
+        "_cancel_reason", "_closed_gates", "_db", "_made", "_progress",
         "_store", "agent", "completed", "decision_report", "started", "task",
     )  # fmt: skip
 
     def __init__(
         self,
         task: Claim,
-        gateway: Gateway,
+        db: Database,
         agent: str,
         closed_gates: ClosedGates | None = None,
         store: Store | None = None,
@@ -168,7 +168,7 @@ class Context(Telling):
         self.completed = False
         self.decision_report: bytes | None = None
         self.started = time.monotonic()
-        self._gateway = gateway
+        self._db = db
         self._closed_gates = closed_gates
         self._store = store
         self._made: _Durable | None = None
@@ -330,7 +330,7 @@ class Context(Telling):
             raise IllegalTransition(
                 f"task {self.task.id} is completed already", hint="Use one transaction per task."
             )
-        async with self._gateway.completing(
+        async with self._db.claims.completing(
             self.task.id,
             self.task.token,
             lambda: encode_safely(output),
@@ -374,5 +374,5 @@ class Context(Telling):
     def _durable(self) -> _Durable:
         """Made on first use: most tasks are short and need none of it."""
         if self._made is None:
-            self._made = _Durable(self.task, self._gateway)
+            self._made = _Durable(self.task, self._db)
         return self._made

@@ -14,7 +14,7 @@ import structlog
 from anyio import CancelScope, CapacityLimiter
 
 from treadle.artifacts.store import Store
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import encode_safely
 from treadle.models import Claim, Failure
@@ -56,7 +56,7 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        gateway: Gateway,
+        db: Database,
         completer: Completer,
         *,
         agent: str,
@@ -67,13 +67,13 @@ class Executor:
         # By claim, not by task: a task may come back while an earlier attempt still cleans up.
         self.running: dict[tuple[UUID, UUID], RunningTask] = {}
         self._registry = registry
-        self._gateway = gateway
+        self._db = db
         self._completer = completer
         self._agent = agent
         self._closed_gates = closed_gates or ClosedGates()
         self._store = store
         self._threads = CapacityLimiter(slots)
-        self._validation = Validation(registry.validators, gateway, self._threads)
+        self._validation = Validation(registry.validators, db, self._threads)
 
     async def run(self, claim: Claim) -> None:
         """Run the handler of a claim to its end, whichever it is."""
@@ -81,7 +81,7 @@ class Executor:
         if definition is None:
             self._completer.release(claim)
             return
-        context = Context(claim, self._gateway, self._agent, self._closed_gates, self._store)
+        context = Context(claim, self._db, self._agent, self._closed_gates, self._store)
         answer: bytes | Failure | None
         with CancelScope() as scope:
             running = RunningTask(claim, context, scope)

@@ -18,7 +18,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ClaimLost, IllegalTransition, InvalidArgument, Unavailable
 from treadle.json import clean_text
 from treadle.models import Claim, Step
@@ -61,9 +61,9 @@ class SuspendReason:
 class Journal:
     """The memory of one attempt, and its way to suspend the task."""
 
-    def __init__(self, claim: Claim, gateway: Gateway) -> None:
+    def __init__(self, claim: Claim, db: Database) -> None:
         self.claim = claim
-        self.gateway = gateway
+        self.db = db
         self.steps = {step["name"]: _known(step) for step in claim.steps or ()}
         self.suspended = False
         self._lost: ClaimLost | None = None
@@ -170,7 +170,7 @@ class Journal:
         self._closing = anyio.Event()
         try:
             status = await self.call(
-                lambda: self.gateway.suspend_task(
+                lambda: self.db.steps.suspend(
                     claim.id,
                     claim.token,
                     children=children,

@@ -11,7 +11,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import TreadleError, UnknownAgent
 from treadle.worker.executor import Executor, RunningTask
 
@@ -24,7 +24,7 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        gateway: Gateway,
+        db: Database,
         executor: Executor,
         *,
         agent: str,
@@ -33,7 +33,7 @@ class LeaseKeeper:
         register: Callable[[], Awaitable[None]],
         on_status: Callable[[str], None],
     ) -> None:
-        self._gateway = gateway
+        self._db = db
         self._executor = executor
         self._agent = agent
         self._heartbeat_s = heartbeat_s
@@ -80,7 +80,7 @@ class LeaseKeeper:
         )
         if not due:
             return
-        verdicts = await self._gateway.start_tasks(
+        verdicts = await self._db.claims.start(
             [(running.claim.id, running.claim.token) for running in due]
         )
         for running in due:
@@ -94,7 +94,7 @@ class LeaseKeeper:
         if held:
             progress = [running.context.take_progress() for running in held]
             try:
-                verdicts = await self._gateway.heartbeat_tasks(
+                verdicts = await self._db.claims.heartbeat(
                     [(running.claim.id, running.claim.token) for running in held], progress
                 )
             except TreadleError:
@@ -104,7 +104,7 @@ class LeaseKeeper:
             for running in held:
                 self._judge(running, verdicts.get(running.claim.id, "lost"))
         try:
-            self._on_status(await self._gateway.agent_heartbeat(self._agent))
+            self._on_status(await self._db.agents.heartbeat(self._agent))
         except UnknownAgent:
             log.warning("agent.unknown", agent=self._agent)
             await self._register()

@@ -18,7 +18,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from treadle.artifacts.store import Store
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
 from treadle.health import keep_health_file
@@ -72,10 +72,10 @@ class Worker:
     def __init__(
         self,
         registry: Registry,
-        gateway: Gateway,
+        db: Database,
         options: WorkerOptions,
         *,
-        handlers: Gateway | None = None,
+        handlers: Database | None = None,
         store: Store | None = None,
     ) -> None:
         if not registry.names():
@@ -83,15 +83,15 @@ class Worker:
                 "this application has no tasks", hint="Add one: @app.task() above a function."
             )
         self._registry = registry
-        self._gateway = gateway
+        self._db = db
         self._options = options
         self._buffer = ClaimBuffer(options.slots, options.prefetch)
-        self._completer = Completer(gateway)
+        self._completer = Completer(db)
         self._closed_gates = ClosedGates()
         self._executor = Executor(
             registry,
             # Transactions of handlers must not take the connections that leases depend on.
-            handlers or gateway,
+            handlers or db,
             self._completer,
             agent=options.agent,
             slots=options.slots,
@@ -99,7 +99,7 @@ class Worker:
             store=store,
         )
         self._keeper = LeaseKeeper(
-            gateway,
+            db,
             self._executor,
             agent=options.agent,
             heartbeat_s=options.heartbeat_s,
@@ -130,7 +130,7 @@ class Worker:
     async def run(self) -> None:
         """Work until drained."""
         options = self._options
-        await self._gateway.declare_types(
+        await self._db.types.declare(
             self._registry.declaration(), [*self._registry.queues(), *options.queues]
         )
         await self._register()
@@ -160,7 +160,7 @@ class Worker:
                     keep_health_file,
                     options.health_file,
                     self._facts,
-                    self._gateway,
+                    self._db,
                     options.heartbeat_s,
                 )
             for _ in range(options.slots):
@@ -202,7 +202,7 @@ class Worker:
                 token, asked_at = uuid4(), received
             try:
                 with anyio.CancelScope() as self._asking:
-                    claims = await self._gateway.claim_tasks(
+                    claims = await self._db.claims.take(
                         self._options.agent,
                         self._options.queues,
                         types=self._registry.names(),
@@ -269,7 +269,7 @@ class Worker:
             log.error("worker.answers_lost", answers=self._completer.waiting)
         try:
             with anyio.move_on_after(SIGN_OFF_S):
-                await self._gateway.set_agent_status(self._options.agent, "offline")
+                await self._db.agents.set_status(self._options.agent, "offline")
         except TreadleError as error:
             log.warning("agent.not_signed_off", error=str(error))
 
@@ -288,7 +288,7 @@ class Worker:
 
     async def _register(self) -> None:
         options = self._options
-        await self._gateway.register_agent(
+        await self._db.agents.register(
             AgentProfile(
                 id=options.agent,
                 capabilities=list(options.capabilities),

@@ -57,7 +57,7 @@ class Spawner:
             return [Child(self, each, created=False) for each in ids]
         async with journal.busy():
             made = await journal.call(
-                lambda: journal.gateway.spawn_tasks(claim.id, claim.token, kept, tasks)
+                lambda: journal.db.steps.spawn(claim.id, claim.token, kept, tasks)
             )
             journal.keep(kept, "spawn", {"ids": [str(each.id) for each in made]})
         self._fresh.update(each.id for each in made if each.created)
@@ -71,7 +71,7 @@ class Spawner:
         # What was spawned a moment ago has not ended: the suspension finds out if it has.
         if not self._fresh.issuperset(ids):
             async with journal.busy():
-                found = await journal.call(lambda: journal.gateway.read_results(ids))
+                found = await journal.call(lambda: journal.db.tasks.read_results(ids))
             ended = {each.id: each for each in found}
         failed = next((each for each in ended.values() if each.status != "completed"), None)
         if failed is not None and not exceptions:

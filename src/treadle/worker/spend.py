@@ -44,7 +44,7 @@ class Spend:
         journal, claim = self._journal, self._journal.claim
         async with journal.busy():
             money = await journal.call(
-                lambda: journal.gateway.record_spend(claim.id, claim.token, [call])
+                lambda: journal.db.budgets.record(claim.id, claim.token, [call])
             )
         self.note(money.verdict)
         await self.enforce()
@@ -67,7 +67,7 @@ class Spend:
         journal, claim = self._journal, self._journal.claim
         async with journal.busy():
             return await journal.call(
-                lambda: journal.gateway.reserve_spend(claim.id, claim.token, usd, ask=ask)
+                lambda: journal.db.budgets.reserve(claim.id, claim.token, usd, ask=ask)
             )
 
     def note(self, verdict: str) -> None:

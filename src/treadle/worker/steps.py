@@ -162,7 +162,7 @@ class Steps:
         step.calls = _numbered(step)
         try:
             kept, verdict = await journal.call(
-                lambda: journal.gateway.save_step(
+                lambda: journal.db.steps.save(
                     claim.id,
                     claim.token,
                     step.name,
@@ -197,7 +197,7 @@ class Steps:
         claim = self._journal.claim
         try:
             with anyio.move_on_after(5, shield=True):
-                await self._journal.gateway.record_spend(claim.id, claim.token, calls)
+                await self._journal.db.budgets.record(claim.id, claim.token, calls)
         except TreadleError as error:
             log.warning("spend.not_recorded", task_id=str(claim.id), error=str(error), calls=calls)
 
@@ -212,7 +212,7 @@ class Steps:
         if kept not in journal.steps:
             async with journal.busy():
                 output = await journal.call(
-                    lambda: journal.gateway.save_sleep(claim.id, claim.token, kept, seconds)
+                    lambda: journal.db.steps.save_sleep(claim.id, claim.token, kept, seconds)
                 )
                 journal.keep(kept, "sleep", output)
         until = datetime.fromisoformat(journal.steps[kept].output["until"])
@@ -224,7 +224,7 @@ class Steps:
         """The database's clock, asked once."""
         if self._clock is None:
             async with self._journal.busy():
-                self._clock = await self._journal.call(self._journal.gateway.now), time.monotonic()
+                self._clock = await self._journal.call(self._journal.db.calls.now), time.monotonic()
         moment, asked = self._clock
         return moment + timedelta(seconds=time.monotonic() - asked)
 

@@ -28,7 +28,7 @@ import structlog
 from anyio import CapacityLimiter
 from pydantic_core import from_json
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import ClaimLost, ConfigurationError, MissingExtra, Unavailable, extra
 from treadle.json import clean_text, encode_safely
 from treadle.models import Claim, Failure
@@ -312,9 +312,9 @@ def _messages(name: str, result: object) -> Sequence[str]:
 class Validation:
     """Runs the validators of claims."""
 
-    def __init__(self, validators: Validators, gateway: Gateway, threads: CapacityLimiter) -> None:
+    def __init__(self, validators: Validators, db: Database, threads: CapacityLimiter) -> None:
         self._validators = validators
-        self._gateway = gateway
+        self._db = db
         self._threads = threads
 
     def prepare(self, claim: Claim) -> Sequence[Check]:
@@ -345,7 +345,7 @@ class Validation:
         claim, delay = running.claim, 0.05
         while True:
             try:
-                verdicts = await self._gateway.validate_tasks([(claim.id, claim.token)])
+                verdicts = await self._db.claims.validate([(claim.id, claim.token)])
                 break
             except Unavailable as error:
                 log.warning("validation.waiting", task_id=str(claim.id), error=str(error))

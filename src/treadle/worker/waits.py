@@ -108,7 +108,7 @@ class Waits:
         text = encode(wait, name="wait")
         async with journal.busy():
             found = await journal.call(
-                lambda: journal.gateway.open_wait(claim.id, claim.token, name, text)
+                lambda: journal.db.waits.open(claim.id, claim.token, name, text)
             )
             if found.answer is not None:
                 journal.keep(name, "wait", found.answer)

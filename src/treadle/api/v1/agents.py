@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Calls,
+    Db,
     Principal,
-    Views,
     check_everywhere,
     queues_of,
     requires,
@@ -21,7 +20,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import Names, Queues
-from treadle.db.database import Reader
+from treadle.db.database import Database
 from treadle.errors import Forbidden, UnknownAgent
 from treadle.models import AgentProfile
 
@@ -83,9 +82,9 @@ class AgentRow(BaseModel):
 
 
 @router.get("", response_model=Listed[AgentRow], dependencies=[requires("read")])
-async def list_agents(views: Views, page: Page, who: Caller) -> Response:
+async def list_agents(db: Db, page: Page, who: Caller) -> Response:
     """Agents by id: sign of life, tasks in hand, failures of the last hour."""
-    rows = await views.page(
+    rows = await db.calls.page(
         "agent_load",
         key="agent_id",
         after=page.after(str),
@@ -101,10 +100,10 @@ async def list_agents(views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(agent_id: AgentId, views: Views, who: Caller) -> Response:
+async def show(agent_id: AgentId, db: Db, who: Caller) -> Response:
     """One agent."""
     asked = {"agent_id = {}": agent_id, **_within(who)}
-    rows = await views.page("agent_load", key="agent_id", limit=1, where=asked)
+    rows = await db.calls.page("agent_load", key="agent_id", limit=1, where=asked)
     if not rows:
         raise UnknownAgent(
             f"agent {agent_id} is not registered", hint="First: PUT /v1/agents/{id}", agent=agent_id
@@ -119,24 +118,20 @@ async def show(agent_id: AgentId, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def set_status(
-    agent_id: AgentId, asked: AgentStatus, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def set_status(agent_id: AgentId, asked: AgentStatus, db: Db, who: Caller) -> Response:
     """Let an agent work, drain it, or take it offline."""
-    await _check(views, agent_id, who)
-    await calls.set_agent_status(agent_id, asked.status, who.name)
+    await _check(db, agent_id, who)
+    await db.agents.set_status(agent_id, asked.status, who.name)
     return json_response({"id": agent_id, "status": asked.status})
 
 
 @router.put("/{agent_id:path}", response_model=AgentState, dependencies=[requires("work")])
-async def register(
-    agent_id: AgentId, asked: Agent, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def register(agent_id: AgentId, asked: Agent, db: Db, who: Caller) -> Response:
     """Make an agent known, or known again after a restart."""
-    await _check(views, agent_id, who)
+    await _check(db, agent_id, who)
     for queue in asked.queues:
         who.check_queue(queue)
-    await calls.register_agent(AgentProfile(id=agent_id, **asked.model_dump()))
+    await db.agents.register(AgentProfile(id=agent_id, **asked.model_dump()))
     return json_response({"id": agent_id, "status": "active"})
 
 
@@ -146,10 +141,10 @@ async def register(
     responses=answers(404),
     dependencies=[requires("work")],
 )
-async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
+async def heartbeat(agent_id: AgentId, db: Db, who: Caller) -> Response:
     """An agent lives; it learns whether it should go on claiming. Leases are renewed per claim."""
-    await _check(views, agent_id, who)
-    return json_response({"id": agent_id, "status": await calls.agent_heartbeat(agent_id)})
+    await _check(db, agent_id, who)
+    return json_response({"id": agent_id, "status": await db.agents.heartbeat(agent_id)})
 
 
 @router.post(
@@ -158,10 +153,10 @@ async def heartbeat(agent_id: AgentId, calls: Calls, views: Views, who: Caller) 
     responses=answers(404),
     dependencies=[requires("work")],
 )
-async def leave(agent_id: AgentId, calls: Calls, views: Views, who: Caller) -> Response:
+async def leave(agent_id: AgentId, db: Db, who: Caller) -> Response:
     """An agent stops: it is offline at once, not when its signs of life are missed."""
-    await _check(views, agent_id, who)
-    await calls.set_agent_status(agent_id, "offline", who.name)
+    await _check(db, agent_id, who)
+    await db.agents.set_status(agent_id, "offline", who.name)
     return json_response({"id": agent_id, "status": "offline"})
 
 
@@ -176,13 +171,13 @@ def _within(who: Principal) -> dict[str, object]:
     }
 
 
-async def _check(views: Reader, agent_id: str, who: Principal) -> None:
+async def _check(db: Database, agent_id: str, who: Principal) -> None:
     """Refuse an agent that is not the token's, or that works where the token does not reach."""
     who.check_agent(agent_id)
     if who.project_id is not None:
         check_everywhere(who)
     if who.queues is not None:
-        queues = await views.agent_queues(agent_id)
+        queues = await db.agents.queues(agent_id)
         # Without any it has nothing to do with those of the token either.
         if queues is not None and not (queues and who.queues.issuperset(queues)):
             raise Forbidden(f"{who.name} may not act for {agent_id}, which has other queues")

@@ -14,12 +14,12 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.access import App, Caller, Principal, Views, check_seen, requires
+from treadle.api.access import App, Caller, Db, Principal, check_seen, requires
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import Status
 from treadle.artifacts.store import Store
-from treadle.db.database import Reader
+from treadle.db.database import Database
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
 
 log = structlog.get_logger(__name__)
@@ -68,9 +68,9 @@ class Artifact(BaseModel):
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(artifact_id: UUID, views: Views, who: Caller) -> Response:
+async def show(artifact_id: UUID, db: Db, who: Caller) -> Response:
     """One file of a task: who made it, its size and hash, and where it is."""
-    found = await _seen(artifact_id, views, who)
+    found = await _seen(artifact_id, db, who)
     return json_response(json_row({name: found[name] for name in Artifact.model_fields}))
 
 
@@ -82,12 +82,12 @@ async def show(artifact_id: UUID, views: Views, who: Caller) -> Response:
 async def content(
     artifact_id: UUID,
     app: App,
-    views: Views,
+    db: Db,
     who: Caller,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
     """What is in it, from the store of the server's settings; 409 when it lies elsewhere."""
-    found = await _seen(artifact_id, views, who)
+    found = await _seen(artifact_id, db, who)
     if found["status"] == "linked":
         raise Conflict(
             f"artifact {found['name']} lies elsewhere: {found['uri']}",
@@ -104,9 +104,9 @@ async def content(
     return _File(app.store, found, etag)
 
 
-async def _seen(artifact_id: UUID, views: Reader, who: Principal) -> dict[str, Any]:
-    found = await views.artifact_by_id(artifact_id)
-    await check_seen(who, views, found["task_id"])
+async def _seen(artifact_id: UUID, db: Database, who: Principal) -> dict[str, Any]:
+    found = await db.artifacts.get(artifact_id)
+    await check_seen(who, db, found["task_id"])
     return found
 
 

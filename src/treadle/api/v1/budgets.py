@@ -9,12 +9,12 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
+from treadle.api.access import Caller, Db, check_everywhere, requires
 from treadle.api.bodies import INT64, Body, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.database import Reader
+from treadle.db.database import Database
 from treadle.errors import UnknownBudget
 
 router = APIRouter(prefix="/v1", tags=["budgets"])
@@ -74,12 +74,10 @@ class Spending(BaseModel):
 
 
 @router.get("/budgets", response_model=Listed[Budget], dependencies=[requires("read")])
-async def list_budgets(
-    views: Views, page: Page, who: Caller, scope: Scope | None = None
-) -> Response:
+async def list_budgets(db: Db, page: Page, who: Caller, scope: Scope | None = None) -> Response:
     """Every budget, with who waits for it."""
     check_everywhere(who)
-    rows = await views.page(
+    rows = await db.calls.page(
         "budget_status",
         key="id",
         after=page.after(int),
@@ -95,10 +93,10 @@ async def list_budgets(
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Caller) -> Response:
+async def put(settings: BudgetSettings, db: Db, who: Caller) -> Response:
     """Set the budget of a scope, a key and a period, or change it."""
     check_everywhere(who)
-    budget_id = await calls.set_budget(
+    budget_id = await db.budgets.set(
         settings.scope,
         settings.key,
         Decimal(str(settings.limit_usd)),
@@ -106,7 +104,7 @@ async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Caller)
         on_exhausted=settings.on_exhausted,
         actor=who.name,
     )
-    return json_response(json_row(await _found(views, budget_id)))
+    return json_response(json_row(await _found(db, budget_id)))
 
 
 @router.get(
@@ -115,10 +113,10 @@ async def put(settings: BudgetSettings, calls: Calls, views: Views, who: Caller)
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(budget_id: BudgetId, views: Views, who: Caller) -> Response:
+async def show(budget_id: BudgetId, db: Db, who: Caller) -> Response:
     """One budget."""
     check_everywhere(who)
-    return json_response(json_row(await _found(views, budget_id)))
+    return json_response(json_row(await _found(db, budget_id)))
 
 
 @router.delete(
@@ -127,11 +125,11 @@ async def show(budget_id: BudgetId, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def remove(budget_id: BudgetId, calls: Calls, views: Views, who: Caller) -> Response:
+async def remove(budget_id: BudgetId, db: Db, who: Caller) -> Response:
     """Remove a budget; tasks that waited for it go on."""
     check_everywhere(who)
-    found = await _found(views, budget_id)
-    await calls.remove_budget(
+    found = await _found(db, budget_id)
+    await db.budgets.remove(
         found["scope"], found["key"] or None, period=found["period"], actor=who.name
     )
     return Response(status_code=204)
@@ -139,20 +137,20 @@ async def remove(budget_id: BudgetId, calls: Calls, views: Views, who: Caller) -
 
 @router.get("/spend", response_model=Spending, dependencies=[requires("read")])
 async def spend(
-    views: Views,
+    db: Db,
     who: Caller,
     by: Literal["agent", "model", "type", "project", "day"] = "agent",
     days: Annotated[int, Query(ge=1, le=3650, description="Today included.")] = 7,
 ) -> Response:
     """What the last days have cost, by agent, model, type, project or day (UTC)."""
     check_everywhere(who)
-    rows = await views.spending(by, days)
+    rows = await db.budgets.spending(by, days)
     items = [{"of": row.pop(by), **row} for row in json_rows(rows)]
     return json_response({"by": by, "days": days, "items": items})
 
 
-async def _found(views: Reader, budget_id: int) -> dict[str, Any]:
-    rows = await views.page("budget_status", key="id", limit=1, where={"id = {}": budget_id})
+async def _found(db: Database, budget_id: int) -> dict[str, Any]:
+    rows = await db.calls.page("budget_status", key="id", limit=1, where={"id = {}": budget_id})
     if not rows:
         raise UnknownBudget(f"there is no budget {budget_id}", budget_id=budget_id)
     return rows[0]

@@ -21,7 +21,7 @@ from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.responses import json_response, json_row
 from treadle.api.v1.tasks import BATCH, Queues
-from treadle.db.database import Pair
+from treadle.db.claims import Pair
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import clean_text, encode
 from treadle.models import Claim, Failure
@@ -200,7 +200,7 @@ class FailedNow(BaseModel):
 @router.post("", response_model=Claims, responses={**NOTHING, **answers(404)})
 async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Response:
     """Take up to `limit` of the best tasks, or wait for one; 204 when there is nothing to do."""
-    who, calls = hand.who, hand.calls
+    who, db = hand.who, hand.db
     who.check_agent(asked.agent)
     for queue in asked.queues:
         who.check_queue(queue)
@@ -209,7 +209,7 @@ async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Respo
     token = asked.token or uuid4()
 
     async def look(*, idle: bool = True) -> Sequence[Claim]:
-        return await calls.claim_tasks(
+        return await db.claims.take(
             asked.agent,
             asked.queues,
             types=asked.types,
@@ -233,7 +233,7 @@ async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Respo
         return Response(status_code=204)
     if await request.is_disconnected():
         # Nobody would ever hear of them.
-        await calls.release_tasks([(each.id, each.token) for each in found])
+        await db.claims.release([(each.id, each.token) for each in found])
         return Response(status_code=204)
     return json_response({"claims": [_shown(each) for each in found]})
 
@@ -242,8 +242,8 @@ async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Respo
 async def heartbeat_many(asked: HeartbeatMany, hand: ClaimAccess) -> Response:
     """Renew many leases; says of each whether to go on."""
     pairs = _pairs(asked.claims)
-    calls = await hand.on_many(pairs)
-    verdicts = await calls.heartbeat_tasks(pairs, [_progress(each) for each in asked.claims])
+    db = await hand.on_many(pairs)
+    verdicts = await db.claims.heartbeat(pairs, [_progress(each) for each in asked.claims])
     return json_response({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
 
 
@@ -251,8 +251,8 @@ async def heartbeat_many(asked: HeartbeatMany, hand: ClaimAccess) -> Response:
 async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
     """Store many results; each is judged by itself."""
     pairs = _pairs(asked.claims)
-    calls = await hand.on_many(pairs)
-    others = await calls.complete_tasks(
+    db = await hand.on_many(pairs)
+    others = await db.claims.complete(
         pairs,
         [encode(each.output, name="output") for each in asked.claims],
         [0] * len(pairs),
@@ -265,16 +265,16 @@ async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
 @router.post("/{task_id}/start", response_model=Ended, responses=answers(409))
 async def start(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Say that a claimed task is being executed now."""
-    calls = await hand.on(task_id, asked.token)
-    verdicts = await calls.start_tasks([(task_id, asked.token)])
+    db = await hand.on(task_id, asked.token)
+    verdicts = await db.claims.start([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
 @router.post("/{task_id}/heartbeat", response_model=HeartbeatResult, responses=answers(409))
 async def heartbeat(task_id: UUID, asked: Heartbeat, hand: ClaimAccess) -> Response:
     """Renew the lease and say how far it is; learn whether to stop."""
-    calls = await hand.on(task_id, asked.token)
-    verdicts = await calls.heartbeat_tasks([(task_id, asked.token)], [_progress(asked)])
+    db = await hand.on(task_id, asked.token)
+    verdicts = await db.claims.heartbeat([(task_id, asked.token)], [_progress(asked)])
     if verdicts[task_id] == "lost":
         held(task_id, "lost")
     return json_response(_beat(task_id, verdicts[task_id]))
@@ -283,21 +283,21 @@ async def heartbeat(task_id: UUID, asked: Heartbeat, hand: ClaimAccess) -> Respo
 @router.post("/{task_id}/complete", response_model=Ended, responses=answers(409))
 async def complete(task_id: UUID, asked: Complete, request: Request, hand: ClaimAccess) -> Response:
     """Store the result of a task and end it."""
-    calls = await hand.on(task_id, asked.token)
+    db = await hand.on(task_id, asked.token)
     output = encode(asked.output, name="output")
     report = None if asked.report is None else encode(asked.report, name="report")
     done = Completion(task_id, asked.token, output, report)
     verdict = await batcher_of(request).complete(None, done)
     if verdict not in ("completed", "already"):
         # Alone it is told why.
-        verdict = await calls.complete_task(*done)
+        verdict = await db.claims.complete_one(*done)
     return json_response({"id": task_id, "verdict": verdict})
 
 
 @router.post("/{task_id}/fail", response_model=FailedNow, responses=answers(409))
 async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
     """End an attempt that did not work out; the retry policy decides what follows."""
-    calls = await hand.on(task_id, asked.token)
+    db = await hand.on(task_id, asked.token)
     failure = Failure(
         clean_text(asked.error),
         asked.failure_class,
@@ -306,7 +306,7 @@ async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
         asked.key,
         tuple(asked.feedback),
     )
-    [failed] = await calls.fail_tasks([(task_id, asked.token)], [failure])
+    [failed] = await db.claims.fail([(task_id, asked.token)], [failure])
     held(task_id, failed.verdict)
     return json_response(
         json_row(
@@ -323,8 +323,8 @@ async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
 @router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
 async def release(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
     """Give a task back unfinished; no attempt is burnt."""
-    calls = await hand.on(task_id, asked.token)
-    verdicts = await calls.release_tasks([(task_id, asked.token)])
+    db = await hand.on(task_id, asked.token)
+    verdicts = await db.claims.release([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
+    Db,
     Principal,
-    Views,
     check_key,
     check_options,
     check_places,
@@ -29,7 +29,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.errors import Forbidden, InvalidArgument
 from treadle.json import encode
 from treadle.producer.dag import dag_document
@@ -233,17 +233,17 @@ class Retried(BaseModel):
     },
     dependencies=[requires("enqueue")],
 )
-async def create(plan: Plan, views: Views, who: Caller, once: Once) -> Response:
+async def create(plan: Plan, db: Db, who: Caller, once: Once) -> Response:
     """Make a DAG with all its tasks, or nothing."""
     given = plan.named()
-    await _check_plan(given, views, who)
+    await _check_plan(given, db, who)
     whole = dag_document(given.pop("name"), {**given, "created_by": who.name})
     document = encode(whole, name="dag")
 
-    async def effect(calls: Gateway) -> Response:
-        dag_id, created, ids = await calls.create_dag(document)
+    async def effect(db: Database) -> Response:
+        dag_id, created, ids = await db.dags.create(document)
         if not created:
-            await _check_key(Reader(calls), dag_id, who)
+            await _check_key(db, dag_id, who)
         made = {"id": dag_id, "created": created, "tasks": ids}
         return json_response(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
 
@@ -252,16 +252,14 @@ async def create(plan: Plan, views: Views, who: Caller, once: Once) -> Response:
     except InvalidArgument as error:
         # Another DAG has the key. The transaction is over, and its connection given back.
         if "dag_id" in error.detail:
-            await _check_key(views, error.detail["dag_id"], who)
+            await _check_key(db, error.detail["dag_id"], who)
         raise
 
 
 @router.get("", response_model=Listed[Dag], dependencies=[requires("read")])
-async def list_dags(
-    views: Views, page: Page, who: Caller, status: Status | None = None
-) -> Response:
+async def list_dags(db: Db, page: Page, who: Caller, status: Status | None = None) -> Response:
     """DAGs with how far they are, the newest first."""
-    rows = await views.page(
+    rows = await db.calls.page(
         "dag_overview",
         key="id",
         after=page.after(UUID),
@@ -275,10 +273,10 @@ async def list_dags(
 @router.get(
     "/{dag_id}", response_model=Dag, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(dag_id: UUID, views: Views, who: Caller) -> Response:
+async def show(dag_id: UUID, db: Db, who: Caller) -> Response:
     """One DAG with its counts."""
-    await _check(views, dag_id, who)
-    return json_response(json_row(await views.dag(dag_id)))
+    await _check(db, dag_id, who)
+    return json_response(json_row(await db.dags.get(dag_id)))
 
 
 @router.get(
@@ -287,18 +285,18 @@ async def show(dag_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def tasks(dag_id: UUID, views: Views, page: Page, who: Caller) -> Response:
+async def tasks(dag_id: UUID, db: Db, page: Page, who: Caller) -> Response:
     """The tasks of a DAG with what they wait for, in the order in which they were made."""
-    await _check(views, dag_id, who)
-    await views.dag(dag_id)
-    rows = await views.page(
+    await _check(db, dag_id, who)
+    await db.dags.get(dag_id)
+    rows = await db.calls.page(
         "dag_tasks",
         key="id",
         after=page.after(UUID),
         limit=page.more,
         where={"dag_id = {}": dag_id},
     )
-    await redact_names(who, views, rows)
+    await redact_names(who, db, rows)
     return page.answer(rows, "id")
 
 
@@ -308,12 +306,12 @@ async def tasks(dag_id: UUID, views: Views, page: Page, who: Caller) -> Response
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def start(dag_id: UUID, views: Views, who: Caller, once: Once) -> Response:
+async def start(dag_id: UUID, db: Db, who: Caller, once: Once) -> Response:
     """Let the tasks run of a DAG that was held; one that runs already goes on."""
-    await _check(views, dag_id, who)
+    await _check(db, dag_id, who)
 
-    async def effect(calls: Gateway) -> Response:
-        return json_response({"id": dag_id, "tasks": await calls.start_dag(dag_id, who.name)})
+    async def effect(db: Database) -> Response:
+        return json_response({"id": dag_id, "tasks": await db.dags.start(dag_id, who.name)})
 
     return await once(effect)
 
@@ -325,15 +323,15 @@ async def start(dag_id: UUID, views: Views, who: Caller, once: Once) -> Response
     dependencies=[requires("operate")],
 )
 async def cancel(
-    dag_id: UUID, views: Views, who: Caller, once: Once, why: Reason | None = None
+    dag_id: UUID, db: Db, who: Caller, once: Once, why: Reason | None = None
 ) -> Response:
     """Cancel what has not ended of a DAG."""
-    await _check(views, dag_id, who)
+    await _check(db, dag_id, who)
     reason = why.reason if why else None
 
-    async def effect(calls: Gateway) -> Response:
+    async def effect(db: Database) -> Response:
         return json_response(
-            {"id": dag_id, "cancelled": await calls.cancel_dag(dag_id, reason, who.name)}
+            {"id": dag_id, "cancelled": await db.dags.cancel(dag_id, reason, who.name)}
         )
 
     return await once(effect)
@@ -345,34 +343,30 @@ async def cancel(
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def retry(
-    dag_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
-) -> Response:
+async def retry(dag_id: UUID, db: Db, who: Caller, once: Once, why: Note | None = None) -> Response:
     """Run again what gave up or was cancelled in a DAG; what is completed stays."""
-    await _check(views, dag_id, who)
+    await _check(db, dag_id, who)
     note = why.note if why else None
 
-    async def effect(calls: Gateway) -> Response:
-        return json_response(
-            {"id": dag_id, "retried": await calls.retry_dag(dag_id, note, who.name)}
-        )
+    async def effect(db: Database) -> Response:
+        return json_response({"id": dag_id, "retried": await db.dags.retry(dag_id, note, who.name)})
 
     return await once(effect)
 
 
-async def _check(views: Reader, dag_id: UUID, who: Principal) -> None:
+async def _check(db: Database, dag_id: UUID, who: Principal) -> None:
     """A token that is bound needs all tasks of a DAG to be in its reach."""
     if is_restricted(who):
-        check_places(who, await views.dag_places(dag_id))
+        check_places(who, await db.access.of_dag(dag_id))
 
 
-async def _check_key(views: Reader, dag_id: Any, who: Principal) -> None:
+async def _check_key(db: Database, dag_id: Any, who: Principal) -> None:
     """Do not tell of a DAG elsewhere that has the key of a new one."""
     if is_restricted(who):
-        check_key(who, await views.dag_places(dag_id))
+        check_key(who, await db.access.of_dag(dag_id))
 
 
-async def _check_plan(plan: dict[str, Any], views: Reader, who: Principal) -> None:
+async def _check_plan(plan: dict[str, Any], db: Database, who: Principal) -> None:
     """Refuse tasks that are not in reach of the token; its project is the default."""
     if who.project_id is not None:
         if plan.get("project_id") is not None:
@@ -386,4 +380,4 @@ async def _check_plan(plan: dict[str, Any], views: Reader, who: Principal) -> No
     if who.project_id is not None:
         plan["tasks"] = [own_project(who, task) for task in plan["tasks"]]
         plan["defaults"] = own_project(who, plan["defaults"])
-    await check_references(who, views, tasks)
+    await check_references(who, db, tasks)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
+    Db,
     Principal,
-    Views,
     check_move,
     check_places,
     check_whole_queues,
@@ -27,7 +27,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
 
@@ -66,7 +66,7 @@ class Resolve(Body):
     to: Text | None = Field(None, min_length=1, max_length=200)
 
     def decision(self, by: str) -> Decision:
-        """As the gateway takes it."""
+        """As `db.dead_letters.resolve` takes it."""
         word = "modify_and_retry" if self.resolution == "modify" else self.resolution
         changes = self.changes.named() if self.changes else {}
         return Decision(word, changes, by, self.note, self.delay_s, self.to)
@@ -234,7 +234,7 @@ class DeadLetterGroup(BaseModel):
 
 @router.get("", response_model=Listed[DeadLetter], dependencies=[requires("read")])
 async def list_letters(
-    views: Views,
+    db: Db,
     page: Page,
     who: Caller,
     *,
@@ -248,7 +248,7 @@ async def list_letters(
     reviewed: Annotated[bool, Query(description="Also those decided about.")] = False,
 ) -> Response:
     """Dead letters that wait for a decision, the newest first."""
-    rows = await views.page(
+    rows = await db.calls.page(
         "dead_letter_review",
         key="id",
         after=page.after(UUID),
@@ -270,10 +270,10 @@ async def list_letters(
 
 
 @router.get("/groups", response_model=Listed[DeadLetterGroup], dependencies=[requires("read")])
-async def groups(views: Views, page: Page, who: Caller) -> Response:
+async def groups(db: Db, page: Page, who: Caller) -> Response:
     """Open dead letters by what went wrong, with counts."""
     check_whole_queues(who)
-    rows = await views.page(
+    rows = await db.calls.page(
         "dead_letter_groups",
         key="fingerprint",
         after=page.after(str),
@@ -285,9 +285,9 @@ async def groups(views: Views, page: Page, who: Caller) -> Response:
 
 
 @router.get("/log", response_model=Listed[DecisionLogEntry], dependencies=[requires("read")])
-async def log(views: Views, page: Page, who: Caller, task_id: UUID | None = None) -> Response:
+async def log(db: Db, page: Page, who: Caller, task_id: UUID | None = None) -> Response:
     """Decisions about dead letters, the newest first."""
-    rows = await views.page(
+    rows = await db.calls.page(
         "dead_letter_log",
         key="id",
         after=page.after(int),
@@ -308,7 +308,7 @@ async def log(views: Views, page: Page, who: Caller, task_id: UUID | None = None
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def resolve_many(asked: ResolveMany, views: Views, who: Caller, once: Once) -> Response:
+async def resolve_many(asked: ResolveMany, db: Db, who: Caller, once: Once) -> Response:
     """Decide about many letters; one that cannot be decided about does not stop the others."""
     decision = asked.decision(who.name)
     ids = list(dict.fromkeys(asked.ids or []))
@@ -316,16 +316,16 @@ async def resolve_many(asked: ResolveMany, views: Views, who: Caller, once: Once
         # A filter knows no projects.
         check_whole_queues(who)
         who.check_queue(asked.filter.queue or "")
-    await _check(views, ids, who)
+    await _check(db, ids, who)
     check_move(who, asked.changes.named() if asked.changes else {})
 
-    async def effect(calls: Gateway) -> Response:
+    async def effect(db: Database) -> Response:
         if asked.filter is None:
-            found = await calls.resolve_dead_letters(ids, decision)
+            found = await db.dead_letters.resolve(ids, decision)
             items = [asdict(each) for each in found.values()]
             done = sum(each.verdict in DONE for each in found.values())
             return json_response({"dry_run": False, "done": done, "items": items})
-        counts = await calls.resolve_dead_where(
+        counts = await db.dead_letters.resolve_where(
             asked.filter.filters(), decision, dry_run=asked.dry_run
         )
         done = sum(each.letters for each in counts if each.verdict in DONE)
@@ -341,14 +341,14 @@ async def resolve_many(asked: ResolveMany, views: Views, who: Caller, once: Once
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(letter_id: UUID, views: Views, who: Caller) -> Response:
+async def show(letter_id: UUID, db: Db, who: Caller) -> Response:
     """A dead letter, by its id or that of its task: every attempt, and every decision."""
-    letters = await views.dead_letters(reviewed=True, task_id=letter_id, limit=1)
+    letters = await db.dead_letters.list(reviewed=True, task_id=letter_id, limit=1)
     if not letters:
         raise _missing(letter_id)
     [letter] = _with_times(letters)
-    await _check(views, [letter["task_id"]], who)
-    decisions = await views.decisions(task_id=letter["task_id"], limit=1000)
+    await _check(db, [letter["task_id"]], who)
+    decisions = await db.dead_letters.decisions(task_id=letter["task_id"], limit=1000)
     return json_response({**json_row(letter), "decisions": json_rows(decisions)})
 
 
@@ -358,16 +358,14 @@ async def show(letter_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def resolve(
-    letter_id: UUID, asked: Resolve, views: Views, who: Caller, once: Once
-) -> Response:
+async def resolve(letter_id: UUID, asked: Resolve, db: Db, who: Caller, once: Once) -> Response:
     """Decide about one letter: retry, cancel, modify and retry, or escalate."""
-    await _check(views, [letter_id], who)
+    await _check(db, [letter_id], who)
     check_move(who, asked.changes.named() if asked.changes else {})
     decision = asked.decision(who.name)
 
-    async def effect(calls: Gateway) -> Response:
-        decided = (await calls.resolve_dead_letters([letter_id], decision))[letter_id]
+    async def effect(db: Database) -> Response:
+        decided = (await db.dead_letters.resolve([letter_id], decision))[letter_id]
         if decided.verdict not in DONE:
             raise _problem(decided)
         return json_response(asdict(decided))
@@ -385,10 +383,10 @@ def _missing(letter_id: UUID) -> NotFound:
     return NotFound(f"there is no dead letter {letter_id}", letter_id=str(letter_id))
 
 
-async def _check(views: Reader, ids: Sequence[UUID], who: Principal) -> None:
+async def _check(db: Database, ids: Sequence[UUID], who: Principal) -> None:
     """Refuse letters that are out of reach of the token."""
     if is_restricted(who):
-        check_places(who, await views.letter_places(ids))
+        check_places(who, await db.access.of_letters(ids))
 
 
 def _with_times(letters: list[dict[str, Any]]) -> list[dict[str, Any]]:

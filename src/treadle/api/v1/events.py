@@ -12,7 +12,7 @@ from starlette.responses import Response
 from treadle.api.access import (
     OF_AGENT,
     Caller,
-    Views,
+    Db,
     check_whole_queues,
     requires,
     whole_dags,
@@ -50,7 +50,7 @@ class EventDetails(BaseModel):
 
 @router.get("", response_model=Listed[EventDetails], dependencies=[requires("read")])
 async def list_events(
-    views: Views,
+    db: Db,
     page: Page,
     who: Caller,
     *,
@@ -69,7 +69,7 @@ async def list_events(
     if who.agent is not None:
         # Of one about neither a task nor a DAG that is there nobody can say whose it is.
         reach[f"({OF_AGENT} or (task_id is null and {DAG_IS_THERE}))"] = reach.pop(OF_AGENT)
-    rows = await views.page(
+    rows = await db.calls.page(
         "event_log",
         key="id",
         after=page.after(int),

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
+from treadle.api.access import Caller, Db, check_everywhere, requires
 from treadle.api.bodies import Body, Text
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Reader
+from treadle.db.database import Database
 from treadle.errors import NotFound, UnknownGate, UnknownType
 
 router = APIRouter(prefix="/v1", tags=["gates"])
@@ -101,10 +101,10 @@ class ConcurrencyKey(BaseModel):
 
 
 @router.get("/gates", response_model=Listed[Gate], dependencies=[requires("read")])
-async def gates(views: Views, page: Page, who: Caller) -> Response:
+async def gates(db: Db, page: Page, who: Caller) -> Response:
     """Gates by key."""
     check_everywhere(who)
-    rows = await views.page("gate_status", key="key", after=page.after(str), limit=page.more)
+    rows = await db.calls.page("gate_status", key="key", after=page.after(str), limit=page.more)
     return page.answer(rows, "key")
 
 
@@ -114,14 +114,12 @@ async def gates(views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def close(
-    key: Key, calls: Calls, views: Views, who: Caller, asked: Close | None = None
-) -> Response:
+async def close(key: Key, db: Db, who: Caller, asked: Close | None = None) -> Response:
     """Let no task behind a gate start for a while; what runs, runs on."""
     check_everywhere(who)
     given = asked or Close.model_validate({})
-    await calls.close_gate(key, given.seconds, given.reason, who.name)
-    return await _gate(views, key)
+    await db.gates.close(key, given.seconds, given.reason, who.name)
+    return await _gate(db, key)
 
 
 @router.post(
@@ -130,10 +128,10 @@ async def close(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def open_gate(key: Key, calls: Calls, who: Caller) -> Response:
+async def open_gate(key: Key, db: Db, who: Caller) -> Response:
     """Let tasks behind a gate start again; a limit by rate stays in force."""
     check_everywhere(who)
-    return json_response({"key": key, "was_closed": await calls.open_gate(key, who.name)})
+    return json_response({"key": key, "was_closed": await db.gates.open(key, who.name)})
 
 
 @router.get(
@@ -142,10 +140,10 @@ async def open_gate(key: Key, calls: Calls, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def gate(key: Key, views: Views, who: Caller) -> Response:
+async def gate(key: Key, db: Db, who: Caller) -> Response:
     """One gate."""
     check_everywhere(who)
-    return await _gate(views, key)
+    return await _gate(db, key)
 
 
 @router.put(
@@ -153,25 +151,23 @@ async def gate(key: Key, views: Views, who: Caller) -> Response:
     response_model=Gate,
     dependencies=[requires("operate")],
 )
-async def define_gate(
-    key: Key, settings: GateSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define_gate(key: Key, settings: GateSettings, db: Db, who: Caller) -> Response:
     """Make a gate, or change its limit; what is not named stays as it is."""
     check_everywhere(who)
-    await calls.define_gate(key, settings.named(), who.name)
-    return await _gate(views, key)
+    await db.gates.define(key, settings.named(), who.name)
+    return await _gate(db, key)
 
 
 @router.get("/breakers", response_model=Listed[Breaker], dependencies=[requires("read")])
 async def breakers(
-    views: Views,
+    db: Db,
     page: Page,
     who: Caller,
     state: Literal["closed", "open", "half_open"] | None = None,
 ) -> Response:
     """Breakers by type."""
     check_everywhere(who)
-    rows = await views.page(
+    rows = await db.calls.page(
         "breaker_status",
         key="type",
         after=page.after(str),
@@ -187,14 +183,12 @@ async def breakers(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def trip(
-    type: Type, calls: Calls, views: Views, who: Caller, asked: Trip | None = None
-) -> Response:
+async def trip(type: Type, db: Db, who: Caller, asked: Trip | None = None) -> Response:
     """Let no task of a type start; after a while one is tried."""
     check_everywhere(who)
     given = asked or Trip.model_validate({})
-    await calls.trip_breaker(type, given.seconds, given.reason, who.name)
-    return await _breaker(views, type)
+    await db.breakers.trip(type, given.seconds, given.reason, who.name)
+    return await _breaker(db, type)
 
 
 @router.post(
@@ -203,11 +197,11 @@ async def trip(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def reset(type: Type, calls: Calls, views: Views, who: Caller) -> Response:
+async def reset(type: Type, db: Db, who: Caller) -> Response:
     """Let tasks of a type start again and forget its failures."""
     check_everywhere(who)
-    await calls.reset_breaker(type, who.name)
-    return await _breaker(views, type)
+    await db.breakers.reset(type, who.name)
+    return await _breaker(db, type)
 
 
 @router.get(
@@ -216,19 +210,21 @@ async def reset(type: Type, calls: Calls, views: Views, who: Caller) -> Response
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def breaker(type: Type, views: Views, who: Caller) -> Response:
+async def breaker(type: Type, db: Db, who: Caller) -> Response:
     """The breaker of a type."""
     check_everywhere(who)
-    return await _breaker(views, type)
+    return await _breaker(db, type)
 
 
 @router.get(
     "/concurrency-keys", response_model=Listed[ConcurrencyKey], dependencies=[requires("read")]
 )
-async def keys(views: Views, page: Page, who: Caller) -> Response:
+async def keys(db: Db, page: Page, who: Caller) -> Response:
     """Concurrency keys with how many tasks hold a slot and how many wait for one."""
     check_everywhere(who)
-    rows = await views.page("concurrency_status", key="key", after=page.after(str), limit=page.more)
+    rows = await db.calls.page(
+        "concurrency_status", key="key", after=page.after(str), limit=page.more
+    )
     return page.answer(rows, "key")
 
 
@@ -237,27 +233,25 @@ async def keys(views: Views, page: Page, who: Caller) -> Response:
     response_model=ConcurrencyKey,
     dependencies=[requires("operate")],
 )
-async def set_key(
-    key: SlotKey, slots: ConcurrencyLimit, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def set_key(key: SlotKey, slots: ConcurrencyLimit, db: Db, who: Caller) -> Response:
     """Let so many tasks of a key be under way at once; what runs, runs on."""
     check_everywhere(who)
-    await calls.set_concurrency(key, slots.limit, who.name)
-    rows = await views.page("concurrency_status", key="key", limit=1, where={"key = {}": key})
+    await db.keys.set(key, slots.limit, who.name)
+    rows = await db.calls.page("concurrency_status", key="key", limit=1, where={"key = {}": key})
     if not rows:
         raise NotFound(f"there is no concurrency key {key!r}", key=key)
     return json_response(json_row(rows[0]))
 
 
-async def _gate(views: Reader, key: str) -> Response:
-    rows = await views.page("gate_status", key="key", limit=1, where={"key = {}": key})
+async def _gate(db: Database, key: str) -> Response:
+    rows = await db.calls.page("gate_status", key="key", limit=1, where={"key = {}": key})
     if not rows:
         raise UnknownGate(f"there is no gate {key!r}", gate=key)
     return json_response(json_row(rows[0]))
 
 
-async def _breaker(views: Reader, type: str) -> Response:
-    rows = await views.page("breaker_status", key="type", limit=1, where={"type = {}": type})
+async def _breaker(db: Database, type: str) -> Response:
+    rows = await db.calls.page("breaker_status", key="type", limit=1, where={"type = {}": type})
     if not rows:
         raise UnknownType(f"there is no task type {type!r}", type=type)
     return json_response(json_row(rows[0]))

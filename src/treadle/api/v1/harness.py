@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Calls,
-    Views,
+    Db,
     check_everywhere,
     check_touched,
     check_whole_queues,
@@ -22,7 +21,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import NotFound
 from treadle.services.outbound import check_public_url
 
@@ -75,13 +74,11 @@ class Nudge(Body):
 
 
 @router.get("/actions", response_model=Listed[Action], dependencies=[requires("read")])
-async def list_actions(
-    views: Views, page: Page, who: Caller, status: Status | None = None
-) -> Response:
+async def list_actions(db: Db, page: Page, who: Caller, status: Status | None = None) -> Response:
     """What the harness did with decisions, by task, the newest first."""
     check_whole_queues(who)
     who.check_queue("harness")
-    rows = await views.harness_actions(status, page.more, after=page.after(UUID))
+    rows = await db.harness.actions(status, page.more, after=page.after(UUID))
     return page.answer(rows, "task_id")
 
 
@@ -92,13 +89,13 @@ async def list_actions(
     dependencies=[OPERATE],
 )
 async def again(
-    task_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
+    task_id: UUID, db: Db, who: Caller, once: Once, why: Note | None = None
 ) -> Response:
     """Have an action executed again that failed or was interrupted; look first what it did."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
 
-    async def effect(calls: Gateway) -> Response:
-        action = await calls.rerun_action(task_id, who.name, why.note if why else None)
+    async def effect(db: Database) -> Response:
+        action = await db.harness.rerun_action(task_id, who.name, why.note if why else None)
         return json_response({"task_id": task_id, "action": action})
 
     return await once(effect)
@@ -110,39 +107,37 @@ async def again(
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
-async def skip(
-    task_id: UUID, views: Views, who: Caller, once: Once, why: Note | None = None
-) -> Response:
+async def skip(task_id: UUID, db: Db, who: Caller, once: Once, why: Note | None = None) -> Response:
     """Leave an action that failed or was interrupted as it is: its task is done."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
 
-    async def effect(calls: Gateway) -> Response:
-        action = await calls.skip_action(task_id, who.name, why.note if why else None)
+    async def effect(db: Database) -> Response:
+        action = await db.harness.skip_action(task_id, who.name, why.note if why else None)
         return json_response({"task_id": task_id, "action": action})
 
     return await once(effect)
 
 
 @router.get("/nudging", response_model=Listed[Nudging], dependencies=[requires("read")])
-async def list_nudging(views: Views, page: Page, who: Caller) -> Response:
+async def list_nudging(db: Db, page: Page, who: Caller) -> Response:
     """Agents that are nudged, by address."""
     check_everywhere(who)
-    rows = await views.page(
+    rows = await db.calls.page(
         "harness_nudging", key="agent_url", after=page.after(str), limit=page.more
     )
     return page.answer(rows, "agent_url")
 
 
 @router.put("/nudging", response_model=Nudging, responses=answers(404), dependencies=[ADMIN])
-async def allow(asked: Nudge, calls: Calls, views: Views, who: Caller) -> Response:
+async def allow(asked: Nudge, db: Db, who: Caller) -> Response:
     """Let the harness nudge an agent at its address when a task is stored for it."""
     check_everywhere(who)
     if not asked.allow_private:
         check_public_url(asked.agent_url)
-    agent_url = await calls.allow_nudges(
+    agent_url = await db.harness.allow_nudges(
         asked.agent_url, private=asked.allow_private, actor=who.name
     )
-    rows = await views.page(
+    rows = await db.calls.page(
         "harness_nudging",
         key="agent_url",
         limit=1,
@@ -156,9 +151,9 @@ async def allow(asked: Nudge, calls: Calls, views: Views, who: Caller) -> Respon
 
 @router.delete("/nudging", status_code=204, dependencies=[ADMIN])
 async def forbid(
-    agent_url: Annotated[str, Query(min_length=1, max_length=2000)], calls: Calls, who: Caller
+    agent_url: Annotated[str, Query(min_length=1, max_length=2000)], db: Db, who: Caller
 ) -> Response:
     """Nudge an agent no longer; it finds its tasks by itself."""
     check_everywhere(who)
-    await calls.allow_nudges(agent_url, allow=False, actor=who.name)
+    await db.harness.allow_nudges(agent_url, allow=False, actor=who.name)
     return Response(status_code=204)

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Views, check_whole_queues, queues_of, requires
+from treadle.api.access import Caller, Db, check_whole_queues, queues_of, requires
 from treadle.api.bodies import Body, Object, Reason
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.database import Reader
+from treadle.db.database import Database
 
 KEEP = 3_153_600_000
 router = APIRouter(prefix="/v1", tags=["queues"])
@@ -133,9 +133,9 @@ class StuckList(BaseModel):
 
 
 @router.get("/queues", response_model=Listed[Queue], dependencies=[requires("read")])
-async def list_queues(views: Views, page: Page, who: Caller) -> Response:
+async def list_queues(db: Db, page: Page, who: Caller) -> Response:
     """Queues with their depth, oldest task and speed."""
-    rows = await views.page(
+    rows = await db.calls.page(
         "queue_health",
         key="queue",
         after=page.after(str),
@@ -151,10 +151,10 @@ async def list_queues(views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(queue: QueueName, views: Views, who: Caller) -> Response:
+async def show(queue: QueueName, db: Db, who: Caller) -> Response:
     """One queue with its settings."""
     who.check_queue(queue)
-    return await _shown(views, queue)
+    return await _shown(db, queue)
 
 
 @router.get(
@@ -164,13 +164,13 @@ async def show(queue: QueueName, views: Views, who: Caller) -> Response:
     dependencies=[requires("read")],
 )
 async def order(
-    queue: QueueName, views: Views, who: Caller, limit: Annotated[int, Query(ge=1, le=1000)] = 20
+    queue: QueueName, db: Db, who: Caller, limit: Annotated[int, Query(ge=1, le=1000)] = 20
 ) -> Response:
     """Its ready tasks in the order in which they would be claimed, and what shuts them out."""
     who.check_queue(queue)
     check_whole_queues(who)
     return json_response(
-        {"queue": queue, "items": json_rows(await views.claim_order(queue, limit))}
+        {"queue": queue, "items": json_rows(await db.queues.claim_order(queue, limit))}
     )
 
 
@@ -179,14 +179,12 @@ async def order(
     response_model=QueueDetails,
     dependencies=[requires("operate")],
 )
-async def define(
-    queue: QueueName, settings: QueueSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define(queue: QueueName, settings: QueueSettings, db: Db, who: Caller) -> Response:
     """Make a queue, or change one; what is not named stays as it is."""
     who.check_queue(queue)
     check_whole_queues(who)
-    await calls.define_queue(queue, settings.named(), who.name)
-    return await _shown(views, queue)
+    await db.queues.define(queue, settings.named(), who.name)
+    return await _shown(db, queue)
 
 
 @router.post(
@@ -195,14 +193,12 @@ async def define(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def pause(
-    queue: QueueName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
-) -> Response:
+async def pause(queue: QueueName, db: Db, who: Caller, why: Reason | None = None) -> Response:
     """Let nothing more be claimed from a queue; what runs, runs on."""
     who.check_queue(queue)
     check_whole_queues(who)
-    await calls.pause_queue(queue, why.reason if why else None, who.name)
-    return await _shown(views, queue)
+    await db.queues.pause(queue, why.reason if why else None, who.name)
+    return await _shown(db, queue)
 
 
 @router.post(
@@ -211,25 +207,27 @@ async def pause(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def resume(queue: QueueName, calls: Calls, views: Views, who: Caller) -> Response:
+async def resume(queue: QueueName, db: Db, who: Caller) -> Response:
     """Let a paused queue go on."""
     who.check_queue(queue)
     check_whole_queues(who)
-    await calls.resume_queue(queue, who.name)
-    return await _shown(views, queue)
+    await db.queues.resume(queue, who.name)
+    return await _shown(db, queue)
 
 
 @router.get("/stuck", response_model=StuckList, dependencies=[requires("read")])
-async def stuck(views: Views, who: Caller) -> Response:
+async def stuck(db: Db, who: Caller) -> Response:
     """What should move and does not, and why."""
     check_whole_queues(who)
-    rows = await views.stuck()
+    rows = await db.queues.stuck()
     shown = [row for row in rows if who.sees(row["queue"])]
     return json_response({"items": json_rows(shown)})
 
 
-async def _shown(views: Reader, queue: str) -> Response:
-    settings = await views.queue(queue)
-    [health] = await views.page("queue_health", key="queue", limit=1, where={"queue = {}": queue})
-    ages = await views.queue_ages(queue)
+async def _shown(db: Database, queue: str) -> Response:
+    settings = await db.queues.get(queue)
+    [health] = await db.calls.page(
+        "queue_health", key="queue", limit=1, where={"queue = {}": queue}
+    )
+    ages = await db.retention.queue_ages(queue)
     return json_response({**json_row(health), **json_row(settings), **ages})

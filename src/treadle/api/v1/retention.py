@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Calls,
+    Db,
     Principal,
-    Views,
     check_everywhere,
     check_places,
     check_whole_queues,
@@ -23,7 +22,7 @@ from treadle.api.bodies import Body, Name
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.calls import TaskLocation
+from treadle.db.access import TaskLocation
 
 router = APIRouter(prefix="/v1", tags=["history"])
 Kind = Literal["events", "agents", "runs"]
@@ -86,11 +85,11 @@ class RetentionAge(Body):
 
 @router.get("/history", response_model=Listed[Archived], dependencies=[requires("read")])
 async def list_history(
-    views: Views, page: Page, who: Caller, queue: Name | None = None, type: Name | None = None
+    db: Db, page: Page, who: Caller, queue: Name | None = None, type: Name | None = None
 ) -> Response:
     """Archived tasks, the newest first."""
     check_whole_queues(who)
-    rows = await views.archive(
+    rows = await db.retention.archive(
         queue=queue,
         type=type,
         within=queues_of(who),
@@ -106,29 +105,27 @@ async def list_history(
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(task_id: UUID, views: Views, who: Caller) -> Response:
+async def show(task_id: UUID, db: Db, who: Caller) -> Response:
     """An archived task with all that belonged to it."""
     check_whole_queues(who)
-    row = await views.archived(str(task_id))
+    row = await db.retention.archived(str(task_id))
     check_places(who, [TaskLocation(row["queue"], None, None)])
     return json_response(json_row(row))
 
 
 @router.get("/retention", response_model=Ages, dependencies=[requires("read")])
-async def ages(views: Views, who: Caller) -> Response:
+async def ages(db: Db, who: Caller) -> Response:
     """What is kept how long. For tasks that is said of their queue: PUT /v1/queues/{name}."""
-    return json_response({"items": json_rows(_seen(who, await views.ages()))})
+    return json_response({"items": json_rows(_seen(who, await db.retention.ages()))})
 
 
 @router.put("/retention/{kind}", response_model=Ages, dependencies=[requires("operate")])
-async def keep(
-    kind: Kind, asked: RetentionAge, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def keep(kind: Kind, asked: RetentionAge, db: Db, who: Caller) -> Response:
     """Keep events, agents that are gone or the record of runs for so long."""
     check_everywhere(who)
     check_whole_queues(who)
-    await calls.set_retention(kind, asked.keep_s, who.name)
-    return json_response({"items": json_rows(_seen(who, await views.ages()))})
+    await db.retention.set(kind, asked.keep_s, who.name)
+    return json_response({"items": json_rows(_seen(who, await db.retention.ages()))})
 
 
 def _seen(who: Principal, ages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Calls,
+    Db,
     Principal,
-    Views,
     check_options,
     check_references,
     check_template,
@@ -28,7 +27,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
 from treadle.cron import Cron, zone_named
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
@@ -107,10 +106,10 @@ class MadeBySchedule(BaseModel):
 
 
 @router.get("", response_model=Listed[Schedule], dependencies=[requires("read")])
-async def list_schedules(views: Views, page: Page, who: Caller) -> Response:
+async def list_schedules(db: Db, page: Page, who: Caller) -> Response:
     """Schedules by name: the next time, and what became of the last."""
     who.check_project(None)
-    rows = await views.page(
+    rows = await db.calls.page(
         "schedule_status",
         key="name",
         after=page.after(str),
@@ -126,10 +125,10 @@ async def list_schedules(views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def runs(name: Name, views: Views, page: Page, who: Caller) -> Response:
+async def runs(name: Name, db: Db, page: Page, who: Caller) -> Response:
     """What a schedule made, skipped or missed, the newest first; also after it was removed."""
     after = page.after(int)
-    rows = await views.page(
+    rows = await db.calls.page(
         "schedule_history",
         key="id",
         after=after,
@@ -138,7 +137,7 @@ async def runs(name: Name, views: Views, page: Page, who: Caller) -> Response:
         where={"schedule = {}": name},
     )
     if is_restricted(who) or (not rows and after is None):
-        await _found(views, name, who)
+        await _found(db, name, who)
     return page.answer(rows, "id")
 
 
@@ -149,18 +148,18 @@ async def runs(name: Name, views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404, 409, 503),
     dependencies=[requires("operate")],
 )
-async def run(name: Name, calls: Calls, views: Views, who: Caller, once: Once) -> Response:
+async def run(name: Name, db: Db, who: Caller, once: Once) -> Response:
     """Make its task or DAG now, besides its times; also while it is paused. 503: queue full."""
-    await _found(views, name, who)
+    await _found(db, name, who)
 
-    async def effect(calls: Gateway) -> Response:
-        task_id, dag_id, created = await calls.run_schedule(name, who.name)
+    async def effect(db: Database) -> Response:
+        task_id, dag_id, created = await db.schedules.run(name, who.name)
         return json_response({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
 
     try:
         return await once(effect)
     except QueueFull as error:
-        await calls.skip_schedule(name, str(error), who.name)
+        await db.schedules.skip(name, str(error), who.name)
         raise
 
 
@@ -170,13 +169,11 @@ async def run(name: Name, calls: Calls, views: Views, who: Caller, once: Once) -
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def pause(
-    name: Name, calls: Calls, views: Views, who: Caller, why: Reason | None = None
-) -> Response:
+async def pause(name: Name, db: Db, who: Caller, why: Reason | None = None) -> Response:
     """Let a schedule make nothing until it is resumed."""
-    await _found(views, name, who)
-    await calls.pause_schedule(name, why.reason if why else None, who.name)
-    return await _shown(views, name)
+    await _found(db, name, who)
+    await db.schedules.pause(name, why.reason if why else None, who.name)
+    return await _shown(db, name)
 
 
 @router.post(
@@ -185,11 +182,11 @@ async def pause(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
+async def resume(name: Name, db: Db, who: Caller) -> Response:
     """Let a paused schedule go on; its catch-up policy says what is made up for."""
-    await _found(views, name, who)
-    await calls.resume_schedule(name, who.name)
-    return await _shown(views, name)
+    await _found(db, name, who)
+    await db.schedules.resume(name, who.name)
+    return await _shown(db, name)
 
 
 @router.get(
@@ -198,9 +195,9 @@ async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Respons
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(name: Name, views: Views, who: Caller) -> Response:
+async def show(name: Name, db: Db, who: Caller) -> Response:
     """One schedule."""
-    return json_response(json_row(await _found(views, name, who)))
+    return json_response(json_row(await _found(db, name, who)))
 
 
 @router.put(
@@ -209,9 +206,7 @@ async def show(name: Name, views: Views, who: Caller) -> Response:
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def define(
-    name: Name, settings: ScheduleSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define(name: Name, settings: ScheduleSettings, db: Db, who: Caller) -> Response:
     """Make a schedule, or change one; what is not named stays as it is."""
     given = settings.model_dump(exclude_none=True)
     # A template may say its project in more than one way.
@@ -219,36 +214,36 @@ async def define(
     tasks = tasks_of(given)
     for task in tasks:
         check_options(who, task)
-    await check_references(who, views, tasks)
+    await check_references(who, db, tasks)
     if is_restricted(who):
         with suppress(UnknownSchedule):
-            await _found(views, name, who)
+            await _found(db, name, who)
     # Without the reader of cron lines the scheduler finds out, and says so.
     with suppress(MissingExtra):
         if "cron" in given:
             Cron(given["cron"], given.get("timezone", "UTC"))
         elif "timezone" in given:
             zone_named(given["timezone"])
-    await calls.define_schedule(name, given, who.name)
-    return await _shown(views, name)
+    await db.schedules.define(name, given, who.name)
+    return await _shown(db, name)
 
 
 @router.delete(
     "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
 )
-async def remove(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
+async def remove(name: Name, db: Db, who: Caller) -> Response:
     """Remove a schedule; what it made stays, and the record of its runs."""
-    await _found(views, name, who)
-    await calls.remove_schedule(name, who.name)
+    await _found(db, name, who)
+    await db.schedules.remove(name, who.name)
     return Response(status_code=204)
 
 
-async def _found(views: Reader, name: str, who: Principal) -> dict[str, Any]:
+async def _found(db: Database, name: str, who: Principal) -> dict[str, Any]:
     """The schedule, if what it makes is in reach of the token."""
-    row = await views.schedule(name)
+    row = await db.schedules.get(name)
     check_template(who, row["template"])
     return row
 
 
-async def _shown(views: Reader, name: str) -> Response:
-    return json_response(json_row(await views.schedule(name)))
+async def _shown(db: Database, name: str) -> Response:
+    return json_response(json_row(await db.schedules.get(name)))

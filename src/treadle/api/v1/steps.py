@@ -16,7 +16,6 @@ from treadle.api.responses import json_response, json_row
 from treadle.api.v1.claims import Json, Token
 from treadle.api.v1.dags import Node
 from treadle.api.v1.tasks import BATCH, CreatedTask
-from treadle.db.database import Reader
 from treadle.json import encode
 
 Ids = Annotated[list[Id], Field(max_length=BATCH)]
@@ -159,8 +158,8 @@ class Linked(BaseModel):
 @router.post("/steps", response_model=Saved)
 async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Response:
     """Remember the result of a step; the first one under a name stays."""
-    calls = await hand.on(task_id, asked.token)
-    output, verdict = await calls.save_step(
+    db = await hand.on(task_id, asked.token)
+    output, verdict = await db.steps.save(
         task_id,
         asked.token,
         asked.name,
@@ -176,35 +175,35 @@ async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Respon
 @router.post("/spend", response_model=Money)
 async def spend(task_id: UUID, asked: Spend, hand: ClaimAccess) -> Response:
     """Count what the task has paid for; learn whether it may go on."""
-    calls = await hand.on(task_id, asked.token)
-    money = await calls.record_spend(task_id, asked.token, _paid(asked.calls))
+    db = await hand.on(task_id, asked.token)
+    money = await db.budgets.record(task_id, asked.token, _paid(asked.calls))
     return json_response(json_row(asdict(money)))
 
 
 @router.post("/reserve", response_model=Money)
 async def reserve(task_id: UUID, asked: Reserve, hand: ClaimAccess) -> Response:
     """Reserve money before it is spent; where there is not so much, a person is asked."""
-    calls = await hand.on(task_id, asked.token)
-    money = await calls.reserve_spend(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
+    db = await hand.on(task_id, asked.token)
+    money = await db.budgets.reserve(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
     return json_response(json_row(asdict(money)))
 
 
 @router.post("/ask", response_model=Asked)
 async def ask(task_id: UUID, asked: Ask, hand: ClaimAccess) -> Response:
     """Ask a question, ask for approval, or wait for an event; the same name is the same wait."""
-    calls = await hand.on(task_id, asked.token)
+    db = await hand.on(task_id, asked.token)
     wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
-    opened = await calls.open_wait(task_id, asked.token, asked.name, encode(wait, name="wait"))
+    opened = await db.waits.open(task_id, asked.token, asked.name, encode(wait, name="wait"))
     return json_response({"wait_id": opened.id, "status": opened.status, "answer": opened.answer})
 
 
 @router.post("/suspend", response_model=Suspended, responses=answers(404))
 async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
     """Give up the claim until subtasks, answers or a moment have come."""
-    calls = await hand.on(task_id, asked.token)
+    db = await hand.on(task_id, asked.token)
     children = [{"after": asked.children}]
-    await check_references(hand.who, Reader(calls), children, by=task_id)
-    status = await calls.suspend_task(
+    await check_references(hand.who, db, children, by=task_id)
+    status = await db.steps.suspend(
         task_id,
         asked.token,
         children=asked.children,
@@ -218,21 +217,21 @@ async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
 @router.post("/spawn", response_model=Spawned, responses=answers(404))
 async def spawn(task_id: UUID, asked: Spawn, hand: ClaimAccess) -> Response:
     """Start subtasks; a repeat under the same name gets the same ones."""
-    calls = await hand.on(task_id, asked.token)
+    db = await hand.on(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
     for task in tasks:
         check_options(hand.who, {**own_name(hand.who), **task})
-    await check_references(hand.who, Reader(calls), tasks, by=task_id)
+    await check_references(hand.who, db, tasks, by=task_id)
     document = encode([own_project(hand.who, task) for task in tasks], name="tasks")
-    made = await calls.spawn_tasks(task_id, asked.token, asked.name, document)
+    made = await db.steps.spawn(task_id, asked.token, asked.name, document)
     return json_response({"items": made})
 
 
 @router.post("/artifacts", response_model=Linked)
 async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: ClaimAccess) -> Response:
     """Note a file of the task that lies elsewhere."""
-    calls = await hand.on(task_id, asked.token)
-    made = await calls.record_artifact(
+    db = await hand.on(task_id, asked.token)
+    made = await db.artifacts.record(
         task_id,
         asked.token,
         asked.name,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Views,
+    Db,
     check_move,
     check_touched,
     check_whole_queues,
@@ -21,7 +21,7 @@ from treadle.api.idempotency import Once
 from treadle.api.problems import answers
 from treadle.api.responses import json_response
 from treadle.api.v1.tasks import CreatedTask, Status
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -124,8 +124,8 @@ async def bulk(asked: Bulk, who: Caller, once: Once) -> Response:
     check_whole_queues(who)
     filters = asked.filter.model_dump(exclude_none=True)
 
-    async def effect(calls: Gateway) -> Response:
-        act = calls.cancel_where if asked.action == "cancel" else calls.retry_where
+    async def effect(db: Database) -> Response:
+        act = db.tasks.cancel_where if asked.action == "cancel" else db.tasks.retry_where
         counts = await act(
             filters, asked.reason, who.name, dry_run=asked.dry_run, limit=asked.limit
         )
@@ -141,18 +141,18 @@ async def bulk(asked: Bulk, who: Caller, once: Once) -> Response:
     dependencies=[OPERATE],
 )
 async def cancel(
-    task_id: UUID, who: Caller, views: Views, once: Once, asked: CancelTask | None = None
+    task_id: UUID, who: Caller, db: Db, once: Once, asked: CancelTask | None = None
 ) -> Response:
     """End a task that is not wanted any more, and what depends on it."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
     reason = None if asked is None else asked.reason
 
-    async def effect(calls: Gateway) -> Response:
-        verdicts = await calls.cancel_tasks([task_id], reason, who.name)
+    async def effect(db: Database) -> Response:
+        verdicts = await db.tasks.cancel([task_id], reason, who.name)
         verdict = verdicts.pop(task_id)
         if verdict not in ("cancelled", "already"):
             # Says why not.
-            verdict = await calls.cancel_task(task_id, reason, who.name)
+            verdict = await db.tasks.cancel_one(task_id, reason, who.name)
         return json_response({"id": task_id, "verdict": verdict, "cascaded": list(verdicts)})
 
     return await once(effect)
@@ -165,16 +165,16 @@ async def cancel(
     dependencies=[OPERATE],
 )
 async def retry(
-    task_id: UUID, who: Caller, views: Views, once: Once, asked: RetryTask | None = None
+    task_id: UUID, who: Caller, db: Db, once: Once, asked: RetryTask | None = None
 ) -> Response:
     """Give a task that gave up or was cancelled another round, with changes if need be."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
     note = None if asked is None else asked.note
     changes = (None if asked is None else asked.changes) or {}
     check_move(who, changes)
 
-    async def effect(calls: Gateway) -> Response:
-        status = await calls.retry_task(
+    async def effect(db: Database) -> Response:
+        status = await db.tasks.retry(
             task_id,
             "modify_and_retry" if changes else "retry",
             changes=changes,
@@ -192,12 +192,12 @@ async def retry(
     responses=answers(404, 409),
     dependencies=[OPERATE],
 )
-async def release(task_id: UUID, who: Caller, views: Views, once: Once) -> Response:
+async def release(task_id: UUID, who: Caller, db: Db, once: Once) -> Response:
     """Let a task go that was enqueued with `hold`; one that goes already stays as it is."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
 
-    async def effect(calls: Gateway) -> Response:
-        status = (await calls.unhold_tasks([task_id], who.name))[task_id]
+    async def effect(db: Database) -> Response:
+        status = (await db.tasks.unhold([task_id], who.name))[task_id]
         if status == "unknown":
             raise TaskNotFound(f"there is no task {task_id}", task_id=str(task_id))
         if status == "created":
@@ -218,14 +218,14 @@ async def release(task_id: UUID, who: Caller, views: Views, once: Once) -> Respo
     responses=answers(404),
     dependencies=[requires("enqueue")],
 )
-async def fork(task_id: UUID, asked: ForkTask, who: Caller, views: Views, once: Once) -> Response:
+async def fork(task_id: UUID, asked: ForkTask, who: Caller, db: Db, once: Once) -> Response:
     """Start over from a step: a new task that has the steps before it, at no cost."""
-    await check_touched(who, views, task_id)
+    await check_touched(who, db, task_id)
     changes = asked.changes or {}
     check_move(who, changes)
 
-    async def effect(calls: Gateway) -> Response:
-        made = await calls.fork_task(task_id, asked.from_step, changes, who.name)
+    async def effect(db: Database) -> Response:
+        made = await db.tasks.fork(task_id, asked.from_step, changes, who.name)
         headers = {"Location": f"/v1/tasks/{made}"}
         return json_response({"id": made, "created": True}, 201, headers)
 

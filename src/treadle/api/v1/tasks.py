@@ -17,9 +17,8 @@ from starlette.responses import Response
 from treadle.api.access import (
     App,
     Caller,
-    Calls,
+    Db,
     Principal,
-    Views,
     check_found,
     check_options,
     check_references,
@@ -41,7 +40,7 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.quick import Quick
 from treadle.api.responses import MEDIA_TYPE, json_response, json_row, json_rows
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 from treadle.json import encode
 
 BATCH = 1000
@@ -339,13 +338,13 @@ async def enqueue(task: NewTask, request: Request, once: Once) -> Response:
     new = BatchedTask(encode(task.spec), task.idempotency_key)
     place = BatchKey(task.queue, task.type, encode(options, name="task"))
 
-    async def effect(calls: Gateway) -> Response:
-        await check_references(once.who, Reader(calls), [options])
+    async def effect(db: Database) -> Response:
+        await check_references(once.who, db, [options])
         if once.keyed:
-            [made] = await enqueue_all(calls, place, [new])
+            [made] = await enqueue_all(db, place, [new])
         else:
             made = await batcher_of(request).enqueue(place, new)
-        await check_found(once.who, Reader(calls), [made])
+        await check_found(once.who, db, [made])
         headers = {"Location": f"/v1/tasks/{made.id}"}
         body = {"id": made.id, "created": made.created}
         return json_response(body, 201 if made.created else 200, headers)
@@ -374,14 +373,14 @@ async def enqueue_many(batch: NewTasks, who: Caller, once: Once) -> Response:
     ]
     document = encode(tasks, name="tasks")
 
-    async def effect(calls: Gateway) -> Response:
+    async def effect(db: Database) -> Response:
         if not is_restricted(who):
-            return json_response({"items": await calls.enqueue_tasks(document)}, 201)
-        await check_references(who, Reader(calls), tasks)
+            return json_response({"items": await db.tasks.enqueue(document)}, 201)
+        await check_references(who, db, tasks)
         # What is found under a key may undo what was made before it.
-        async with calls.transaction() as held:
-            made = await held.enqueue_tasks(document)
-            await check_found(who, Reader(held), made)
+        async with db.transaction() as held:
+            made = await held.tasks.enqueue(document)
+            await check_found(who, held, made)
         return json_response({"items": made}, 201)
 
     return await once(effect)
@@ -389,7 +388,7 @@ async def enqueue_many(batch: NewTasks, who: Caller, once: Once) -> Response:
 
 @router.get("", response_model=Listed[TaskRow], dependencies=[requires("read")])
 async def list_tasks(
-    views: Views,
+    db: Db,
     page: Page,
     who: Caller,
     *,
@@ -403,7 +402,7 @@ async def list_tasks(
     tag: Name | None = None,
 ) -> Response:
     """Tasks that fit, the newest first."""
-    rows = await views.task_page(
+    rows = await db.tasks.page(
         {
             "queue": queue,
             "status": status,
@@ -429,11 +428,11 @@ async def list_tasks(
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def why(task_id: UUID, views: Views, who: Caller) -> Response:
+async def why(task_id: UUID, db: Db, who: Caller) -> Response:
     """Why a task is not running now; there is always a reason."""
-    await check_seen(who, views, task_id)
-    reasons = await views.why(task_id)
-    return json_response({"items": json_rows(await redact_reasons(who, views, reasons))})
+    await check_seen(who, db, task_id)
+    reasons = await db.tasks.why(task_id)
+    return json_response({"items": json_rows(await redact_reasons(who, db, reasons))})
 
 
 @router.get(
@@ -442,10 +441,10 @@ async def why(task_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def attempts(task_id: UUID, views: Views, who: Caller) -> Response:
+async def attempts(task_id: UUID, db: Db, who: Caller) -> Response:
     """Every attempt at a task: who had it, when, how it ended, what it cost."""
-    await check_seen(who, views, task_id)
-    return json_response({"items": json_rows(await views.history(task_id))})
+    await check_seen(who, db, task_id)
+    return json_response({"items": json_rows(await db.tasks.history(task_id))})
 
 
 @router.get(
@@ -454,10 +453,10 @@ async def attempts(task_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def steps(task_id: UUID, views: Views, who: Caller) -> Response:
+async def steps(task_id: UUID, db: Db, who: Caller) -> Response:
     """What a task has done and remembers."""
-    await check_seen(who, views, task_id)
-    return json_response({"items": json_rows(await views.steps(task_id))})
+    await check_seen(who, db, task_id)
+    return json_response({"items": json_rows(await db.steps.list(task_id))})
 
 
 @router.get(
@@ -466,10 +465,10 @@ async def steps(task_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def events(task_id: UUID, views: Views, page: Page, who: Caller) -> Response:
+async def events(task_id: UUID, db: Db, page: Page, who: Caller) -> Response:
     """What happened to a task, the newest first."""
-    await check_seen(who, views, task_id)
-    rows = await views.page(
+    await check_seen(who, db, task_id)
+    rows = await db.calls.page(
         "event_log",
         key="id",
         after=page.after(int),
@@ -495,13 +494,13 @@ def _checked(task: NewTask, who: Principal) -> dict[str, Any]:
 )
 async def show(
     task_id: UUID,
-    views: Views,
+    db: Db,
     who: Caller,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
     """One task with everything about it; 304 when it is still as `If-None-Match` says."""
-    await check_touched(who, views, task_id)
-    task = json_row(await views.task(task_id))
+    await check_touched(who, db, task_id)
+    task = json_row(await db.tasks.get(task_id))
     # Waiting alone changes its place, not the task.
     lasting = {name: value for name, value in task.items() if name != "effective_priority"}
     etag = f'W/"{hashlib.sha256(to_json(lasting)).hexdigest()[:32]}"'
@@ -516,10 +515,10 @@ async def show(
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def artifacts(task_id: UUID, calls: Calls, views: Views, who: Caller) -> Response:
+async def artifacts(task_id: UUID, db: Db, who: Caller) -> Response:
     """The files of a task, of all its attempts."""
-    await check_seen(who, views, task_id)
-    return json_response({"items": await calls.list_artifacts(task_id)})
+    await check_seen(who, db, task_id)
+    return json_response({"items": await db.artifacts.of_task(task_id)})
 
 
 @router.get(
@@ -535,20 +534,19 @@ async def result(
     task_id: UUID,
     request: Request,
     app: App,
-    views: Views,
+    db: Db,
     who: Caller,
     wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """How a task ended; waits for the end so many seconds, or until the server stops."""
-    await check_seen(who, views, task_id)
+    await check_seen(who, db, task_id)
     if wait_seconds > 0:
-        results = await app.results()
         stopping = request.app.state.stopping
         async with cancel_on_disconnect(request):
             with anyio.move_on_after(wait_seconds) as waiting, _until(stopping, waiting):
-                await results.wait(task_id)
+                await app.results.wait(task_id)
         await check_token_valid(request)
-    task = await views.task(task_id)
+    task = await db.tasks.get(task_id)
     shown = {name: task[name] for name in Result.model_fields}
     return json_response(shown, 202 if task["completed_at"] is None else 200)
 

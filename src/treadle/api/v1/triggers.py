@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Calls,
+    Db,
     Principal,
-    Views,
     check_everywhere,
     check_options,
     requires,
@@ -24,7 +23,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway, Reader
+from treadle.db.database import Database
 
 router = APIRouter(prefix="/v1/triggers", tags=["triggers"])
 Name = Annotated[str, Path(min_length=1, max_length=100)]
@@ -133,10 +132,10 @@ class ManualRun(BaseModel):
 
 
 @router.get("", response_model=Listed[Trigger], dependencies=[requires("read")])
-async def list_triggers(views: Views, page: Page, who: Caller) -> Response:
+async def list_triggers(db: Db, page: Page, who: Caller) -> Response:
     """Triggers by name."""
     check_everywhere(who)
-    rows = await views.page("trigger_status", key="name", after=page.after(str), limit=page.more)
+    rows = await db.calls.page("trigger_status", key="name", after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
@@ -146,10 +145,10 @@ async def list_triggers(views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def log(name: Name, views: Views, page: Page, who: Caller) -> Response:
+async def log(name: Name, db: Db, page: Page, who: Caller) -> Response:
     """What a trigger made of events, the newest event first."""
-    await _found(views, name, who)
-    rows = await views.page(
+    await _found(db, name, who)
+    rows = await db.calls.page(
         "trigger_log",
         key="event_id",
         after=page.after(int),
@@ -166,10 +165,10 @@ async def log(name: Name, views: Views, page: Page, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def test(name: Name, asked: Sample, calls: Calls, views: Views, who: Caller) -> Response:
+async def test(name: Name, asked: Sample, db: Db, who: Caller) -> Response:
     """Say what a trigger would make of an event; nothing is made."""
-    await _found(views, name, who)
-    return json_response(await calls.test_trigger(name, asked.event_id, asked.sample))
+    await _found(db, name, who)
+    return json_response(await db.triggers.test(name, asked.event_id, asked.sample))
 
 
 @router.post(
@@ -178,12 +177,12 @@ async def test(name: Name, asked: Sample, calls: Calls, views: Views, who: Calle
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def fire(name: Name, asked: Fire, views: Views, who: Caller, once: Once) -> Response:
+async def fire(name: Name, asked: Fire, db: Db, who: Caller, once: Once) -> Response:
     """Fire a trigger on an event where it failed, or before which it was not there."""
-    await _found(views, name, who)
+    await _found(db, name, who)
 
-    async def effect(calls: Gateway) -> Response:
-        return json_response(asdict(await calls.fire_trigger(name, asked.event_id, who.name)))
+    async def effect(db: Database) -> Response:
+        return json_response(asdict(await db.triggers.fire(name, asked.event_id, who.name)))
 
     return await once(effect)
 
@@ -194,13 +193,11 @@ async def fire(name: Name, asked: Fire, views: Views, who: Caller, once: Once) -
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def pause(
-    name: Name, calls: Calls, views: Views, who: Caller, why: Reason | None = None
-) -> Response:
+async def pause(name: Name, db: Db, who: Caller, why: Reason | None = None) -> Response:
     """Let a trigger rest; events that come meanwhile are passed by."""
-    await _found(views, name, who)
-    await calls.pause_trigger(name, why.reason if why else None, who.name)
-    return json_response(json_row(await views.trigger(name)))
+    await _found(db, name, who)
+    await db.triggers.pause(name, why.reason if why else None, who.name)
+    return json_response(json_row(await db.triggers.get(name)))
 
 
 @router.post(
@@ -209,19 +206,19 @@ async def pause(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def resume(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
+async def resume(name: Name, db: Db, who: Caller) -> Response:
     """Let a trigger fire again, on what happens from now on."""
-    await _found(views, name, who)
-    await calls.resume_trigger(name, who.name)
-    return json_response(json_row(await views.trigger(name)))
+    await _found(db, name, who)
+    await db.triggers.resume(name, who.name)
+    return json_response(json_row(await db.triggers.get(name)))
 
 
 @router.get(
     "/{name:path}", response_model=Trigger, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: Name, views: Views, who: Caller) -> Response:
+async def show(name: Name, db: Db, who: Caller) -> Response:
     """One trigger with its template."""
-    return json_response(json_row(await _found(views, name, who)))
+    return json_response(json_row(await _found(db, name, who)))
 
 
 @router.put(
@@ -230,30 +227,28 @@ async def show(name: Name, views: Views, who: Caller) -> Response:
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def define(
-    name: Name, settings: TriggerSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define(name: Name, settings: TriggerSettings, db: Db, who: Caller) -> Response:
     """Make a trigger, or change one; what is not named stays as it is."""
     check_everywhere(who)
     given = settings.named()
     named = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
     for task in tasks_of(named):
         check_options(who, task)
-    await calls.define_trigger(name, named, who.name)
-    return json_response(json_row(await views.trigger(name)))
+    await db.triggers.define(name, named, who.name)
+    return json_response(json_row(await db.triggers.get(name)))
 
 
 @router.delete(
     "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
 )
-async def remove(name: Name, calls: Calls, views: Views, who: Caller) -> Response:
+async def remove(name: Name, db: Db, who: Caller) -> Response:
     """Take a trigger away; what it has made stays."""
-    await _found(views, name, who)
-    await calls.remove_trigger(name, who.name)
+    await _found(db, name, who)
+    await db.triggers.remove(name, who.name)
     return Response(status_code=204)
 
 
-async def _found(views: Reader, name: str, who: Principal) -> dict[str, Any]:
+async def _found(db: Database, name: str, who: Principal) -> dict[str, Any]:
     """The trigger; a token for some queues has no business with what looks at all of them."""
     check_everywhere(who)
-    return await views.trigger(name)
+    return await db.triggers.get(name)

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Views, check_everywhere, requires
+from treadle.api.access import Caller, Db, check_everywhere, requires
 from treadle.api.bodies import Name, Object, Reason, Text, Usd
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
 from treadle.api.v1.queues import TaskDefaults
-from treadle.db.database import Reader
+from treadle.db.database import Database
 from treadle.errors import UnknownType
 
 router = APIRouter(prefix="/v1/types", tags=["types"])
@@ -61,9 +61,9 @@ class Type(BaseModel):
 
 
 @router.get("", response_model=Listed[Type], dependencies=[requires("read")])
-async def list_types(views: Views, page: Page) -> Response:
+async def list_types(db: Db, page: Page) -> Response:
     """Types with their settings."""
-    rows = await views.page("type_status", key="type", after=page.after(str), limit=page.more)
+    rows = await db.calls.page("type_status", key="type", after=page.after(str), limit=page.more)
     return page.answer(rows, "type")
 
 
@@ -73,13 +73,11 @@ async def list_types(views: Views, page: Page) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def pause(
-    name: TypeName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
-) -> Response:
+async def pause(name: TypeName, db: Db, who: Caller, why: Reason | None = None) -> Response:
     """Let no more tasks of a type be claimed; what runs, runs on."""
     check_everywhere(who)
-    await calls.pause_type(name, why.reason if why else None, who.name)
-    return await _shown(views, name)
+    await db.types.pause(name, why.reason if why else None, who.name)
+    return await _shown(db, name)
 
 
 @router.post(
@@ -88,19 +86,19 @@ async def pause(
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def resume(name: TypeName, calls: Calls, views: Views, who: Caller) -> Response:
+async def resume(name: TypeName, db: Db, who: Caller) -> Response:
     """Let a paused type go on."""
     check_everywhere(who)
-    await calls.resume_type(name, who.name)
-    return await _shown(views, name)
+    await db.types.resume(name, who.name)
+    return await _shown(db, name)
 
 
 @router.get(
     "/{name:path}", response_model=Type, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: TypeName, views: Views) -> Response:
+async def show(name: TypeName, db: Db) -> Response:
     """One type."""
-    return await _shown(views, name)
+    return await _shown(db, name)
 
 
 @router.put(
@@ -109,17 +107,15 @@ async def show(name: TypeName, views: Views) -> Response:
     responses=answers(404),
     dependencies=[requires("operate")],
 )
-async def define(
-    name: TypeName, settings: TypeSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define(name: TypeName, settings: TypeSettings, db: Db, who: Caller) -> Response:
     """Make a type, or change one; what is not named stays as it is."""
     check_everywhere(who)
-    await calls.define_type(name, settings.named(), who.name)
-    return await _shown(views, name)
+    await db.types.define(name, settings.named(), who.name)
+    return await _shown(db, name)
 
 
-async def _shown(views: Reader, name: str) -> Response:
-    rows = await views.page("type_status", key="type", limit=1, where={"type = {}": name})
+async def _shown(db: Database, name: str) -> Response:
+    rows = await db.calls.page("type_status", key="type", limit=1, where={"type = {}": name})
     if not rows:
         raise UnknownType(f"there is no task type {name!r}", type=name)
     return json_response(json_row(rows[0]))

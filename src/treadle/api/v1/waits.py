@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from treadle.api.access import (
     Caller,
-    Views,
+    Db,
     check_everywhere,
     check_seen,
     check_touched,
@@ -23,7 +23,7 @@ from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.json import encode
 
 router = APIRouter(prefix="/v1", tags=["waits"])
@@ -99,7 +99,7 @@ class Emitted(BaseModel):
 
 @router.get("/waits", response_model=Listed[Wait], dependencies=[requires("read")])
 async def list_waits(
-    views: Views,
+    db: Db,
     page: Page,
     who: Caller,
     *,
@@ -110,7 +110,7 @@ async def list_waits(
 ) -> Response:
     """Questions, approvals and events that tasks wait for."""
     ended = status == "ended"
-    rows = await views.page(
+    rows = await db.calls.page(
         "wait_details",
         key="id",
         after=page.after(UUID),
@@ -131,10 +131,10 @@ async def list_waits(
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def show(wait_id: UUID, views: Views, who: Caller) -> Response:
+async def show(wait_id: UUID, db: Db, who: Caller) -> Response:
     """One wait with the answers so far."""
-    wait = await views.wait(wait_id)
-    await check_touched(who, views, wait["task_id"])
+    wait = await db.waits.get(wait_id)
+    await check_touched(who, db, wait["task_id"])
     return json_response(json_row(wait))
 
 
@@ -144,21 +144,19 @@ async def show(wait_id: UUID, views: Views, who: Caller) -> Response:
     responses=answers(404, 409),
     dependencies=[requires("operate")],
 )
-async def answer_wait(
-    wait_id: UUID, asked: Answer, views: Views, who: Caller, once: Once
-) -> Response:
+async def answer_wait(wait_id: UUID, asked: Answer, db: Db, who: Caller, once: Once) -> Response:
     """Answer a question, or vote on an approval; a person has one vote."""
     if asked.by is not None:
         # One caller must not vote as many.
         who.check_scope("admin")
-    wait = await views.wait(wait_id)
-    await check_touched(who, views, wait["task_id"])
+    wait = await db.waits.get(wait_id)
+    await check_touched(who, db, wait["task_id"])
     if asked.value is not False and _is_shared(wait):
         check_everywhere(who)
     value = encode(asked.value, name="value")
 
-    async def effect(calls: Gateway) -> Response:
-        verdict = await calls.answer_wait(wait_id, value, asked.by or who.name, asked.note)
+    async def effect(db: Database) -> Response:
+        verdict = await db.waits.answer(wait_id, value, asked.by or who.name, asked.note)
         return json_response({"id": wait_id, "verdict": verdict})
 
     return await once(effect)
@@ -171,16 +169,16 @@ async def answer_wait(
     responses=answers(404),
     dependencies=[requires("enqueue")],
 )
-async def emit(asked: NewEvent, views: Views, who: Caller, once: Once) -> Response:
+async def emit(asked: NewEvent, db: Db, who: Caller, once: Once) -> Response:
     """Say that something happened; every task that waits for it goes on."""
     # Whoever waits for it hears of it, in every queue; `task_id` says only who says so.
     check_everywhere(who)
     if asked.task_id is not None:
-        await check_seen(who, views, asked.task_id)
+        await check_seen(who, db, asked.task_id)
     payload = encode(asked.payload, name="payload")
 
-    async def effect(calls: Gateway) -> Response:
-        made = await calls.emit_event(
+    async def effect(db: Database) -> Response:
+        made = await db.events.emit(
             asked.event,
             payload,
             key=asked.key,

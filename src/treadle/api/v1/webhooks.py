@@ -9,13 +9,13 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Calls, Config, Views, check_everywhere, requires
+from treadle.api.access import Caller, Config, Db, check_everywhere, requires
 from treadle.api.bodies import Body, Name, Object, Reason, Text
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.api.responses import json_response, json_row
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.errors import InvalidArgument, MissingExtra
 from treadle.json import encode
 from treadle.services.notifier import message_id, sender_for
@@ -140,7 +140,7 @@ class Received(BaseModel):
 async def receive(
     name: Source,
     request: Request,
-    calls: Calls,
+    db: Db,
     who: Caller,
     payload: Annotated[Any, fastapi.Body()],
 ) -> Response:
@@ -152,33 +152,31 @@ async def receive(
     check_everywhere(who)
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
-    event_id = await calls.receive_webhook(
+    event_id = await db.events.receive_webhook(
         name, encode(payload, name="payload"), headers=headers, dedup_key=dedup, actor=who.name
     )
     return json_response({"event_id": event_id}, 202)
 
 
 @router.get("", response_model=Listed[Webhook], dependencies=[requires("read")])
-async def list_webhooks(views: Views, page: Page, who: Caller) -> Response:
+async def list_webhooks(db: Db, page: Page, who: Caller) -> Response:
     """Webhooks by name: what was delivered, what waits, what went wrong."""
     check_everywhere(who)
-    rows = await views.page("webhook_status", key="name", after=page.after(str), limit=page.more)
+    rows = await db.calls.page("webhook_status", key="name", after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
 @router.get(
     "/{name}", response_model=Webhook, responses=answers(404), dependencies=[requires("read")]
 )
-async def show(name: WebhookName, views: Views, who: Caller) -> Response:
+async def show(name: WebhookName, db: Db, who: Caller) -> Response:
     """One webhook."""
     check_everywhere(who)
-    return json_response(json_row(await views.webhook(name)))
+    return json_response(json_row(await db.webhooks.get(name)))
 
 
 @router.put("/{name}", response_model=DefinedWebhook, dependencies=[requires("admin")])
-async def define(
-    name: WebhookName, settings: WebhookSettings, calls: Calls, views: Views, who: Caller
-) -> Response:
+async def define(name: WebhookName, settings: WebhookSettings, db: Db, who: Caller) -> Response:
     """Add a webhook, or change one; its secret is in the answer once, when it is made."""
     check_everywhere(who)
     if name == TAKEN:
@@ -188,16 +186,16 @@ async def define(
             argument="name",
         )
     given = settings.model_dump(exclude_none=True)
-    secret = await calls.define_webhook(name, given, who.name)
+    secret = await db.webhooks.define(name, given, who.name)
     shown = None if settings.secret is not None else secret
-    return json_response({**json_row(await views.webhook(name)), "secret": shown})
+    return json_response({**json_row(await db.webhooks.get(name)), "secret": shown})
 
 
 @router.delete("/{name}", status_code=204, responses=answers(404), dependencies=[requires("admin")])
-async def remove(name: WebhookName, calls: Calls, who: Caller) -> Response:
+async def remove(name: WebhookName, db: Db, who: Caller) -> Response:
     """Forget a webhook; what it has not got is not sent to it any more."""
     check_everywhere(who)
-    await calls.remove_webhook(name, who.name)
+    await db.webhooks.remove(name, who.name)
     return Response(status_code=204)
 
 
@@ -207,13 +205,11 @@ async def remove(name: WebhookName, calls: Calls, who: Caller) -> Response:
     responses=answers(404),
     dependencies=[requires("admin")],
 )
-async def pause(
-    name: WebhookName, calls: Calls, views: Views, who: Caller, why: Reason | None = None
-) -> Response:
+async def pause(name: WebhookName, db: Db, who: Caller, why: Reason | None = None) -> Response:
     """Send nothing to a webhook for now; its events wait."""
     check_everywhere(who)
-    await calls.pause_webhook(name, why.reason if why else None, who.name)
-    return json_response(json_row(await views.webhook(name)))
+    await db.webhooks.pause(name, why.reason if why else None, who.name)
+    return json_response(json_row(await db.webhooks.get(name)))
 
 
 @router.post(
@@ -222,11 +218,11 @@ async def pause(
     responses=answers(404),
     dependencies=[requires("admin")],
 )
-async def resume(name: WebhookName, calls: Calls, views: Views, who: Caller) -> Response:
+async def resume(name: WebhookName, db: Db, who: Caller) -> Response:
     """Send to a webhook again, at once and from where it stopped."""
     check_everywhere(who)
-    await calls.resume_webhook(name, who.name)
-    return json_response(json_row(await views.webhook(name)))
+    await db.webhooks.resume(name, who.name)
+    return json_response(json_row(await db.webhooks.get(name)))
 
 
 @router.post(
@@ -242,8 +238,8 @@ async def rotate(
     check_everywhere(who)
     given = asked or Rotate.model_validate({})
 
-    async def effect(calls: Gateway) -> Response:
-        secret = await calls.rotate_webhook(name, given.keep_s, who.name)
+    async def effect(db: Database) -> Response:
+        secret = await db.webhooks.rotate(name, given.keep_s, who.name)
         return json_response({"name": name, "secret": secret})
 
     return await once(effect)
@@ -255,10 +251,10 @@ async def rotate(
     responses=answers(404),
     dependencies=[requires("admin")],
 )
-async def test(name: WebhookName, calls: Calls, config: Config, who: Caller) -> Response:
+async def test(name: WebhookName, db: Db, config: Config, who: Caller) -> Response:
     """Send a webhook.test message from this server, now, and say what came of it."""
     check_everywhere(who)
-    target, document = await calls.test_webhook(name)
+    target, document = await db.webhooks.test(name)
     try:
         async with sender_for(target, OutboundPolicy.for_webhooks(config)) as sender:
             said = await sender.send(
@@ -275,11 +271,11 @@ async def test(name: WebhookName, calls: Calls, config: Config, who: Caller) -> 
     responses=answers(404),
     dependencies=[requires("read")],
 )
-async def deliveries(name: WebhookName, views: Views, page: Page, who: Caller) -> Response:
+async def deliveries(name: WebhookName, db: Db, page: Page, who: Caller) -> Response:
     """The last tries, the newest first; a hundred are kept of each webhook."""
     check_everywhere(who)
-    await views.webhook(name)
-    rows = await views.page(
+    await db.webhooks.get(name)
+    rows = await db.calls.page(
         "delivery_log",
         key="id",
         after=page.after(int),

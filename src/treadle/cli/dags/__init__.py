@@ -76,7 +76,7 @@ def create(
         from treadle.producer.dag import dag_document
 
         whole = dag_document(plan.pop("name"), {**plan, "hold": hold})
-        return await (await app.gateway()).create_dag(encode(whole, name="dag"))
+        return await app.db.dags.create(encode(whole, name="dag"))
 
     dag_id, created, ids = common.call(work, database_url)
     if as_json:
@@ -110,7 +110,7 @@ def list_dags(
         )
 
     async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await (await app.reader()).dags(status=status, limit=limit)
+        return await app.db.dags.list(status=status, limit=limit)
 
     rows = common.call(work, database_url)
     if ids_only and not as_json:
@@ -148,12 +148,12 @@ def show(
         raise InvalidArgument("--watch needs a terminal", hint="Poll it: treadle dag show --json")
 
     async def work(app: Treadle) -> None:
-        reader = await app.reader()
-        found = await reader.find_dag(dag_id.lstrip("…."))
+        db = app.db
+        found = await db.dags.find(dag_id.lstrip("…."))
         if watch:
             await _watch(app, found)
             return
-        row, tasks = await reader.dag(found), await reader.dag_tasks(found)
+        row, tasks = await db.dags.get(found), await db.dags.tasks(found)
         if as_json:
             output.document({**row, "nodes": tasks})
         elif mermaid:
@@ -180,8 +180,8 @@ def start(
     """
 
     async def work(app: Treadle) -> tuple[UUID, int]:
-        found = await (await app.reader()).find_dag(dag_id.lstrip("…."))
-        return found, await (await app.gateway()).start_dag(found)
+        found = await app.db.dags.find(dag_id.lstrip("…."))
+        return found, await app.db.dags.start(found)
 
     _counted(common.call(work, database_url), "tasks", as_json=as_json)
 
@@ -201,8 +201,8 @@ def cancel(
     """
 
     async def work(app: Treadle) -> tuple[UUID, int]:
-        found = await (await app.reader()).find_dag(dag_id.lstrip("…."))
-        return found, await (await app.gateway()).cancel_dag(found, reason)
+        found = await app.db.dags.find(dag_id.lstrip("…."))
+        return found, await app.db.dags.cancel(found, reason)
 
     _counted(common.call(work, database_url), "cancelled", as_json=as_json)
 
@@ -222,8 +222,8 @@ def retry(
     """
 
     async def work(app: Treadle) -> tuple[UUID, int]:
-        found = await (await app.reader()).find_dag(dag_id.lstrip("…."))
-        return found, await (await app.gateway()).retry_dag(found, note)
+        found = await app.db.dags.find(dag_id.lstrip("…."))
+        return found, await app.db.dags.retry(found, note)
 
     _counted(common.call(work, database_url), "retried", as_json=as_json)
 
@@ -233,10 +233,10 @@ async def _watch(app: Treadle, dag_id: UUID) -> None:
     from rich.console import Group
     from rich.live import Live
 
-    reader = await app.reader()
+    db = app.db
     with Live(console=output.console(), auto_refresh=False) as live:
         while True:
-            row, tasks = await reader.dag(dag_id), await reader.dag_tasks(dag_id)
+            row, tasks = await db.dags.get(dag_id), await db.dags.tasks(dag_id)
             live.update(Group(*view.view().lines(row, tasks)), refresh=True)
             if row["ended_at"] is not None:
                 return

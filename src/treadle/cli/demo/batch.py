@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from treadle.cli.demo import app
+from treadle.db.calls import Record
 from treadle.db.connection import Connection
-from treadle.db.database import Gateway, Reader, Record
+from treadle.db.database import Database
 from treadle.errors import Unavailable
 from treadle.models import TERMINAL
 from treadle.producer.handle import Handle
@@ -65,14 +66,14 @@ class Batch:
                 self.ids.append(handle.id)
         return self.ids[-1]
 
-    async def read(self, reader: Reader) -> dict[UUID, Record]:
+    async def read(self, db: Database) -> dict[UUID, Record]:
         """The tasks as they are now."""
-        return {row["id"]: row for row in await reader.rows(READ, {"ids": self.ids})}
+        return {row["id"]: row for row in await db.calls.rows(READ, {"ids": self.ids})}
 
-    async def attempts(self, reader: Reader) -> dict[UUID, list[Record]]:
+    async def attempts(self, db: Database) -> dict[UUID, list[Record]]:
         """Every attempt of every task, oldest first."""
         found: dict[UUID, list[Record]] = {task_id: [] for task_id in self.ids}
-        for row in await reader.rows(ATTEMPTS, {"ids": self.ids}):
+        for row in await db.calls.rows(ATTEMPTS, {"ids": self.ids}):
             found[row["task_id"]].append(row)
         return found
 
@@ -119,17 +120,17 @@ async def be_the_only_one(conn: Connection) -> None:
         raise Unavailable("another demo is running on this server", hint="Wait until it has ended.")
 
 
-async def forget_old_runs(gateway: Gateway, reader: Reader) -> None:
+async def forget_old_runs(db: Database) -> None:
     """What an earlier demo left behind is cancelled, through the same functions as ever."""
-    for row in await reader.rows(OLD, {"source": SOURCE, "queue": QUEUE}):
+    for row in await db.calls.rows(OLD, {"source": SOURCE, "queue": QUEUE}):
         if row["status"] == "dead_lettered":
-            await gateway.retry_task(row["id"], "cancel", reviewer=SOURCE, note="a new demo began")
+            await db.tasks.retry(row["id"], "cancel", reviewer=SOURCE, note="a new demo began")
         else:
-            await gateway.cancel_tasks([row["id"]], "a new demo began", SOURCE)
+            await db.tasks.cancel([row["id"]], "a new demo began", SOURCE)
     # What fails in every demo would be kept back after some of them.
-    for row in await reader.breakers():
+    for row in await db.breakers.list():
         if row["type"] in app.app.registry.names():
-            await gateway.reset_breaker(row["type"], SOURCE)
+            await db.breakers.reset(row["type"], SOURCE)
 
 
 def lost_by(tasks: dict[UUID, Record], agent: str) -> list[Record]:

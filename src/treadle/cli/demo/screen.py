@@ -21,7 +21,7 @@ from rich.text import Text
 
 from treadle.cli import output
 from treadle.cli.demo.batch import Batch, name_of, recovered, retries
-from treadle.db.database import Record
+from treadle.db.calls import Record
 from treadle.models import TERMINAL
 
 LINE_EVERY_S = 2.0

@@ -11,7 +11,8 @@ from treadle.cli.demo import batch
 from treadle.cli.demo.batch import Batch
 from treadle.cli.demo.screen import Screen
 from treadle.cli.processes import Child, start_child, stop_all
-from treadle.db.database import Reader, Record
+from treadle.db.calls import Record
+from treadle.db.database import Database
 from treadle.db.embedded import EmbeddedServer
 from treadle.errors import TreadleError, Unavailable
 
@@ -43,15 +44,14 @@ class Story:
         self._children: dict[str, Child] = {}
         self._lost: list[UUID] = []
         self._told: set[object] = set()
-        self._reader: Reader
+        self._db: Database
 
     async def begin(self, stack: AsyncExitStack, app: Treadle) -> None:
         """Processes, and work for them."""
-        gateway = await app.gateway()
-        self._reader = await app.reader()
-        conn = await stack.enter_async_context(gateway.connection())
+        self._db = app.db
+        conn = await stack.enter_async_context(self._db.calls.connection())
         await batch.be_the_only_one(conn)
-        await batch.forget_old_runs(gateway, self._reader)
+        await batch.forget_old_runs(self._db)
         stack.push_async_callback(self._stop)
         self.logs.mkdir(exist_ok=True)
         with self.screen.waiting("starting the processes …"):
@@ -71,7 +71,7 @@ class Story:
         """Watch it; kill a worker at its busiest; watch on until all is done."""
         with anyio.move_on_after(END_WITHIN_S):
             while True:
-                tasks = await self.batch.read(self._reader)
+                tasks = await self.batch.read(self._db)
                 await self._tell(tasks)
                 if not self._lost and batch.good_to_kill(tasks, VICTIM):
                     await self._kill()
@@ -81,8 +81,8 @@ class Story:
 
     async def end(self) -> list[str]:
         """Stop the processes, show what happened, and say what was not as it should be."""
-        tasks = await self.batch.read(self._reader)
-        attempts = await self.batch.attempts(self._reader)
+        tasks = await self.batch.read(self._db)
+        attempts = await self.batch.attempts(self._db)
         done = sum(row["status"] == "completed" for row in tasks.values())
         if batch.all_ended(tasks):
             self.screen.say("✓", f"all tasks have ended, {done} of {len(tasks)} completed", "green")
@@ -121,7 +121,7 @@ class Story:
     async def _until_workers_are_there(self) -> None:
         with anyio.move_on_after(START_WITHIN_S):
             while True:
-                agents = await self._reader.agents()
+                agents = await self._db.agents.list()
                 if {VICTIM, SURVIVOR} <= {row["agent_id"] for row in agents if row["alive"]}:
                     return
                 for child in self._children.values():
@@ -138,7 +138,7 @@ class Story:
         victim = self._children[VICTIM]
         await victim.kill()
         await anyio.sleep(SETTLE_S)
-        tasks = await self.batch.read(self._reader)
+        tasks = await self.batch.read(self._db)
         lost = batch.lost_by(tasks, VICTIM)
         self._lost = [row["id"] for row in lost]
         self.screen.say("✕", f"[bold]{VICTIM} killed[/] with SIGKILL, in the middle of", "red")

@@ -85,10 +85,10 @@ class Dispatcher(Service):
             # Woken by a message: perhaps something was cancelled.
             self._renew_now.set()
         self._ticked_at = began
-        for each in await self._gateway.take_dispatches(self._holder, BATCH, lease_s=self._lease_s):
+        for each in await self._db.push.take(self._holder, BATCH, lease_s=self._lease_s):
             log.info("queue.taken_over", queue_id=each.queue_id, agent=each.agent_url)
             self._follow(each, fresh=False, lease_until=began + self._lease_s)
-        agents = await self._gateway.dispatch_targets(rest_s=self._every_s)
+        agents = await self._db.push.targets(rest_s=self._every_s)
         waiting = any(agent.waiting for agent in agents)
         if not waiting:
             self._busy.clear()
@@ -126,7 +126,7 @@ class Dispatcher(Service):
             log.warning("agent.unreachable", agent=name, error=found[name].wrong)
             self._down.add(name)
         if alive:
-            await self._gateway.seen_agents(alive)
+            await self._db.agents.seen(alive)
         self._note_busy({name: health.said for name, health in alive.items() if not health.idle})
         return [agent for agent in agents if agent.id in alive and alive[agent.id].idle]
 
@@ -162,7 +162,7 @@ class Dispatcher(Service):
         token, asked_at = uuid4(), time.monotonic()
         self._followed[token] = None
         try:
-            found = await self._gateway.dispatch_task(
+            found = await self._db.push.dispatch(
                 agent.id, token, self._holder, lease_s=self._lease_s, rest_s=self._every_s
             )
         finally:
@@ -177,7 +177,7 @@ class Dispatcher(Service):
         follower = SubmissionFollower(
             dispatch,
             self._line(dispatch.agent_url, dispatch.allow_private),
-            self._gateway,
+            self._db,
             holder=self._holder,
             times=self._times,
             fresh=fresh,
@@ -220,7 +220,7 @@ class Dispatcher(Service):
         heard = [token for token, each in before.items() if each.heard]
         for token in heard:
             before[token].heard = False
-        held = await self._gateway.renew_dispatches(self._holder, heard, lease_s=self._lease_s)
+        held = await self._db.push.renew(self._holder, heard, lease_s=self._lease_s)
         for each in held:
             follower = self._followed.get(each.claim_token)
             if follower is not None:
@@ -233,13 +233,13 @@ class Dispatcher(Service):
         for token in before.keys() - {each.claim_token for each in held}:
             before[token].leave()
         if heard:
-            await self._gateway.seen_agents(
+            await self._db.agents.seen(
                 {each.agent_id for each in held if each.claim_token in heard}
             )
 
     async def _leave(self) -> None:
         try:
-            await self._gateway.leave_dispatches(self._holder)
+            await self._db.push.leave(self._holder)
         except TreadleError as error:
             log.warning("dispatcher.waiting", error=str(error))
 

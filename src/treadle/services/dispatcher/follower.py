@@ -15,7 +15,7 @@ from uuid import UUID
 import anyio
 import structlog
 
-from treadle.db.database import Gateway
+from treadle.db.database import Database
 from treadle.db.push import Dispatch
 from treadle.errors import InvalidArgument, TooLarge, Unavailable
 from treadle.json import encode_safely
@@ -43,7 +43,7 @@ class SubmissionFollower:
         self,
         dispatch: Dispatch,
         line: AgentClient,
-        gateway: Gateway,
+        db: Database,
         *,
         holder: UUID,
         times: FollowTimes,
@@ -52,7 +52,7 @@ class SubmissionFollower:
     ) -> None:
         self._dispatch = dispatch
         self._line = line
-        self._gateway = gateway
+        self._db = db
         self._holder = holder
         self._times = times
         # Not a byte of it was sent.
@@ -184,7 +184,7 @@ class SubmissionFollower:
             error=error,
         )
         state = await self._told(
-            lambda: self._gateway.give_up_dispatch(
+            lambda: self._db.push.give_up(
                 self._dispatch,
                 self._holder,
                 error,
@@ -199,7 +199,7 @@ class SubmissionFollower:
 
     async def _accept(self, task_id: str, reply: Reply) -> None:
         verdict = await self._told(
-            lambda: self._gateway.accept_dispatch(
+            lambda: self._db.push.accept(
                 self._dispatch, self._holder, task_id, reply.text("session_id")
             )
         )
@@ -232,7 +232,7 @@ class SubmissionFollower:
         self, outcome: str, error: str | None = None, *, output: bytes | None = None
     ) -> None:
         state = await self._told(
-            lambda: self._gateway.end_dispatch(
+            lambda: self._db.push.end(
                 self._dispatch, self._holder, outcome, error=error, output=output
             )
         )

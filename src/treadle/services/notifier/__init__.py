@@ -96,9 +96,9 @@ class Notifier(Service):
         if free <= 0:
             return 0
         if self._listen_url is not None:
-            await self._gateway.listen_webhooks()
+            await self._db.webhooks.listen()
         token, asked_at = uuid4(), time.monotonic()
-        taken = await self._gateway.take_webhooks(token, free, LEASE_S)
+        taken = await self._db.webhooks.take(token, free, LEASE_S)
         for target in taken:
             self._busy.add(target.id)
             lease = Lease(token, asked_at)
@@ -111,7 +111,7 @@ class Notifier(Service):
     async def next_in(self) -> float | None:
         if len(self._busy) >= self._slots:
             return None
-        return await self._gateway.next_webhook_at()
+        return await self._db.webhooks.next_due_in()
 
     async def _turn(self, target: WebhookTarget, lease: Lease) -> None:
         """One turn of an endpoint; whatever goes wrong stays with it."""
@@ -137,7 +137,7 @@ class Notifier(Service):
             async with sender_for(target, self._policy) as sender:
                 while self._has_time(until):
                     asked_at = time.monotonic()
-                    batch = await self._gateway.read_webhook(target.name, lease.token, EVENTS)
+                    batch = await self._db.webhooks.read(target.name, lease.token, EVENTS)
                     lease.renew(asked_at)
                     for event in batch:
                         if not self._has_time(until):
@@ -171,7 +171,7 @@ class Notifier(Service):
             await self._fail(target, lease, event, answer)
             return False
         asked_at = time.monotonic()
-        go_on = await self._gateway.ack_webhook(
+        go_on = await self._db.webhooks.ack(
             target.name, lease.token, event, status=answer.status, ms=answer.ms
         )
         lease.renew(asked_at)
@@ -179,14 +179,14 @@ class Notifier(Service):
 
     async def _release(self, target: WebhookTarget, lease: Lease) -> None:
         try:
-            await self._gateway.release_webhook(target.name, lease.token)
+            await self._db.webhooks.release(target.name, lease.token)
         except TreadleError as error:
             log.warning("notifier.waiting", webhook=target.name, error=str(error))
 
     async def _fail(
         self, target: WebhookTarget, lease: Lease, event: WebhookEvent | None, answer: Answer
     ) -> None:
-        now = await self._gateway.fail_webhook(
+        now = await self._db.webhooks.fail(
             target.name,
             lease.token,
             event.id if event else 0,
