@@ -19,7 +19,7 @@ PG15_BIN ?= $(shell for bin in /usr/lib/postgresql/15/bin /usr/pgsql-15/bin \
 # What pytest gets, for example: make test ARGS="tests/behaviour -x"
 ARGS ?=
 # Test processes side by side, each with a server of its own; many tests mostly wait.
-JOBS ?= 2
+JOBS ?= 3
 JOBS_15 ?= $(JOBS)
 PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 

@@ -285,12 +285,13 @@ def _narrowed(reason: Reason, seen: AbstractSet[str]) -> Reason:
     tasks = [task for task in _tasks(reason) if task["id"] in seen]
     if len(tasks) == len(_tasks(reason)):
         return reason
-    detail, unnamed = {**reason["detail"], "tasks": tasks}, _UNNAMED.get(reason["reason"])
-    return {
-        **reason,
-        "sentence": reason["sentence"] if unnamed is None else unnamed.format(**detail),
-        "detail": detail,
-    }
+    unnamed = _UNNAMED.get(reason["reason"])
+    if unnamed is None:
+        # Its sentence and details may name the tasks too.
+        hidden = {"sentence": f"waiting: {reason['reason']}", "detail": {"tasks": tasks}}
+        return {**reason, **hidden}
+    detail = {**reason["detail"], "tasks": tasks}
+    return {**reason, "sentence": unnamed.format(**detail), "detail": detail}
 
 
 def _tasks(reason: Reason) -> list[dict[str, Any]]:
