@@ -352,6 +352,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('980f9e6a72705c7030c7280b2f7ebe7bfa03fa27476214b183f83aa10c450705');
+values ('6dd02caba1f5e1425eae72fc9f02bd818ea9221c43b2456b50947a7951f94b9b');
 
 commit;

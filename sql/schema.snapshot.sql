@@ -7854,7 +7854,7 @@ create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, 
   returns SETOF treadle.webhook_target
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 68ae57cc021445ea86320e5091b2df82ecc3e05f2f48dd70c37fc380f19500ff
+  as sha256 525895cd3cea9e2a1e6bb1d43240f595c881234c5f532d688c7246437ee21c2a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -16,7 +16,7 @@ WRONG = (*FAILED, ValueError)
 MUTANTS = {
     "a lease that anybody has": Mutant(
         "take_webhooks",
-        {"and coalesce(webhooks.lease_until <= v_now, true)": ""},
+        {"coalesce(webhooks.lease_until <= v_now, true) or": "true or"},
         hooks.test_one_at_a_time_delivers_to_an_endpoint,
         WRONG,
     ),

@@ -73,6 +73,17 @@ def test_one_at_a_time_delivers_to_an_endpoint(driver: Driver) -> None:
     assert [n for _, _, n in read(driver, "ops", token)] == [2]
 
 
+def test_a_take_whose_answer_was_lost_can_be_repeated(driver: Driver) -> None:
+    add(driver, "ops", URL)
+    emit(driver, 1)
+    token, names = take(driver)
+
+    again = driver.rows("select name from treadle.take_webhooks(%s)", token)
+    _, others = take(driver)
+
+    assert (names, again, others) == (["ops"], [("ops",)], [])
+
+
 def test_two_that_take_at_the_same_moment_do_not_share_an_endpoint(driver: Driver) -> None:
     add(driver, "one", URL)
     add(driver, "two", URL)

@@ -72,7 +72,8 @@ begin
     where
       webhooks.status <> 'paused'
       and webhooks.next_try_at <= v_now
-      and coalesce(webhooks.lease_until <= v_now, true)
+      -- With its own token: the answer to the first call was lost.
+      and (coalesce(webhooks.lease_until <= v_now, true) or webhooks.token = p_token)
       and treadle.has_news(webhooks.name)
     order by webhooks.next_try_at, webhooks.name
     limit p_limit

@@ -116,6 +116,21 @@ class Notifier(Service):
     async def _turn(self, target: WebhookTarget, lease: Lease) -> None:
         """One turn of an endpoint; whatever goes wrong stays with it."""
         try:
+            await self._deliver(target, lease)
+            # With the deadline and the repetition of every call: a lease that is not given back
+            # keeps everybody from this endpoint until it runs out.
+            await self._release(target, lease)
+        except anyio.get_cancelled_exc_class():
+            # The process stops.
+            with anyio.move_on_after(2, shield=True):
+                await self._release(target, lease)
+            raise
+        finally:
+            self._busy.discard(target.id)
+            self._wake.set()
+
+    async def _deliver(self, target: WebhookTarget, lease: Lease) -> None:
+        try:
             sent = await self._send_all(target, lease)
             self.moved += sent
             if sent:
@@ -125,11 +140,6 @@ class Notifier(Service):
             log.warning("notifier.waiting", webhook=target.name, error=str(error))
         except Exception:
             log.exception("webhook.broken", webhook=target.name)
-        finally:
-            with anyio.move_on_after(2, shield=True):
-                await self._release(target, lease)
-            self._busy.discard(target.id)
-            self._wake.set()
 
     async def _send_all(self, target: WebhookTarget, lease: Lease) -> int:
         sent, until = 0, time.monotonic() + TURN_S
