@@ -10,6 +10,7 @@ import pytest
 
 from tests.behaviour.driver import Driver
 from tests.behaviour.receiver import Message, Receiver
+from tests.process.proxy import Proxy
 from treadle import Treadle
 from treadle.services.notifier import Notifier
 from treadle.settings import load_settings
@@ -210,3 +211,28 @@ async def test_what_is_accepted_has_arrived_however_long_the_answer(
 
     assert numbers(receiver.got["/long"]) == [1, 2]
     assert hook(driver, "long")["delivered"] == 2
+
+
+async def test_an_endpoint_is_given_back_after_its_connection_fell_silent(
+    driver: Driver, receiver: Receiver
+) -> None:
+    add(driver, "ops", receiver.url("ops"))
+    emit(driver, 1)
+    async with Proxy(driver.url) as proxy:
+        settings = load_settings(
+            database_url=proxy.url,
+            prepare=False,
+            notify=False,
+            # Longer than the notifier waits for the same call when it stops.
+            call_timeout_s=2.5,
+            webhook_private=True,
+        )
+        async with Treadle(settings=settings) as app:
+            notifier = Notifier(app.db)
+            notifier.configure(settings)
+            proxy.lose("release_webhook", "silent")
+
+            assert await notifier.tick() == 1
+
+    assert proxy.swallowed > 0
+    assert driver.rows("select token from treadle.webhooks") == [(None,)]

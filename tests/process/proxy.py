@@ -10,7 +10,7 @@ from typing import Literal, Self
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 READY = b"Z"
-When = Literal["before", "after"]
+When = Literal["before", "after", "silent"]
 
 
 class Proxy:
@@ -29,7 +29,10 @@ class Proxy:
         self.url = make_conninfo(url, host=str(self._folder), port=5432)
 
     def lose(self, needle: str, when: When = "after") -> None:
-        """Cut the connection of the next request with this text: before or after it is done."""
+        """Cut the connection of the next request with this text, before or after it is done.
+
+        With "silent" the connection stays open, and neither the request nor an answer passes.
+        """
         self._plans.append((needle.encode(), when))
 
     def slow(self, needle: str, seconds: float) -> None:
@@ -125,6 +128,10 @@ class _Link:
                     continue
                 self._request += data
                 plan = None if self._losing else self._proxy.planned(self._request)
+                if plan == "silent":
+                    self.silent = True
+                    self._proxy.swallowed += 1
+                    continue
                 if plan == "before":
                     self._proxy.lost.append(self._request)
                     return

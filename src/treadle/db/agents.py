@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
 from treadle.json import encode
@@ -58,6 +59,35 @@ class Agents:
 
     async def seen(self, agents: Iterable[str]) -> None:
         await self._calls.call("select treadle.seen_agents(%b::text[])", list(agents))
+
+    async def page(
+        self,
+        *,
+        only: str | None = None,
+        queues: list[str] | None = None,
+        agent: str | None = None,
+        project_id: UUID | None = None,
+        after: str | None = None,
+        limit: int,
+    ) -> list[Record]:
+        """Agents by id, or only one; with queues, an agent or a project: those it concerns.
+
+        An agent concerns a project that it has, or is to have, a task of.
+        """
+        return await self._calls.page(
+            "agent_load",
+            key="agent_id",
+            after=after,
+            limit=limit,
+            where={
+                "agent_id = {}": only,
+                "queues && {}": queues,
+                # Not "agent_id = {}", which is the first condition.
+                "agent_id in ({})": agent,
+                "agent_id in (select places.agent from treadle.task_places as places"
+                " where project_id = {})": project_id,
+            },
+        )
 
     async def queues(self, agent_id: str) -> list[str] | None:
         """The queues of an agent; None when it is not registered."""

@@ -84,12 +84,12 @@ class AgentRow(BaseModel):
 @router.get("", response_model=Listed[AgentRow], dependencies=[requires("read")])
 async def list_agents(db: Db, page: Page, who: Caller) -> Response:
     """Agents by id: sign of life, tasks in hand, failures of the last hour."""
-    rows = await db.calls.page(
-        "agent_load",
-        key="agent_id",
+    rows = await db.agents.page(
+        queues=queues_of(who),
+        agent=who.agent,
+        project_id=who.project_id,
         after=page.after(str),
         limit=page.more,
-        where=_within(who),
     )
     return page.answer(rows, "agent_id")
 
@@ -102,8 +102,13 @@ async def list_agents(db: Db, page: Page, who: Caller) -> Response:
 )
 async def show(agent_id: AgentId, db: Db, who: Caller) -> Response:
     """One agent."""
-    asked = {"agent_id = {}": agent_id, **_within(who)}
-    rows = await db.calls.page("agent_load", key="agent_id", limit=1, where=asked)
+    rows = await db.agents.page(
+        only=agent_id,
+        queues=queues_of(who),
+        agent=who.agent,
+        project_id=who.project_id,
+        limit=1,
+    )
     if not rows:
         raise UnknownAgent(
             f"agent {agent_id} is not registered", hint="First: PUT /v1/agents/{id}", agent=agent_id
@@ -158,17 +163,6 @@ async def leave(agent_id: AgentId, db: Db, who: Caller) -> Response:
     await _check(db, agent_id, who)
     await db.agents.set_status(agent_id, "offline", who.name)
     return json_response({"id": agent_id, "status": "offline"})
-
-
-def _within(who: Principal) -> dict[str, object]:
-    """The agents that a token sees: of its queues, itself, or with tasks of its project."""
-    return {
-        "queues && {}": queues_of(who),
-        # Not "agent_id = {}", which `show` asks for as well.
-        "agent_id in ({})": who.agent,
-        "agent_id in (select places.agent from treadle.task_places as places"
-        " where project_id = {})": who.project_id,
-    }
 
 
 async def _check(db: Database, agent_id: str, who: Principal) -> None:
