@@ -352,6 +352,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('6dd02caba1f5e1425eae72fc9f02bd818ea9221c43b2456b50947a7951f94b9b');
+values ('126587a262a92ec24b51e2b37930ff2e035db0b0bbcebcfe4b0e309c3085c284');
 
 commit;

@@ -4976,7 +4976,7 @@ create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
 create function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
   returns boolean
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, lock_timeout=1ms
+  set search_path=pg_catalog, pg_temp, lock_timeout=100ms
   as sha256 425c4835dc76e657bf3fc64531761c291af1e6707c238a84869d856fa788e53f
   owner treadle_owner
   without a comment

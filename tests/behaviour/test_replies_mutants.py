@@ -20,7 +20,7 @@ MUTANTS = {
     ),
     "a key that is waited for": Mutant(
         "hold_reply",
-        {"set lock_timeout = '1ms'\n": "", GIVES_UP: ""},
+        {"set lock_timeout = '100ms'\n": "", GIVES_UP: ""},
         replies.test_a_request_under_way_is_not_done_twice,
     ),
     "a key that is begun again by two": Mutant(

@@ -6,7 +6,7 @@
 --
 -- Concurrency: the row of the key is locked until the transaction ends; a second request with the
 --              key is refused meanwhile. An answer that is stored is read without a lock.
--- Lock order:  replies, before everything that the request does; never waited for longer than 1 ms.
+-- Lock order:  replies, before everything that the request does; never waited for longer than 100 ms.
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
 -- reply_age: how long the answer to a request with a key is kept.
@@ -41,8 +41,9 @@ $$;
 -- The row has no status until keep_reply stores the answer. An advisory lock would not do: any
 -- login could hold it and stop the key.
 --
--- Concurrency: skips a row that another session has locked, and waits at most 1 ms, the shortest
---              lock_timeout, for a session that is inserting the same row.
+-- Concurrency: skips a row that another session has locked, and waits at most 100 ms for a session
+--              that is inserting the same row. Less would not do: lock_timeout also counts the wait
+--              for others to extend the table, which says nothing about the key.
 -- Lock order:  replies.
 create or replace function treadle.hold_reply(
   p_key        text,
@@ -54,7 +55,7 @@ returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '1ms'
+set lock_timeout = '100ms'
 as $$
 begin
   perform replies.key
