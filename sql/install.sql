@@ -352,6 +352,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_keep.sql
 
 insert into treadle.code (checksum)
-values ('126587a262a92ec24b51e2b37930ff2e035db0b0bbcebcfe4b0e309c3085c284');
+values ('cac7230c1bf8d972722347d115b00810b8d9cad0e9d0c1d1ae3be68e165df0a8');
 
 commit;

@@ -6,7 +6,7 @@
 --
 -- Concurrency: the row of the key is locked until the transaction ends; a second request with the
 --              key is refused meanwhile. An answer that is stored is read without a lock.
--- Lock order:  replies, before everything that the request does; never waited for longer than 100 ms.
+-- Lock order:  replies, before everything that the request does; waited for at most 100 ms.
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
 -- reply_age: how long the answer to a request with a key is kept.
