@@ -24,7 +24,8 @@ JOBS_15 ?= $(JOBS)
 PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo dev test mutants test-pg15 check format bench requirements sql vendor clean
+.PHONY: help venv demo dev test mutants test-pg15 check format bench requirements sql \
+  cli-reference vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -57,7 +58,7 @@ test: venv ## run the tests on real PostgreSQL
 
 # SINCE=HEAD~3 runs only those whose function has changed since that commit.
 mutants: venv ## break each guard on purpose and check that a test notices
-	@MUTANTS_SINCE="$(SINCE)" $(PYTEST) $(JOBS) -m mutant $(or $(ARGS),tests/behaviour)
+	@MUTANTS_SINCE="$(SINCE)" $(PYTEST) $(JOBS) -m mutant $(or $(ARGS),tests/mutants)
 
 test-pg15: venv ## run the tests on PostgreSQL 15, where it is installed
 	@if [ -n "$(PG15_BIN)" ]; then \
@@ -85,6 +86,9 @@ requirements: venv ## print which tests show which requirement
 
 sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machine picture
 	@$(BIN)/python -m treadle.db.generate
+
+cli-reference: venv ## write docs/reference/cli.md from the help of the commands
+	@$(BIN)/python tests/cli_reference.py
 
 vendor: venv ## fetch the browser files of vendor.lock again
 	@$(BIN)/python tests/vendor.py $(ARGS)

@@ -1,5 +1,5 @@
-"""Benchmarks: treadle beside its peers, and the figures that treadle promises of itself.
+"""Benchmarks: treadle compared with other queues, and with its own goals.
 
-`python -m bench` from the project root; see docs/explanation/benchmarks.md. Timings live here and
-not in the tests: they are ratios inside one run, because machines are noisy.
+Run `python -m bench` in the project root; see docs/explanation/benchmarks.md. Timings are here and
+not in the tests. They are ratios within one run, because the speed of machines varies.
 """

@@ -15,15 +15,17 @@ from bench.install import catalogue
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Small numbers: does it run, roughly how fast.")
+    bool, typer.Option("--quick", help="Use small sizes, for a rough and fast result.")
 ]
-Peers = Annotated[str, typer.Option(help="Names from bench/peers.txt, with commas; '' for none.")]
-Everyone = Annotated[bool, typer.Option("--all", help="Every peer of bench/peers.txt.")]
+Peers = Annotated[
+    str, typer.Option(help="Peers from bench/peers.txt, comma separated; '' for none.")
+]
+Everyone = Annotated[bool, typer.Option("--all", help="Use every peer of bench/peers.txt.")]
 
 
 @app.callback()
 def main() -> None:
-    """Measure treadle, beside its peers and against its own goals; peers is the default.
+    """Measure treadle against other queues and against its own goals; peers is the default.
 
     Example: python -m bench peers --peers pgqueuer --slots 100 --rounds 5
     """
@@ -35,14 +37,16 @@ def peers(
     peers: Peers = compare.DEFAULT_PEERS,
     everyone: Everyone = False,
     n: Annotated[
-        int | None, typer.Option("--n", min=100, help="Jobs per measurement; 20000.")
+        int | None, typer.Option("--n", min=100, help="Jobs per measurement; default 20000.")
     ] = None,
-    slots: Annotated[str, typer.Option(help="Slots of the worker, with commas.")] = "100,10",
+    slots: Annotated[str, typer.Option(help="Slots of the worker, comma separated.")] = "100,10",
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="How often each is measured; 3.")
+        int | None, typer.Option(min=1, help="Number of measurements of each; default 3.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The table for the docs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as Markdown.")
+    ] = False,
     quick: Quick = False,
 ) -> None:
     """Compare no-op throughput and bulk enqueue with other queues on PostgreSQL."""
@@ -57,7 +61,7 @@ def peers(
 
 @app.command()
 def claims(*, quick: Quick = False) -> None:
-    """Cost of a claim with a million tasks ready, finished, in many lanes, under a snapshot."""
+    """Measure a claim with a million tasks ready, ended, in many lanes, under a snapshot."""
     from bench.claims import claims
 
     million, repeats, hold_s = (50_000, 60, 10.0) if quick else (1_000_000, 300, 60.0)
@@ -66,7 +70,7 @@ def claims(*, quick: Quick = False) -> None:
 
 @app.command()
 def latency(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) -> None:
-    """Time from enqueue to handler start on an idle worker."""
+    """Measure the time from enqueue to the start of the handler on an idle worker."""
     from bench.latency import latency
 
     latency(chosen(peers, everyone=False), samples=50 if quick else 500)
@@ -74,7 +78,7 @@ def latency(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) ->
 
 @app.command()
 def idle(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) -> None:
-    """Statements per second of a worker that has nothing to do."""
+    """Count the statements per second of an idle worker."""
     from bench.idle import idle
 
     idle(chosen(peers, everyone=False), seconds=10.0 if quick else 30.0)
@@ -82,7 +86,7 @@ def idle(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) -> No
 
 @app.command()
 def memory(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) -> None:
-    """Peak memory of a worker with 100 slots."""
+    """Measure the peak memory of a worker with 100 slots."""
     from bench.memory import memory
 
     memory(chosen(peers, everyone=False), n=2_000 if quick else 20_000)
@@ -90,7 +94,7 @@ def memory(*, peers: Peers = "pgqueuer,procrastinate", quick: Quick = False) -> 
 
 @app.command()
 def lifecycle(*, quick: Quick = False) -> None:
-    """The lifecycle of tasks inside the server, with no client: the ceiling of a worker."""
+    """Measure the lifecycle of tasks inside the server, which is the upper limit of a worker."""
     from bench.lifecycle import lifecycle
 
     lifecycle(n=5_000 if quick else 50_000)
@@ -100,14 +104,14 @@ def lifecycle(*, quick: Quick = False) -> None:
 def dags(
     *,
     sizes: Annotated[
-        str | None, typer.Option(help="Tasks of the small and of the large; 1000,10000.")
+        str | None, typer.Option(help="Tasks of the two DAGs; default 1000,10000.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="How often each DAG is made and finished; 3.")
+        int | None, typer.Option(min=1, help="Number of measurements of each; default 3.")
     ] = None,
     quick: Quick = False,
 ) -> None:
-    """Cost of large DAGs against small ones: to make, to finish, to complete one task."""
+    """Compare large DAGs with small ones: create, finish, complete one task."""
     from bench.dags import dags
 
     small, large = numbers(sizes or ("200,2000" if quick else "1000,10000"))
@@ -118,19 +122,19 @@ def dags(
 @app.command()
 def http(
     *,
-    connections: Annotated[int, typer.Option(min=1, max=1000, help="Kept open, and busy.")] = 16,
+    connections: Annotated[int, typer.Option(min=1, max=1000, help="Client connections.")] = 16,
     pool: Annotated[
-        int | None, typer.Option(min=2, max=100, help="Of both servers; what treadle has.")
+        int | None, typer.Option(min=2, max=100, help="Pool size of both servers.")
     ] = None,
     fsync: Annotated[
-        bool, typer.Option(help="Without, only the servers themselves are measured.")
+        bool, typer.Option(help="Turn it off to measure the servers without the disk.")
     ] = True,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="How often each is measured; 5.")
+        int | None, typer.Option(min=1, help="Number of measurements of each; default 5.")
     ] = None,
     quick: Quick = False,
 ) -> None:
-    """The HTTP server beside a bare one with a `select 1` for each request."""
+    """Compare the HTTP server with a minimal one that runs `select 1` for each request."""
     from bench.http import http
     from treadle.settings import Settings
 
@@ -142,7 +146,7 @@ def http(
 
 @app.command()
 def retention(*, quick: Quick = False) -> None:
-    """A worker while a million finished tasks are pruned, against the same worker alone."""
+    """Compare a worker while a million ended tasks are pruned with the same worker alone."""
     from bench.retention import retention
 
     million, moment_s, before = (30_000, 1.0, 2) if quick else (1_000_000, 3.0, 10)
@@ -153,7 +157,7 @@ def numbers(words: str) -> tuple[int, int]:
     try:
         small, large = (int(word) for word in words.split(","))
     except ValueError:
-        raise typer.BadParameter("two numbers with a comma, as in 1000,10000") from None
+        raise typer.BadParameter("pass two numbers with a comma, such as 1000,10000") from None
     return small, large
 
 
@@ -162,14 +166,14 @@ def chosen(names: str, everyone: bool) -> list[str]:
 
 
 def with_default(words: list[str]) -> list[str]:
-    """Without a command it is peers, so that `make bench ARGS=--quick` works."""
+    """Add the default command, so that `make bench ARGS=--quick` works."""
     if words[:1] == ["--help"] or (words and not words[0].startswith("-")):
         return words
     return ["peers", *words]
 
 
 if __name__ == "__main__":
-    # Told to end, it stops the server that it started.
+    # On SIGTERM, stop the server that this process has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(with_default(sys.argv[1:]), prog_name="python -m bench")

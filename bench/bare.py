@@ -1,8 +1,7 @@
-"""What treadle's server is measured against: `python -m bench.bare URL POOL` or `... raw`.
+"""The server that treadle is compared with: `python -m bench.bare URL POOL` or `... raw`.
 
-With a database it is FastAPI and a pool with one `select 1` per request, as little as a server on
-PostgreSQL can do, or one row inserted, the least that is durable. `raw` is a socket that answers
-anything with the same bytes: it shows how much the load generator can send.
+With a database it is FastAPI with a pool: GET runs `select 1` and POST inserts one row. `raw` is a
+socket that always sends the same response: it shows how much the load generator can send.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 
 def say(port: int) -> None:
-    """Where it listens, for whoever started it."""
+    """Print the URL for the process that started this one."""
     print("BENCH " + json.dumps({"url": f"http://{HOST}:{port}"}), flush=True)
 
 
@@ -62,8 +61,8 @@ def make_app(url: str, pool_size: int) -> FastAPI:
     return app
 
 
-class Loud(uvicorn.Server):
-    """Says where it listens."""
+class AnnouncingServer(uvicorn.Server):
+    """A server that prints its URL."""
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup()
@@ -71,7 +70,7 @@ class Loud(uvicorn.Server):
 
 
 async def serve(url: str, pool_size: int) -> None:
-    """With the settings of `treadle server`."""
+    """Run the server with the same settings as `treadle server`."""
     config = uvicorn.Config(
         make_app(url, pool_size),
         host=HOST,
@@ -84,11 +83,11 @@ async def serve(url: str, pool_size: int) -> None:
         ws="none",
         http="h11",
     )
-    await Loud(config).serve()
+    await AnnouncingServer(config).serve()
 
 
 class Raw(asyncio.Protocol):
-    """Answers whatever comes, once for each time that something comes."""
+    """Sends one response for each chunk of data."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

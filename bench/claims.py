@@ -1,8 +1,8 @@
-"""The cost of a claim when the table is hostile, as a ratio to an easy one in the same run.
+"""The cost of a claim from a difficult table, as a ratio to an easy one in the same run.
 
-Every case has a database of its own, and the claims of all cases take turns, so a slow moment of
-the machine hits all of them. After each claim its tasks are completed and replaced, untimed, so
-the depth stays what the case says.
+Every case has its own database. The claims of all cases take turns, so that a slow moment of the
+machine affects all of them. After each claim its tasks are completed and replaced, without being
+timed, so that the number of ready tasks stays the same.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ CLOSED = """
 
 @dataclass
 class Case:
-    """A state of the table, and how much dearer a claim may be in it."""
+    """A state of the table, and the maximum ratio of a claim in it."""
 
     name: str
     goal: float | None
     ready: int = READY
     finished: int = 0
     types: int = 1
-    # Lanes with tasks that the agent has not the capability for.
+    # Lanes with tasks that need a capability the agent does not have.
     others: int = 0
-    # Tasks behind a gate that is closed.
+    # Tasks behind a closed gate.
     behind_gate: int = 0
     times: list[float] = field(default_factory=list)
 
@@ -61,7 +61,7 @@ class Case:
 
 
 def claims(*, million: int, repeats: int, hold_s: float) -> None:
-    """Load the cases, let them take turns, then hold a snapshot; print the ratios."""
+    """Measure all cases in turns, then with a snapshot; print the ratios."""
     cases = [
         Case(f"{READY:,} ready", None),
         Case(f"{million:,} ready", 1.3, ready=million),
@@ -135,17 +135,17 @@ def load(server: Server, case: Case, number: int) -> Iterator[Engine]:
 
 
 def claim_and_replace(engine: Engine) -> float:
-    """One timed claim; afterwards as many tasks are ready as before."""
+    """Time one claim, then replace its tasks."""
     seconds, ids, token = engine.claim(BATCH)
     if len(ids) != BATCH:
-        raise BenchError(f"a claim of {BATCH} brought {len(ids)} tasks")
+        raise BenchError(f"a claim of {BATCH} returned {len(ids)} tasks")
     engine.complete(ids, token)
     engine.enqueue(BATCH, batch=max(1, BATCH // len(engine.types)))
     return seconds
 
 
 def hold_snapshot(server: Server, *, hold_s: float) -> tuple[Case, Case]:
-    """Claims before, and at the end of, a time in which another session holds a snapshot."""
+    """Measure claims before another session holds a snapshot, and at its end."""
     easy = Case("before a snapshot is held", None)
     held = Case(f"after one was held for {hold_s:.0f} s under load", 2.0)
     with load(server, easy, 9) as engine:

@@ -1,4 +1,4 @@
-"""What every benchmark needs: a server, a fresh database, statistics, and a place for results."""
+"""The shared parts of benchmarks: a server, databases, statistics and result files."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ RESULTS = ROOT / "bench" / "results"
 OWN = "treadle"
 URL_VARIABLE = "TREADLE_BENCH_DATABASE_URL"
 
-# Nothing is cut where nobody looks at it in a window.
+# Use a fixed width if the output is not a terminal.
 out = Console(width=None if sys.stdout.isatty() else 140)
 notes = Console(stderr=True, highlight=False)
 
 
 class BenchError(Exception):
-    """Something that the person at the terminal has to know; shown without a traceback."""
+    """An error that is shown without a traceback."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """One PostgreSQL server for a whole run; every measurement gets its own database."""
+    """A PostgreSQL server for a whole run; every measurement has its own database."""
 
     url: str
 
     @contextmanager
     def database(self, name: str) -> Iterator[str]:
-        """An empty database, dropped afterwards; the value is its URL."""
+        """Create an empty database for the block and yield its URL."""
         database = f"treadle_bench_{name}".replace("-", "_")
         drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database))
         with self.connect() as conn:
@@ -60,7 +60,7 @@ class Server:
                 conn.execute(drop)
 
     def url_of(self, database: str) -> str:
-        """Put together by hand: urlunsplit drops the slashes before an empty host."""
+        """Return the URL of a database; urlunsplit would drop the slashes of an empty host."""
         parts = urlsplit(self.url)
         query = f"?{parts.query}" if parts.query else ""
         return f"{parts.scheme}://{parts.netloc}/{quote(database)}{query}"
@@ -69,12 +69,12 @@ class Server:
         return psycopg.connect(self.url, autocommit=True)
 
     def settle(self) -> None:
-        """Write out what the last measurement left behind, so that the next does not pay for it."""
+        """Run a checkpoint, so that the next measurement does not include earlier writes."""
         with self.connect() as conn, suppress(psycopg.errors.InsufficientPrivilege):
             conn.execute("checkpoint")
 
     def facts(self) -> dict[str, Any]:
-        """What the figures of a run depend on."""
+        """Return the facts that the results depend on."""
         names = ["server_version", "fsync", "synchronous_commit", "full_page_writes"]
         names += ["shared_buffers", "max_wal_size", "autovacuum"]
         with self.connect() as conn:
@@ -92,7 +92,7 @@ class Server:
 
 @contextmanager
 def bench_server() -> Iterator[Server]:
-    """The server of TREADLE_BENCH_DATABASE_URL, or a new embedded one with default settings."""
+    """Yield the server of TREADLE_BENCH_DATABASE_URL, or a new embedded one."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     url = os.environ.get(URL_VARIABLE)
     if url:
@@ -100,7 +100,7 @@ def bench_server() -> Iterator[Server]:
         return
     folder = default_data_dir().with_name("bench")
     if (running := running_server(folder)) is not None:
-        raise BenchError(f"a benchmark server runs already in {folder} (pid {running.pid})")
+        raise BenchError(f"a benchmark server already runs in {folder} (pid {running.pid})")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with EmbeddedServer(folder) as server:
@@ -110,7 +110,7 @@ def bench_server() -> Iterator[Server]:
 
 
 def analyze(url: str) -> None:
-    """Fresh statistics: what autovacuum would do a minute later, at the same moment for all."""
+    """Update the statistics, as autovacuum would do later, at the same time for all systems."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("analyze")
 
@@ -142,13 +142,13 @@ class Sample:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of the values do not exceed."""
+    """Return the smallest value that at least `percent` of the values do not exceed."""
     ranked = sorted(values)
     return ranked[max(0, -(-len(ranked) * percent // 100).__int__() - 1)]
 
 
 class Journal:
-    """The raw measurements of a run, a JSON line each, in a file of its own."""
+    """A file with the raw measurements of a run, one JSON document per line."""
 
     def __init__(self, command: str) -> None:
         RESULTS.mkdir(parents=True, exist_ok=True)
@@ -161,12 +161,12 @@ class Journal:
 
 
 def verdict(value: float, limit: float) -> str:
-    """A figure beside its goal, for tables."""
+    """Return whether a value reaches its goal, for tables."""
     return "[green]reached[/]" if value <= limit else "[red]missed[/]"
 
 
 def show(table: Table, problems: dict[str, str], journal: Journal) -> None:
-    """A table, and below it what could not be measured; that of treadle itself is an error."""
+    """Print a table and the systems that failed; raise if treadle itself failed."""
     out.print(table)
     for name, problem in problems.items():
         out.print(f"{name}: {problem}", markup=False)

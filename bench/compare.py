@@ -1,8 +1,8 @@
-"""treadle beside its peers: no-op jobs through one worker process, and bulk enqueue.
+"""Compare treadle with other queues: no-op jobs through one worker process, and bulk enqueue.
 
-Every measurement has a database of its own. The systems take turns within a round, and every
-second round goes backwards, so that a slow minute of the machine hits all of them. Ratios are
-taken within a round, then their median.
+Every measurement has its own database. The systems take turns within a round, and every second
+round is in reverse order, so that a slow minute of the machine affects all of them. Ratios are
+calculated within a round; the result is their median.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def compare(
     rounds: int,
     style: str = "table",
 ) -> None:
-    """Measure, print and write down."""
+    """Measure, print and store the results."""
     unknown = set(peers) - set(catalogue())
     if unknown:
         raise BenchError(f"no such peer: {', '.join(sorted(unknown))}; see bench/peers.txt")

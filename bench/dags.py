@@ -37,23 +37,23 @@ WARM_UP = 20
 PLAIN = "public.bench_complete"
 EDGES = (
     "perform treadle.lock_with_dependents(p_ids);",
-    "perform treadle.settle_completed(\n"
+    "perform treadle.propagate_completed(\n"
     "    v_done.ids, v_done.dags, v_done.durable, v_done.counted, v_now\n  );",
 )
 
 
 def chain(n: int) -> Tasks:
-    """Each waits for the one before."""
+    """Return a chain: each task depends on the previous one."""
     return [task(i, [i - 1] if i else []) for i in range(n)]
 
 
 def fan_out(n: int) -> Tasks:
-    """A root, n - 2 tasks that wait for it, and one that waits for all of those."""
+    """Return a fan: a root, n - 2 tasks that depend on it, and one that depends on all of those."""
     return [task(0, []), *(task(i, [0]) for i in range(1, n - 1)), task(n - 1, range(1, n - 1))]
 
 
 def layered(n: int) -> Tasks:
-    """Layers of a hundred; each task waits for three of the layer before, picked by chance."""
+    """Return layers of a hundred; each task depends on three random ones of the previous layer."""
     dice = random.Random(n)
     return [
         task(i, dice.sample(range(i - i % WIDTH - WIDTH, i - i % WIDTH), PARENTS))
@@ -76,7 +76,7 @@ def task(i: int, after: Any) -> dict[str, Any]:
 
 @dataclass
 class Cost:
-    """A figure for the small and for the large, measured in turns."""
+    """Measurements of the small and of the large DAG, taken in turns."""
 
     what: str
     goal: float | None
@@ -187,7 +187,7 @@ def complete(server: Server, shape: str, large: int, repeats: int) -> Cost:
 
 
 def standalone(server: Server, repeats: int) -> Cost:
-    """Complete tasks that belong to no DAG, with and without what is there for DAGs; per task."""
+    """Complete tasks without a DAG, with and without the DAG code of complete_tasks; per task."""
     notes.print("dags: completions without a DAG")
     cost = Cost("a task without a DAG", None)
     calls = (("treadle.complete_tasks", cost.large), (PLAIN, cost.small))
@@ -217,7 +217,7 @@ def without_edges(engine: Engine) -> str:
 
 @contextmanager
 def warm_engine(server: Server, name: str) -> Iterator[Engine]:
-    """A database of its own, and a session that has made and finished a small DAG of each shape."""
+    """Open a session on a new database that has run a small DAG of each shape."""
     with server.database(name) as url:
         server.settle()
         engine = Engine(url)
@@ -231,7 +231,7 @@ def warm_engine(server: Server, name: str) -> Iterator[Engine]:
 
 
 def create(engine: Engine, tasks: Tasks) -> float:
-    """Make a DAG; the seconds of the call with its commit."""
+    """Create a DAG; return the seconds of the call with its commit."""
     return engine.timed(
         "select dag_id from treadle.create_dag(%s)", json.dumps({"name": "bench", "tasks": tasks})
     )
@@ -245,7 +245,7 @@ def complete_one(engine: Engine) -> float:
 
 
 def timed_complete(engine: Engine, ids: list[UUID], token: UUID, function: str) -> float:
-    """Complete in an open transaction, then commit; the seconds of the statement alone."""
+    """Complete in a transaction and commit; return the seconds of the statement alone."""
     query = f"select count(*) from {function}(%s, %s)".encode()
     with engine.conn.transaction():
         started = time.perf_counter()

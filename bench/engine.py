@@ -1,4 +1,4 @@
-"""treadle's SQL functions without its Python: for what the database itself costs."""
+"""Call the SQL functions of treadle directly, to measure the database without the worker."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ class Engine:
             self.conn.execute("select treadle.define_type(%s)", (name,))
 
     def enqueue(self, n: int, *, batch: int = ENQUEUE_BATCH) -> float:
-        """Enqueue n tasks inside the server, in turns over the types; the seconds it took."""
+        """Enqueue n tasks inside the server, in turns over the types; return the seconds."""
         return self.timed("call public.bench_enqueue(%s, %s, %s)", n, batch, self.types)
 
     def live(self, n: int) -> float:
-        """Claim and complete n tasks inside the server, batch by batch; the seconds it took."""
+        """Claim and complete n tasks inside the server in batches; return the seconds."""
         return self.timed("call public.bench_live(%s, %s)", n, LIFE_BATCH)
 
     def claim(self, limit: int, *, queue: str = "default") -> tuple[float, list[UUID], UUID]:
-        """Claim in an open transaction, then commit; the seconds of the statement alone.
+        """Claim in a transaction and commit; return the seconds of the statement alone.
 
         The commit waits for the disk, which would hide the difference between two claims.
         """
@@ -114,7 +114,7 @@ class Engine:
         self.conn.execute(query, (ids, [token] * len(ids)))
 
     def settle(self) -> None:
-        """What autovacuum does in time, done now."""
+        """Run vacuum and analyze now, as autovacuum would do later."""
         self.conn.execute("vacuum (analyze) treadle.tasks")
 
     def close(self) -> None:

@@ -39,20 +39,20 @@ from bench.servers import Place, started, treadle_server
 GOAL = 0.5
 BARE = "bare: select 1"
 BARE_WRITE = "bare: insert"
-# A generator that uses more of its CPU than this may itself be what is measured.
+# Above this CPU usage, the load generator itself may be the limit.
 BUSY = 0.85
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One kind of load."""
+    """A kind of load."""
 
     name: str
     flow: str
     limit: int = 1
-    # Whether each connection is of an agent of its own.
+    # Whether each connection has its own agent.
     fleet: bool = False
-    # Tasks that must be there before, for each second of it.
+    # Tasks to enqueue before the measurement, per second of it.
     needs_per_s: int = 0
 
     @property
@@ -66,7 +66,7 @@ SCENARIOS = [
     Scenario("POST /v1/tasks", "enqueue"),
     Scenario("claim 1 + complete", "work", needs_per_s=2_000),
     Scenario("the same, a fleet", "work", fleet=True, needs_per_s=2_000),
-    Scenario("claim 50 + complete 50", "batches", limit=50, needs_per_s=12_000),
+    Scenario("claim 50 + complete 50", "batches", limit=50, needs_per_s=40_000),
 ]
 WITH_GOAL = {each.name for each in SCENARIOS if not each.is_bare and each.limit == 1}
 
@@ -84,7 +84,7 @@ class Row:
 
 
 def http(*, connections: int, pool: int, fsync: bool, seconds: float, rounds: int) -> None:
-    """Measure, print and write down."""
+    """Measure, print and store the results."""
     journal = Journal("http")
     rows = {scenario.name: Row() for scenario in SCENARIOS}
     with bench_server() as server, ExitStack() as stack:
@@ -118,13 +118,13 @@ def http(*, connections: int, pool: int, fsync: bool, seconds: float, rounds: in
 
 
 def fleet(size: int) -> list[str]:
-    """The names of so many agents."""
+    """Return the names of a number of agents."""
     return [f"{AGENT}-{number}" for number in range(size)]
 
 
 @contextmanager
 def without_fsync(server: Server) -> Iterator[None]:
-    """The server trusts that its machine goes on; for measurements only."""
+    """Turn off fsync; for measurements only."""
     reload = "select pg_reload_conf(), pg_sleep(0.5)"
     with server.connect() as conn:
         conn.execute("alter system set fsync = off")
@@ -137,7 +137,7 @@ def without_fsync(server: Server) -> Iterator[None]:
 
 
 def prepare(server: Server, engine: Engine, scenario: Scenario, *, seconds: float) -> None:
-    """An empty table, or the tasks that the scenario works on."""
+    """Empty the table and enqueue the tasks that the scenario needs."""
     engine.conn.execute("truncate treadle.tasks cascade")
     if scenario.needs_per_s:
         engine.enqueue(int(scenario.needs_per_s * (seconds + 1)))
@@ -148,14 +148,14 @@ def prepare(server: Server, engine: Engine, scenario: Scenario, *, seconds: floa
 def measure(
     place: Place, scenario: Scenario, *, connections: int, seconds: float
 ) -> dict[str, Any]:
-    """One scenario, once."""
+    """Measure one scenario once."""
     before = place.cpu_s()
     found = load(
         url=place.url, token=place.token, flow=scenario.flow, limit=scenario.limit,
         agents=fleet(connections) if scenario.fleet else [AGENT],
         connections=connections, seconds=seconds,
     )  # fmt: skip
-    # Unlike the rest this does not depend on what else the machine does.
+    # CPU time does not depend on other load of the machine.
     found["cpu_ms"] = round(1000 * (place.cpu_s() - before) / max(found["answers"], 1), 3)
     bad = {status: n for status, n in found["statuses"].items() if not status.startswith("2")}
     if bad or not found["requests"]:
@@ -177,7 +177,7 @@ def load(**order: Any) -> dict[str, Any]:
 
 
 def generator_ceiling(*, connections: int, seconds: float) -> dict[str, Any]:
-    """What the generator sends when the other side does nothing."""
+    """Measure how much the generator can send to a server that does nothing."""
     with started(sys.executable, "-m", "bench.bare", "raw") as raw:
         return load(url=raw.url, flow="look", connections=connections, seconds=min(seconds, 2))
 
@@ -192,7 +192,7 @@ def add(row: Row, found: dict[str, Any]) -> None:
 
 
 def ratio(row: Row, other: Row) -> float:
-    """How many of the other's requests it answers, by rounds."""
+    """Return the ratio of the requests of both servers, for each round."""
     pairs = zip(row.requests.values, other.requests.values, strict=True)
     return statistics.median(mine / theirs for mine, theirs in pairs)
 

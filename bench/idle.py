@@ -1,4 +1,4 @@
-"""What a worker with nothing to do costs the server: statements and transactions per second."""
+"""The load of an idle worker on the server: statements and transactions per second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOAL_PER_S = 0.5
 
 
 def idle(peers: Sequence[str], *, seconds: float) -> None:
-    """Let each worker idle and count."""
+    """Count the statements of each idle worker."""
     journal = Journal("idle")
     problems: dict[str, str] = {}
     table = Table(title=f"an idle worker, {seconds:.0f} s after {SETTLE_S:.0f} s to settle")
@@ -61,7 +61,7 @@ def measure(server: Server, name: str, *, seconds: float) -> tuple[float, float]
 
 
 def transactions_of(server: Server, url: str) -> int:
-    """Asked in another database, so that asking does not count."""
+    """Read the counters from another database, so that the query itself does not count."""
     query = "select xact_commit + xact_rollback from pg_stat_database where datname = %s"
     with server.connect() as conn:
         row = conn.execute(query, (urlsplit(url).path.lstrip("/"),)).fetchone()

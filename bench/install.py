@@ -1,4 +1,4 @@
-"""Each peer in an environment of its own, made on first use from the pins in peers.txt."""
+"""Install each peer in its own environment on first use, with the versions of peers.txt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PINS = ROOT / "bench" / "peers.txt"
 
 
 class NotInstalled(BenchError):
-    """The peer cannot be installed here; the reason is the message."""
+    """The peer cannot be installed here."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def command(name: str) -> tuple[list[str], Path | None]:
 
 
 def ensure_installed(peer: Peer) -> None:
-    """Install the peer unless that was done; a half-made environment is made again."""
+    """Install the peer if necessary; an incomplete environment is created again."""
     complete = peer.folder / ".complete"
     if complete.exists():
         return
@@ -80,7 +80,7 @@ def ensure_installed(peer: Peer) -> None:
 
 
 def find_python(peer: Peer) -> str:
-    """This interpreter if it is new enough, else one of the variable or of the PATH."""
+    """Return this interpreter if it is new enough, else one of the variable or the PATH."""
     floor = re.fullmatch(r"python(?:>=3\.(\d+))?", peer.platform)
     if floor is None:
         raise BenchError(f"peers.txt: {peer.name}: what is {peer.platform}?")

@@ -27,7 +27,7 @@ Flow = Generator[bytes, tuple[int, bytes], None]
 
 @dataclass
 class Order:
-    """What to send where, and for how long."""
+    """The target, the scenario and the duration of a run."""
 
     url: str
     flow: str
@@ -41,7 +41,7 @@ class Order:
 
 @dataclass
 class Tally:
-    """What came back."""
+    """The counts of a run."""
 
     waits: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Tally:
     warm: int = 0
 
     def clear(self) -> None:
-        """Forget how it warmed up, but for how much that was."""
+        """Reset the counts after the warm-up."""
         self.warm = len(self.waits)
         self.waits.clear()
         self.statuses.clear()
@@ -58,7 +58,7 @@ class Tally:
 
 
 class Client(asyncio.Protocol):
-    """One connection that runs one flow: the next request leaves when the answer is whole."""
+    """One connection that sends the next request when the response is complete."""
 
     def __init__(self, flow: Flow, tally: Tally) -> None:
         self._flow = flow
@@ -122,19 +122,19 @@ class Flows:
         return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
     def look(self) -> Flow:
-        """GET / again and again."""
+        """Send GET / repeatedly."""
         request = self.get("/")
         while True:
             yield request
 
     def keep(self) -> Flow:
-        """POST / again and again."""
+        """Send POST / repeatedly."""
         request = self.post("/", {"type": "noop", "spec": {"i": 1}})
         while True:
             yield request
 
     def enqueue(self) -> Flow:
-        """One new task after the other."""
+        """Enqueue one task after the other."""
         number = 0
         while True:
             number += 1
@@ -169,7 +169,7 @@ class Flows:
 
 
 async def send(order: Order) -> dict[str, Any]:
-    """Open the connections, let them warm up, count for a while."""
+    """Open the connections, warm up, then count."""
     tally = Tally()
     flows = Flows(order, tally)
     start: Callable[[], Flow] = getattr(flows, order.flow)

@@ -39,11 +39,11 @@ FILL = """
     with filled as (
       insert into treadle.tasks (
         type, spec, output, status, lane_id, rank, attempt, created_at, claimed_at, started_at,
-        completed_at, completed_by, outcome, last_token
+        completed_at, completed_by, last_token
       )
       select
         'noop', jsonb_build_object('i', n.i), jsonb_build_object('pages', n.i), 'completed',
-        lanes.id, n.i, 1, old.at, old.at, old.at, old.at + interval '1 s', 'bench', 'completed',
+        lanes.id, n.i, 1, old.at, old.at, old.at, old.at + interval '1 s', 'bench',
         gen_random_uuid()
       from generate_series(1, %(count)s) as n (i)
       cross join (select id from treadle.lanes where type = 'noop' limit 1) as lanes
@@ -76,12 +76,12 @@ app = Treadle()
 
 @app.task()
 async def noop(i: int) -> None:
-    """What the worker does."""
+    """The handler of the worker."""
 
 
 @dataclass
 class Part:
-    """Moments of one kind: tasks a second, and what claims of a hundred took."""
+    """Measurements of one kind: tasks per second, and the times of claims."""
 
     name: str
     rates: list[float] = field(default_factory=list)
@@ -149,7 +149,7 @@ def in_turns(engine: Engine, url: str, parts: dict[str, Part], moment_s: float) 
         for _ in range(ALONE):
             work(engine, alone, moment_s)
         with process(url, "pruner"):
-            # Its start is nobody's moment.
+            # The start of the pruner is not measured.
             time.sleep(2)
             had += 2 + sum(work(engine, pruning, moment_s) for _ in range(PRUNING))
         left = count(engine, "select count(*) from treadle.prunable_tasks")
@@ -177,7 +177,7 @@ def probe(engine: Engine) -> float:
     """A claim of a hundred in a queue of its own, timed without its commit."""
     seconds, ids, token = engine.claim(PROBES, queue="probe")
     if len(ids) != PROBES:
-        raise BenchError(f"a claim of {PROBES} brought {len(ids)} tasks")
+        raise BenchError(f"a claim of {PROBES} returned {len(ids)} tasks")
     engine.complete(ids, token)
     engine.conn.execute(
         "select count(*) from treadle.enqueue_batch('probe', 'noop', "
@@ -188,7 +188,7 @@ def probe(engine: Engine) -> float:
 
 
 def top_up(engine: Engine) -> None:
-    """So many tasks wait that the worker never runs out."""
+    """Keep enough tasks ready that the worker never runs out."""
     missing = BACKLOG - backlog(engine)
     if missing > 0:
         engine.enqueue(missing)
@@ -211,7 +211,7 @@ def count(engine: Engine, query: str) -> int:
 
 @contextmanager
 def process(url: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A treadle process until the block ends."""
+    """Run a treadle process until the block ends."""
     environment = {**os.environ, "TREADLE_DATABASE_URL": url, "TREADLE_LOG_LEVEL": "error"}
     child = subprocess.Popen([sys.executable, "-m", "treadle", *words], cwd=ROOT, env=environment)
     try:
@@ -228,7 +228,7 @@ def process(url: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def turns(part: Part, moments: int) -> list[float]:
-    """What each turn reached: the median of its moments."""
+    """Return the median of the measurements of each turn."""
     starts = range(0, len(part.rates), moments)
     return [Sample(part.rates[start : start + moments]).median for start in starts]
 
@@ -239,7 +239,7 @@ def report(parts: list[Part], per_s: float, sizes: list[Any]) -> None:
     table.add_column("moments")
     for head in ("n", "tasks/s", "claim, ms", "throughput", "claim", "goal", ""):
         table.add_column(head, justify="right")
-    # Of neighbours in time, so that a slow moment of the machine hits both.
+    # Compare neighbouring turns, so that a slow moment of the machine affects both.
     pairs = zip(turns(alone, ALONE), turns(pruning, PRUNING), strict=True)
     slower = Sample([without / beside for without, beside in pairs]).median
     dearer = pruning.claim_ms / alone.claim_ms

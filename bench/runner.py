@@ -1,4 +1,4 @@
-"""Give an order to the driver of a peer, in its own process, and read the answer."""
+"""Run the driver of a peer in its own process and read its result."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TIMEOUT_S = 600.0
 
 
 class PeerFailed(BenchError):
-    """The driver ended without its answer."""
+    """The driver ended without a result."""
 
 
 def ask(name: str, verb: str, **order: Any) -> dict[str, Any]:
-    """Run one verb to its end."""
+    """Run one command of a driver to its end."""
     words, env = prepare(name, verb, order)
     try:
         done = subprocess.run(
@@ -37,7 +37,7 @@ def ask(name: str, verb: str, **order: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(name: str, **order: Any) -> Iterator[Serving]:
-    """A worker that runs until the block ends."""
+    """Run a worker until the block ends."""
     words, env = prepare(name, "serve", order)
     process = subprocess.Popen(
         words,
@@ -61,7 +61,7 @@ def serving(name: str, **order: Any) -> Iterator[Serving]:
 
 
 class Serving:
-    """A running worker; `stop` asks it to end and answers what it saw."""
+    """A running worker; `stop` ends it and returns its result."""
 
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""HTTP servers as processes of their own, what they cost, and where they listen."""
+"""Start HTTP servers as processes and read their resource usage."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ START_S = 30.0
 
 @dataclass(frozen=True)
 class Place:
-    """A server that runs, and the token for it."""
+    """A running server and its token."""
 
     url: str
     process: subprocess.Popen[str]
     token: str = ""
 
     def cpu_s(self) -> float:
-        """The time that its process has used, where the system tells."""
+        """The CPU time of the process, if the system reports it."""
         stat = Path(f"/proc/{self.process.pid}/stat")
         fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 13
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_mb(self) -> float:
-        """The memory of its process now, where the system tells."""
+        """The memory of the process, if the system reports it."""
         statm = Path(f"/proc/{self.process.pid}/statm")
         pages = int(statm.read_text().split()[1]) if statm.exists() else 0
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
@@ -41,7 +41,7 @@ class Place:
 
 @contextmanager
 def treadle_server(url: str, engine: Engine, *, pool: int) -> Iterator[Place]:
-    """`treadle server` with a token, and without a limit of requests."""
+    """Run `treadle server` with a token and without a rate limit."""
     made = engine.conn.execute(
         """select treadle.create_token('bench', '{"scopes": ["enqueue", "work"]}')"""
     ).fetchone()
@@ -57,7 +57,7 @@ def treadle_server(url: str, engine: Engine, *, pool: int) -> Iterator[Place]:
 
 @contextmanager
 def started(*words: str, **settings: str) -> Iterator[Place]:
-    """A server process until the block ends; it says on its output where it listens."""
+    """Run a server process until the block ends; it prints its URL."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TREADLE_")}
     process = subprocess.Popen(
         words, cwd=ROOT, env={**kept, **settings}, text=True,
@@ -68,7 +68,7 @@ def started(*words: str, **settings: str) -> Iterator[Place]:
     try:
         url = address(process)
         watchdog.cancel()
-        # Whatever else it says is dropped, so that it never waits for a reader.
+        # Discard the rest of its output, so that the process never blocks.
         threading.Thread(target=drain, args=(process,), daemon=True).start()
         yield Place(url, process)
     finally:

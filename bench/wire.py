@@ -23,7 +23,7 @@ LOGIN = ("user", "password")
 
 
 class Counter:
-    """How many statements went through."""
+    """Counts the statements of a connection."""
 
     def __init__(self, url: str) -> None:
         self.statements = 0
@@ -69,7 +69,7 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @contextmanager
 def counted(url: str) -> Iterator[tuple[str, Counter]]:
-    """A URL that leads to the same database through a counter."""
+    """Yield a URL that leads to the same database through a counter."""
     counter = Counter(url)
     listening, finished = threading.Event(), threading.Event()
     with tempfile.TemporaryDirectory(prefix="tb-") as folder:

@@ -1,11 +1,11 @@
-"""A landing page as a DAG: three tasks side by side, a plan out of two of them, then the deploy.
+"""A landing page as a DAG: three parallel tasks, a plan made of two of them, then the deployment.
 
     treadle dev examples.landing_page:app
     python -m examples.landing_page "a weaving school"
-    treadle dag list
+    treadle dags list
 
-All but the first line go into another terminal, after the `export` that the first one prints. Kill
-the worker in the middle: another one goes on where it was, and no call of the model is paid twice.
+Run the other commands in a second terminal, after the `export` that the first one prints. If you
+kill the worker, another one continues where it was, and no call of the model is paid twice.
 
     research ──┐
                ├── synthesise ──┐
@@ -33,7 +33,7 @@ PRICES = {"small": 0.01, "large": 0.07}
 
 
 def fake_model(model: str, prompt: str) -> str:
-    """Stands in for a model; put the call of yours here."""
+    """Simulate a model; call yours here."""
     if log := os.environ.get("MODEL_LOG"):
         with Path(log).open("a") as file:
             file.write(json.dumps({"model": model, "prompt": prompt}) + "\n")
@@ -41,7 +41,7 @@ def fake_model(model: str, prompt: str) -> str:
 
 
 async def ask(ctx: Context, prompt: str, model: str = "small") -> str:
-    """Ask a model and count what it costs; in a step both happen once."""
+    """Call a model and record its cost; in a step both happen once."""
     text = await anyio.to_thread.run_sync(fake_model, model, prompt)
     await ctx.spend(PRICES[model], model=model, input_tokens=len(prompt), output_tokens=len(text))
     return text
@@ -71,7 +71,7 @@ async def implement(ctx: Context, subject: str) -> str:
     """Write the page, build it, and let the model read what came out."""
     page = await ctx.step("page", ask, ctx, f"Write the page of {subject}.", model="large")
     style = await ctx.step("style", ask, ctx, "Write its style sheet.")
-    # Costs time and no money, so it is no step: after a crash it is simply done again.
+    # It costs no money, so it is not a step: after a crash it is repeated.
     await anyio.run_process(shlex.split(os.environ.get("BUILD", "true")))
     review = await ctx.step("review", ask, ctx, "Does it read well?")
     return "\n".join([page, style, review])
@@ -79,7 +79,7 @@ async def implement(ctx: Context, subject: str) -> str:
 
 @app.task(max_attempts=5)
 async def synthesise(ctx: Context, findings: list[str], layouts: list[str]) -> str:
-    """Make one plan of what the research found and the design offers."""
+    """Combine the research and the design into one plan."""
     prompt = f"Choose of {len(layouts)} layouts by {len(findings)} findings."
     plan: str = await ctx.step("plan", ask, ctx, prompt, model="large")
     return plan
@@ -93,7 +93,7 @@ async def test_and_deploy(ctx: Context, subject: str, page: str, plan: str) -> s
 
 
 async def order_page(subject: str) -> Dag:
-    """Store the whole plan at once; from here on workers do the rest."""
+    """Create the whole DAG at once; workers do the rest."""
     async with app.dag(f"Landing page for {subject}", budget_usd=5) as dag:
         found = dag.add(research, subject=subject)
         sketched = dag.add(design, subject=subject)
@@ -107,7 +107,7 @@ async def main(subject: str) -> None:
     """Order a page and wait for it."""
     async with app:
         dag = await order_page(subject)
-        print(f"ordered: treadle dag show {dag.id}")
+        print(f"ordered: treadle dags show {dag.id}")
         state = await dag.wait(timeout=300)
         print(f"{state.status}: {state.tasks} tasks, {state.cost_usd} USD")
 

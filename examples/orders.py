@@ -1,9 +1,9 @@
-"""A shop: an order and its task are written in one transaction, and so are a task's end and effect.
+"""A shop that stores an order and its task in one transaction, and completes tasks in one as well.
 
     treadle worker examples.orders:app
     python -m examples.orders
 
-The first line needs TREADLE_DATABASE_URL, and so does the second, in another terminal.
+Run the commands in two terminals, both with TREADLE_DATABASE_URL.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ TABLES = """
 
 
 def place_order(conn: psycopg.Connection[Any], item: str) -> tuple[int, Handle]:
-    """Store an order and enqueue its shipment; both are there exactly if the caller commits."""
+    """Store an order and enqueue its shipment, in the transaction of the caller."""
     row = conn.execute("insert into orders (item) values (%s) returning id", (item,)).fetchone()
     assert row is not None
     return row[0], ship.enqueue(conn=conn, order_id=row[0])
@@ -39,7 +39,7 @@ async def ship(ctx: Context, order_id: int) -> None:
 
 
 async def main() -> None:
-    """Place two orders, think better of the second, and wait for the first to be shipped."""
+    """Place two orders, roll back the second, and wait until the first is shipped."""
     with psycopg.connect(app.url) as conn:
         conn.execute(TABLES)
         conn.commit()

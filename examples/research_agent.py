@@ -3,9 +3,9 @@
     treadle dev examples.research_agent:app
     treadle tasks enqueue research '{"subject": "looms"}'
     treadle waits
-    treadle answer <the last characters of the id> approve --by ada
+    treadle waits answer <the last characters of the id> approve --actor ada
 
-All but the first line go into another terminal, after the `export` that the first one prints. The
+Run the other commands in a second terminal, after the `export` that the first one prints. The
 model is a fake one: it needs no key, and charges two cents a call.
 """
 
@@ -18,7 +18,7 @@ app = Treadle()
 
 
 def fake_model(prompt: str) -> str:
-    """Stands in for a model; put the call of yours here."""
+    """Simulate a model; call yours here."""
     job, _, subject = prompt.partition(": ")
     if job == "Plan":
         return f"the history of {subject}\n{subject} today"
@@ -28,7 +28,7 @@ def fake_model(prompt: str) -> str:
 
 
 async def ask_model(ctx: Context, prompt: str) -> str:
-    """Ask the model, and count what it costs."""
+    """Call the model and record its cost."""
     text = fake_model(prompt)
     await ctx.spend(0.02, model="fake", input_tokens=len(prompt), output_tokens=len(text))
     return text
@@ -44,7 +44,7 @@ async def read(topic: str, ctx: Context) -> str:
 
 @app.task(max_attempts=5)
 async def research(subject: str, ctx: Context) -> dict[str, Any]:
-    """Plan, read everything side by side, write, and ask before publishing."""
+    """Plan, research all topics in parallel, write, and ask before publishing."""
     plan = await ctx.step("plan", ask_model, ctx, f"Plan: {subject}")
     notes = await ctx.spawn_and_wait([read.call(topic=topic) for topic in plan.splitlines()])
 

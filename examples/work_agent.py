@@ -1,11 +1,11 @@
-"""An agent of the work API: it polls for what was dispatched to it, does it, and reports.
+"""An agent of the work API: it polls for dispatched items, does them and reports the outcome.
 
-Start a server with `treadle server`, then the agent, then give it something to do:
+Start a server with `treadle server`, then the agent, then add an item:
 
     python examples/work_agent.py --agent steve-w
     python examples/work_agent.py --agent steve-w --add "Count the words of this sentence"
 
-Items that cannot be done fail with the error as their notes; `--once` looks one time and ends.
+Items that cannot be done fail with the error as their notes; `--once` polls once and exits.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from treadle.client import ClientError, WorkQueue
 
 
 def work(item: dict[str, object]) -> str:
-    """Do one item; what this returns becomes its notes."""
+    """Do one item and return its notes."""
     if item["type"] != "count_words":
         raise ValueError(f"I do not know how to do {item['type']}")
     return f"{len(str(item['description']).split())} words"
@@ -39,7 +39,7 @@ def main() -> None:
             return
         while True:
             try:
-                # What was in progress when this program ended, or was picked up for the agent.
+                # Resume items that were in progress when this program ended, or picked up for it.
                 done = queue.work_mine(given.agent, work, resume=True)
                 print(f"did {done} items", flush=True)
             except ClientError as error:

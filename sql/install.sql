@@ -17,11 +17,11 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', 'b4a1daa40a6287ae785cb5fbc8bec188b830a9d2690f7f745de36835e9fef791');
+values (2, 'queues_and_agents', 'd8d5ef52fa504ca8fd6a53a0d7597a1ee9c7b55d34a1407bfa0d3718da23ac1a');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', 'e6bc3d8810960d454d6a94d0875a0dd3bf00e8e5add761d032a6906fe0d81955');
+values (3, 'tasks', '379adaf697da9ba0a33d0a7d1dade8dee2db283cb3a0286841a2cec378a0c9cc');
 
 \ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
@@ -29,7 +29,7 @@ values (4, 'dags', '7a4a0a205123d211e5376f39d86bd312013cde8686de4035606e8a48262a
 
 \ir migrations/0005_attempts_and_dead_letters.sql
 insert into treadle.migrations (version, name, checksum)
-values (5, 'attempts_and_dead_letters', 'bf01dac67cbf8fbe0b4a7f985e9040fa47067617bbd4ad997a9fdc05593d2f87');
+values (5, 'attempts_and_dead_letters', 'eb809fdf6d88ee749f276ba661d60478966c8fc9d07263f0026693784a434d9c');
 
 \ir migrations/0006_steps_and_waits.sql
 insert into treadle.migrations (version, name, checksum)
@@ -37,7 +37,7 @@ values (6, 'steps_and_waits', 'e82ebb8779d5c2454ecf877975b9be36830274d79b5754a94
 
 \ir migrations/0007_limits_and_budgets.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'limits_and_budgets', '9d6bfdd94a9349f4569f1ed2594fe88da4f801dffe44f80f89524e514b32a5cb');
+values (7, 'limits_and_budgets', '89c63264229f0093a52c319128e6af5e05799f74a79655e23a5c2767bc855dd0');
 
 \ir migrations/0008_events_and_webhooks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -57,46 +57,48 @@ values (11, 'tokens_and_replies', '84f2eada3df2697a5c7240b50a17f7ab4553c874490da
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'work_push_harness', '2fe14e18dd899429f384b2559fff42e559b3004f0354fca5585d8417dc9e1dcb');
+values (12, 'work_push_harness', '3f02485bf8131ef435fc876cec963d8fa1abaaf1f44770a5594239de907c0758');
 
 set local check_function_bodies = off;
-\ir functions/agents/agent_heartbeat.sql
-\ir functions/agents/mark_silent_agents.sql
+\ir functions/access/lock_visible.sql
+\ir functions/access/visible_tasks.sql
+\ir functions/agents/heartbeat_agent.sql
+\ir functions/agents/mark_agents_offline.sql
 \ir functions/agents/register_agent.sql
 \ir functions/agents/set_agent_status.sql
 \ir functions/artifacts/artifact_folder.sql
-\ir functions/artifacts/doomed_artifacts.sql
-\ir functions/artifacts/drop_artifact.sql
-\ir functions/artifacts/forget_artifacts.sql
+\ir functions/artifacts/artifacts_to_delete.sql
+\ir functions/artifacts/cancel_artifact.sql
 \ir functions/artifacts/list_artifacts.sql
 \ir functions/artifacts/read_artifact.sql
 \ir functions/artifacts/record_artifact.sql
+\ir functions/artifacts/remove_deleted_artifacts.sql
 \ir functions/artifacts/reserve_artifact.sql
 \ir functions/artifacts/store_artifact.sql
-\ir functions/artifacts/tg_tasks__doom.sql
+\ir functions/artifacts/tg_tasks__orphan_artifacts.sql
 \ir functions/artifacts/unknown_artifacts.sql
-\ir functions/breakers/note_failures.sql
 \ir functions/breakers/pick_probe.sql
+\ir functions/breakers/record_failures.sql
 \ir functions/breakers/reset_breaker.sql
 \ir functions/breakers/trip_breaker.sql
-\ir functions/budgets/afford_rows.sql
 \ir functions/budgets/budget_math.sql
 \ir functions/budgets/budget_rows.sql
 \ir functions/budgets/budget_waits.sql
+\ir functions/budgets/filter_affordable.sql
 \ir functions/budgets/record_spend.sql
 \ir functions/budgets/remove_budget.sql
 \ir functions/budgets/reserve_spend.sql
 \ir functions/budgets/review_budgets.sql
 \ir functions/budgets/set_budget.sql
-\ir functions/claims/add_note.sql
+\ir functions/claims/add_attempt_note.sql
 \ir functions/claims/check_reports.sql
-\ir functions/claims/claim_each.sql
+\ir functions/claims/claim_owners.sql
 \ir functions/claims/claim_tasks.sql
-\ir functions/claims/claims_of.sql
+\ir functions/claims/claim_tasks_for_agents.sql
 \ir functions/claims/end_attempts.sql
 \ir functions/claims/fail_tasks.sql
 \ir functions/claims/heartbeat_tasks.sql
-\ir functions/claims/hold_claim.sql
+\ir functions/claims/lock_claim.sql
 \ir functions/claims/next_reap_at.sql
 \ir functions/claims/pick_fair.sql
 \ir functions/claims/pick_tasks.sql
@@ -121,59 +123,59 @@ set local check_function_bodies = off;
 \ir functions/dags/dependencies.sql
 \ir functions/dags/insert_nodes.sql
 \ir functions/dags/lock_tasks.sql
-\ir functions/dags/meet_edges.sql
 \ir functions/dags/node_edges.sql
 \ir functions/dags/open_dag.sql
+\ir functions/dags/propagate_ended.sql
 \ir functions/dags/read_dag.sql
 \ir functions/dags/retry_dag.sql
-\ir functions/dags/settle_ends.sql
+\ir functions/dags/satisfy_dependencies.sql
 \ir functions/dags/spawn_tasks.sql
 \ir functions/dags/start_dag.sql
-\ir functions/dags/tally_dags.sql
+\ir functions/dags/update_dag_counters.sql
 \ir functions/dead_letters/error_fingerprint.sql
 \ir functions/dead_letters/resolve_dead_letters.sql
-\ir functions/dead_letters/resolve_dead_where.sql
-\ir functions/dead_letters/tg_dead_letter_decisions__keep.sql
+\ir functions/dead_letters/resolve_dead_letters_where.sql
+\ir functions/dead_letters/tg_dead_letter_decisions__append_only.sql
 \ir functions/events/audit_tasks.sql
 \ir functions/events/emit_event.sql
-\ir functions/events/event_facts.sql
+\ir functions/events/event_cursor.sql
+\ir functions/events/event_json.sql
 \ir functions/events/event_kinds.sql
-\ir functions/events/event_place.sql
 \ir functions/events/listen_events.sql
 \ir functions/events/read_events.sql
 \ir functions/events/rebase_events.sql
 \ir functions/events/receive_webhook.sql
-\ir functions/events/tg_events__tell.sql
+\ir functions/events/tg_events__notify.sql
+\ir functions/gates/apply_rate_limits.sql
 \ir functions/gates/close_gate.sql
 \ir functions/gates/define_gate.sql
 \ir functions/gates/gate_use.sql
 \ir functions/gates/open_gate.sql
 \ir functions/gates/pass_gates.sql
 \ir functions/gates/reopen_gates.sql
-\ir functions/gates/slow_down.sql
 \ir functions/harness/allow_nudges.sql
-\ir functions/harness/claim_harness.sql
-\ir functions/harness/complete_harness.sql
-\ir functions/harness/enqueue_harness.sql
+\ir functions/harness/claim_harness_task.sql
+\ir functions/harness/complete_harness_task.sql
+\ir functions/harness/enqueue_harness_task.sql
 \ir functions/harness/finish_action.sql
-\ir functions/harness/heartbeat_harness.sql
+\ir functions/harness/heartbeat_harness_task.sql
 \ir functions/harness/interrupt_actions.sql
 \ir functions/harness/next_action_at.sql
-\ir functions/harness/note_nudge.sql
+\ir functions/harness/notify_harness.sql
+\ir functions/harness/record_nudge.sql
 \ir functions/harness/renew_actions.sql
-\ir functions/harness/requeue_harness.sql
+\ir functions/harness/requeue_harness_tasks.sql
 \ir functions/harness/rerun_action.sql
 \ir functions/harness/skip_action.sql
 \ir functions/harness/take_actions.sql
 \ir functions/harness/take_nudges.sql
-\ir functions/harness/wake_harness.sql
-\ir functions/keys/admit_tasks.sql
+\ir functions/keys/admit_waiting_tasks.sql
 \ir functions/keys/request_slots.sql
-\ir functions/keys/set_concurrency.sql
+\ir functions/keys/set_concurrency_limit.sql
+\ir functions/lanes/assign_lane.sql
 \ir functions/lanes/check_names.sql
 \ir functions/lanes/find_lane.sql
 \ir functions/lanes/open_lanes.sql
-\ir functions/lanes/place_task.sql
 \ir functions/lanes/rank.sql
 \ir functions/lanes/rerank_tasks.sql
 \ir functions/projects/create_project.sql
@@ -185,14 +187,14 @@ set local check_function_bodies = off;
 \ir functions/push/dispatch_targets.sql
 \ir functions/push/dispatch_task.sql
 \ir functions/push/end_dispatch.sql
-\ir functions/push/give_up_dispatch.sql
-\ir functions/push/leave_dispatches.sql
+\ir functions/push/expire_dispatch.sql
 \ir functions/push/push_template.sql
+\ir functions/push/record_push_heartbeats.sql
+\ir functions/push/release_dispatches.sql
 \ir functions/push/remove_push_agent.sql
 \ir functions/push/renew_dispatches.sql
-\ir functions/push/seen_agents.sql
 \ir functions/push/submit_push.sql
-\ir functions/push/take_dispatches.sql
+\ir functions/push/take_over_dispatches.sql
 \ir functions/queues/assignment_of.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/define_queue.sql
@@ -200,12 +202,12 @@ set local check_function_bodies = off;
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/read_queue.sql
 \ir functions/replies/begin_reply.sql
-\ir functions/replies/keep_reply.sql
+\ir functions/replies/save_reply.sql
 \ir functions/retention/archive_tasks.sql
 \ir functions/retention/oldest_open_at.sql
 \ir functions/retention/pinned_tasks.sql
 \ir functions/retention/prune_events.sql
-\ir functions/retention/prune_rest.sql
+\ir functions/retention/prune_other.sql
 \ir functions/retention/prune_tasks.sql
 \ir functions/retention/set_retention.sql
 \ir functions/schedules/declare_schedules.sql
@@ -213,42 +215,44 @@ set local check_function_bodies = off;
 \ir functions/schedules/due_schedules.sql
 \ir functions/schedules/enqueue_template.sql
 \ir functions/schedules/fire_schedule.sql
+\ir functions/schedules/mark_schedule_invalid.sql
 \ir functions/schedules/next_schedule_at.sql
 \ir functions/schedules/pause_schedule.sql
-\ir functions/schedules/reject_schedule.sql
+\ir functions/schedules/record_skipped_run.sql
 \ir functions/schedules/remove_schedule.sql
 \ir functions/schedules/run_schedule.sql
-\ir functions/schedules/skip_schedule.sql
 \ir functions/steps/fork_task.sql
-\ir functions/steps/keep_step.sql
 \ir functions/steps/resolve_inputs.sql
 \ir functions/steps/save_step.sql
+\ir functions/steps/store_step.sql
 \ir functions/tasks/bulk_filter.sql
 \ir functions/tasks/cancel_tasks.sql
-\ir functions/tasks/cancel_where.sql
+\ir functions/tasks/cancel_tasks_where.sql
+\ir functions/tasks/check_options.sql
 \ir functions/tasks/effective_priority.sql
 \ir functions/tasks/enqueue_tasks.sql
 \ir functions/tasks/next_due_at.sql
+\ir functions/tasks/options_of.sql
+\ir functions/tasks/origin.sql
 \ir functions/tasks/prepare_task.sql
 \ir functions/tasks/priority_scales.sql
 \ir functions/tasks/promote_tasks.sql
-\ir functions/tasks/read_options.sql
+\ir functions/tasks/raise_invalid_transition.sql
 \ir functions/tasks/read_results.sql
-\ir functions/tasks/refuse_transition.sql
+\ir functions/tasks/release_held_tasks.sql
 \ir functions/tasks/release_rows.sql
 \ir functions/tasks/resolve_task.sql
 \ir functions/tasks/retry_bulk.sql
 \ir functions/tasks/retry_task.sql
-\ir functions/tasks/retry_where.sql
+\ir functions/tasks/retry_tasks_where.sql
 \ir functions/tasks/store_tasks.sql
 \ir functions/tasks/take_results.sql
-\ir functions/tasks/tg_tasks__place.sql
-\ir functions/tasks/tg_tasks__wake.sql
-\ir functions/tasks/unhold_tasks.sql
+\ir functions/tasks/tg_tasks__notify.sql
+\ir functions/tasks/tg_tasks__prepare.sql
 \ir functions/tokens/create_token.sql
 \ir functions/tokens/find_token.sql
 \ir functions/tokens/has_tokens.sql
-\ir functions/tokens/note_token_use.sql
+\ir functions/tokens/record_token_use.sql
 \ir functions/tokens/revoke_token.sql
 \ir functions/triggers/check_failure_rates.sql
 \ir functions/triggers/check_trigger.sql
@@ -283,18 +287,18 @@ set local check_function_bodies = off;
 \ir functions/webhooks/test_webhook.sql
 \ir functions/why/claim_order.sql
 \ir functions/why/is_next.sql
-\ir functions/why/lane_trouble.sql
+\ir functions/why/lane_problem.sql
 \ir functions/why/why.sql
 \ir functions/why/why_agents.sql
 \ir functions/why/why_money.sql
 \ir functions/why/why_turn.sql
 \ir functions/why/why_waiting.sql
-\ir functions/work/add_work.sql
-\ir functions/work/list_work.sql
+\ir functions/work/create_work_item.sql
+\ir functions/work/list_work_items.sql
 \ir functions/work/log_work.sql
 \ir functions/work/move_work.sql
-\ir functions/work/tg_work_log__keep.sql
-\ir functions/work/update_work.sql
+\ir functions/work/tg_work_log__append_only.sql
+\ir functions/work/update_work_item.sql
 \ir functions/claims/complete_tasks.sql
 \ir functions/work/work_status.sql
 \ir views/agent_load.sql
@@ -307,29 +311,29 @@ set local check_function_bodies = off;
 \ir views/dag_overview.sql
 \ir views/dag_tasks.sql
 \ir views/daily_spend.sql
+\ir views/dead_letter_attempts.sql
+\ir views/dead_letter_decision_log.sql
 \ir views/dead_letter_groups.sql
-\ir views/dead_letter_history.sql
-\ir views/dead_letter_log.sql
-\ir views/delivery_log.sql
 \ir views/dispatch_log.sql
 \ir views/event_log.sql
 \ir views/gate_status.sql
-\ir views/harness_nudging.sql
+\ir views/harness_agent_status.sql
 \ir views/harness_tasks.sql
 \ir views/project_list.sql
 \ir views/project_load.sql
 \ir views/protocol_queues.sql
 \ir views/prunable_tasks.sql
 \ir views/push_agent_status.sql
+\ir views/push_dispatch_log.sql
 \ir views/push_queue.sql
 \ir views/queue_health.sql
-\ir views/retention_ages.sql
-\ir views/schedule_history.sql
+\ir views/retention_status.sql
+\ir views/schedule_log.sql
 \ir views/schedule_status.sql
-\ir views/submission_log.sql
+\ir views/task_access.sql
 \ir views/task_details.sql
+\ir views/task_fields.sql
 \ir views/task_parts.sql
-\ir views/task_places.sql
 \ir views/task_steps.sql
 \ir views/token_status.sql
 \ir views/transitions.sql
@@ -337,21 +341,22 @@ set local check_function_bodies = off;
 \ir views/trigger_status.sql
 \ir views/type_status.sql
 \ir views/wait_details.sql
+\ir views/webhook_delivery_log.sql
 \ir views/webhook_status.sql
 \ir views/work_changes.sql
 \ir views/work_dispatches.sql
 \ir views/work_items.sql
 \ir views/work_transitions.sql
-\ir views/dead_letter_review.sql
+\ir views/dead_letter_details.sql
 \ir views/stuck.sql
-\ir triggers/dead_letter_decisions_100_keep.sql
-\ir triggers/events_900_tell.sql
-\ir triggers/tasks_100_place.sql
-\ir triggers/tasks_900_wake.sql
-\ir triggers/tasks_910_doom.sql
-\ir triggers/work_log_100_keep.sql
+\ir triggers/dead_letter_decisions_100_append_only.sql
+\ir triggers/events_900_notify.sql
+\ir triggers/tasks_100_prepare.sql
+\ir triggers/tasks_900_notify.sql
+\ir triggers/tasks_910_orphan_artifacts.sql
+\ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('cac7230c1bf8d972722347d115b00810b8d9cad0e9d0c1d1ae3be68e165df0a8');
+values ('b5b31176b9820f39c7be0be238f0b1d3e60016ff30b03fe903c7799d771c46c2');
 
 commit;

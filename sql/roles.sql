@@ -4,12 +4,13 @@
 -- treadle_producer  enqueues, cancels what it enqueued, reads results
 -- treadle_worker    claims, heartbeats and finishes tasks
 -- treadle_observer  reads the views
--- treadle_operator  everything above, and decides: retry, pause, drain
+-- treadle_operator  everything above, and decisions: retry, pause, drain
 --
--- Safe to repeat, also by two sessions at once. Grant them: grant treadle_worker to alice;
+-- Safe to run repeatedly, even in two sessions at once. To use a role: grant treadle_worker to
+-- alice;
 --
--- No role of treadle needs temporary objects. Every login may create them unless the database
--- says otherwise; where no other program needs them, take the right away:
+-- No role of treadle needs temporary objects. By default every login may create them; if no other
+-- program needs them, revoke that right:
 --   revoke temporary on database app from public;
 
 do $$
@@ -24,19 +25,19 @@ begin
       begin
         execute format('create role %I nologin', v_role);
       exception
-        -- Another session, perhaps migrating another database, was first.
+        -- Another session, perhaps migrating another database, created it first.
         when duplicate_object or unique_violation then null;
         when insufficient_privilege then
           raise exception using
             errcode = 'TR305',
             message = format('role %s is missing, %s may not create roles', v_role, current_user),
             detail = jsonb_build_object('role', v_role)::text,
-            hint = 'Let a role with CREATEROLE run sql/roles.sql once, then migrate again.';
+            hint = 'Run sql/roles.sql once as a role with CREATEROLE, then migrate again.';
       end;
     end if;
   end loop;
 
-  -- Each grant only when it is missing: granting writes the shared catalog.
+  -- Grants only what is missing: a grant writes to the shared catalog.
   if not pg_catalog.pg_has_role('treadle_operator', 'treadle_producer', 'member') then
     grant treadle_producer to treadle_operator;
   end if;
@@ -46,7 +47,7 @@ begin
   if not pg_catalog.pg_has_role('treadle_operator', 'treadle_observer', 'member') then
     grant treadle_observer to treadle_operator;
   end if;
-  -- From PostgreSQL 16 on, whoever makes a role is a member that may not become it.
+  -- From PostgreSQL 16 on, the creator of a role is a member but may not become it.
   if not pg_catalog.pg_has_role(
     current_user,
     'treadle_owner',

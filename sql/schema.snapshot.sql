@@ -23,6 +23,16 @@ create type treadle.bulk_task (
 );
 alter type treadle.bulk_task owner to treadle_owner;
 
+-- type treadle.dag_node
+create type treadle.dag_node (
+  name text,
+  title text,
+  inputs jsonb,
+  unmet integer,
+  path integer,
+);
+alter type treadle.dag_node owner to treadle_owner;
+
 -- type treadle.dispatch_target
 create type treadle.dispatch_target (
   task_id uuid,
@@ -160,7 +170,7 @@ create table treadle.agents (
   registered_at timestamp with time zone not null default clock_timestamp(),
   constraint agents_claim_ttl_check CHECK (((claim_ttl_s > (0)::double precision) AND (claim_ttl_s <= (86400)::double precision))),
   constraint agents_heartbeat_check CHECK (((heartbeat_s > (0)::double precision) AND (heartbeat_s <= (86400)::double precision))),
-  constraint agents_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 200))),
+  constraint agents_id_check CHECK (((char_length(id) >= 1) AND (char_length(id) <= 200))),
   constraint agents_limit_check CHECK ((max_concurrent_tasks >= 0)),
   constraint agents_pkey PRIMARY KEY (id),
   constraint agents_status_check CHECK ((status = ANY (ARRAY['active'::text, 'draining'::text, 'offline'::text]))),
@@ -257,6 +267,19 @@ comment on column treadle.artifacts.key is 'Key of the file in the store; null w
 CREATE INDEX artifacts_task_idx ON treadle.artifacts USING btree (task_id);
 CREATE INDEX artifacts_unfinished_idx ON treadle.artifacts USING btree (id) WHERE (status = ANY (ARRAY['storing'::text, 'doomed'::text]));
 
+-- table treadle.attempt_notes
+create table treadle.attempt_notes (
+  task_id uuid not null,
+  number smallint not null,
+  claim_token uuid not null,
+  attempt smallint not null,
+  at timestamp with time zone not null,
+  note text not null,
+  constraint attempt_notes_pkey PRIMARY KEY (task_id, number),
+);
+alter table treadle.attempt_notes owner to treadle_owner;
+comment on table treadle.attempt_notes is 'Notes of attempts for later attempts of the same task.';
+
 -- table treadle.attempts
 create table treadle.attempts (
   task_id uuid not null,
@@ -348,7 +371,7 @@ create table treadle.concurrency_keys (
   key text collate "C" not null,
   max integer not null default 1,
   touched bigint not null default 0,
-  constraint concurrency_keys_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
+  constraint concurrency_keys_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 200))),
   constraint concurrency_keys_max_check CHECK (((max >= 0) AND (max <= 1000000))),
   constraint concurrency_keys_pkey PRIMARY KEY (key),
 ) with (fillfactor=50);
@@ -427,7 +450,7 @@ create table treadle.dead_letter_decisions (
 alter table treadle.dead_letter_decisions owner to treadle_owner;
 comment on table treadle.dead_letter_decisions is 'Append-only: decisions about dead letters, when and why; they outlive the tasks.';
 CREATE INDEX dead_letter_decisions_task_idx ON treadle.dead_letter_decisions USING btree (task_id);
-CREATE TRIGGER dead_letter_decisions_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.dead_letter_decisions FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_dead_letter_decisions__keep();
+CREATE TRIGGER dead_letter_decisions_100_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.dead_letter_decisions FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_dead_letter_decisions__append_only();
 
 -- table treadle.dead_letters
 create table treadle.dead_letters (
@@ -455,7 +478,7 @@ create table treadle.dead_letters (
 );
 alter table treadle.dead_letters owner to treadle_owner;
 comment on table treadle.dead_letters is 'Tasks that gave up, and the decisions about them; a task can have several.';
-comment on column treadle.dead_letters.about is 'The error without its variable parts; see error_about.';
+comment on column treadle.dead_letters.about is 'The error without its variable parts; see error_pattern.';
 comment on column treadle.dead_letters.fingerprint is 'Group key: dead letters of one class with the same error.';
 CREATE INDEX dead_letters_group_idx ON treadle.dead_letters USING btree (fingerprint, dead_lettered_at) WHERE (resolution IS NULL);
 CREATE UNIQUE INDEX dead_letters_open_idx ON treadle.dead_letters USING btree (task_id) WHERE (resolution IS NULL);
@@ -566,7 +589,7 @@ CREATE UNIQUE INDEX events_dedup_idx ON treadle.events USING btree (kind, dedup_
 CREATE INDEX events_emitted_idx ON treadle.events USING btree (kind, key, id) WHERE (key IS NOT NULL);
 CREATE INDEX events_order_idx ON treadle.events USING btree (xid, id);
 CREATE INDEX events_task_idx ON treadle.events USING btree (task_id) WHERE (task_id IS NOT NULL);
-CREATE TRIGGER events_900_tell AFTER INSERT ON treadle.events REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_events__tell();
+CREATE TRIGGER events_900_notify AFTER INSERT ON treadle.events REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_events__notify();
 
 -- table treadle.gate_uses
 create table treadle.gate_uses (
@@ -840,6 +863,21 @@ create table treadle.reservations (
 alter table treadle.reservations owner to treadle_owner;
 comment on table treadle.reservations is 'What a claimed task may still spend of a budget.';
 
+-- table treadle.results
+create table treadle.results (
+  task_id uuid not null,
+  completed_at timestamp with time zone not null,
+  consumed_at timestamp with time zone,
+  consumed_token uuid,
+  consumer text collate "C",
+  decision_report jsonb,
+  constraint results_pkey PRIMARY KEY (task_id),
+);
+alter table treadle.results owner to treadle_owner;
+comment on table treadle.results is 'Completed tasks whose result a consumer takes, or that came with a decision report.';
+comment on column treadle.results.decision_report is 'What was decided and why, as reported by the agent that completed the task.';
+CREATE INDEX results_consumer_idx ON treadle.results USING btree (consumer, consumed_token, completed_at) WHERE (consumer IS NOT NULL);
+
 -- table treadle.retention
 create table treadle.retention (
   kind text not null,
@@ -1021,6 +1059,36 @@ comment on column treadle.task_history.documents is 'The other json columns of t
 CREATE INDEX task_history_completed_idx ON treadle.task_history USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX task_history_id_idx ON treadle.task_history USING btree (id);
 
+-- table treadle.task_options
+create table treadle.task_options (
+  task_id uuid not null,
+  forked_from uuid,
+  max_tokens bigint,
+  ageing_rate numeric(10,6),
+  on_budget text,
+  report text,
+  consumer text,
+  source text,
+  source_job text,
+  external_ref text,
+  notes text,
+  capabilities text[],
+  gates text[],
+  models text[],
+  fallback_models text[],
+  retry jsonb,
+  validation jsonb,
+  constraint task_options_pkey PRIMARY KEY (task_id),
+);
+alter table treadle.task_options owner to treadle_owner;
+comment on table treadle.task_options is 'Options that few tasks have; tasks.has_options says which. Null: as for its type or queue.';
+comment on column treadle.task_options.forked_from is 'The task whose first steps were copied.';
+comment on column treadle.task_options.report is 'required or optional; null: as for its type.';
+comment on column treadle.task_options.consumer is 'Name of the consumer that takes the result with take_results.';
+comment on column treadle.task_options.gates is 'Gates that must be open for it to start.';
+comment on column treadle.task_options.validation is 'Its own validators; null: those of its type.';
+CREATE INDEX task_options_forks_idx ON treadle.task_options USING btree (forked_from) WHERE (forked_from IS NOT NULL);
+
 -- table treadle.task_types
 create table treadle.task_types (
   name text not null,
@@ -1077,18 +1145,12 @@ create table treadle.tasks (
   delayed_at timestamp with time zone,
   deadline_at timestamp with time zone,
   rerank_at timestamp with time zone,
-  consumed_at timestamp with time zone,
   timeout_s double precision,
   claim_token uuid,
   last_token uuid,
-  consumed_token uuid,
   parent_id uuid,
   dag_id uuid,
   project_id uuid,
-  forked_from uuid,
-  input_tokens bigint not null default 0,
-  output_tokens bigint not null default 0,
-  max_tokens bigint,
   budget_id bigint,
   lane_id integer not null,
   blocked_count integer not null default 0,
@@ -1100,9 +1162,9 @@ create table treadle.tasks (
   durable boolean not null default false,
   budgeted boolean not null default false,
   capped boolean not null default false,
+  has_options boolean not null default false,
   cost_usd numeric(14,6) not null default 0,
   max_cost_usd numeric(14,6),
-  ageing_rate numeric(10,6),
   status text not null default 'ready'::text,
   queue text not null default 'default'::text,
   type text not null,
@@ -1110,34 +1172,16 @@ create table treadle.tasks (
   concurrency_key text collate "C",
   agent_id text collate "C",
   completed_by text,
-  outcome text,
   failure_class text,
   failure_reason text,
   idempotency_key text collate "C",
-  consumer text collate "C",
   assigned_agent text,
-  on_budget text,
-  report text,
-  capabilities text[],
-  gates text[],
-  models text[],
-  fallback_models text[],
   tags text[],
   name text collate "C",
   title text,
   created_by text,
-  source text,
-  source_job text,
-  external_ref text,
-  notes text,
-  output_ref text,
   inputs jsonb,
-  retry jsonb,
-  validation jsonb,
-  artifacts jsonb,
   progress jsonb,
-  attempt_notes jsonb,
-  decision_report jsonb,
   spec jsonb not null default '{}'::jsonb,
   output jsonb,
   constraint tasks_attempt_check CHECK (((attempt >= 0) AND (max_attempts >= 1))),
@@ -1148,7 +1192,7 @@ CASE
     ELSE 0
 END)),
   constraint tasks_end_check CHECK (((completed_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'dead_lettered'::text, 'cancelled'::text])))),
-  constraint tasks_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 200))),
+  constraint tasks_key_check CHECK (((char_length(idempotency_key) >= 1) AND (char_length(idempotency_key) <= 200))),
   constraint tasks_money_check CHECK (((max_cost_usd >= (0)::numeric) AND (cost_usd >= (0)::numeric))),
   constraint tasks_open_check CHECK (((blocked_count = 0) OR (status <> ALL (ARRAY['ready'::text, 'retrying'::text])))),
   constraint tasks_pkey PRIMARY KEY (id),
@@ -1169,7 +1213,6 @@ comment on column treadle.tasks.delayed_at is 'Start of the delay that ends at r
 comment on column treadle.tasks.rerank_at is 'When its deadline changes its rank next.';
 comment on column treadle.tasks.claim_token is 'Fencing token: new and random on every claim.';
 comment on column treadle.tasks.last_token is 'Token of the last claim that ended: its result may be repeated, or arrive late.';
-comment on column treadle.tasks.forked_from is 'The task whose first steps were copied.';
 comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
 comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
@@ -1179,38 +1222,30 @@ comment on column treadle.tasks.critical_path is 'Length of the longest chain of
 comment on column treadle.tasks.durable is 'Whether it has steps or waits, to be read at the next claim.';
 comment on column treadle.tasks.budgeted is 'Whether its last claim reserved money in a budget.';
 comment on column treadle.tasks.capped is 'Whether it counts towards the depth of its queue while it waits.';
+comment on column treadle.tasks.has_options is 'Whether it has a row in task_options.';
 comment on column treadle.tasks.slot is 'State of its concurrency slot: waiting or held.';
-comment on column treadle.tasks.outcome is 'How the task ended.';
-comment on column treadle.tasks.consumer is 'Name of the consumer that takes the result with take_results.';
-comment on column treadle.tasks.report is 'required or optional; null: as for its type.';
-comment on column treadle.tasks.gates is 'Gates that must be open for it to start.';
 comment on column treadle.tasks.name is 'Name in its DAG.';
 comment on column treadle.tasks.inputs is 'Arguments taken from outputs of other tasks, filled in at the claim: {"brief": "task:<id>:output"}.';
-comment on column treadle.tasks.validation is 'Its own validators; null: those of its type.';
-comment on column treadle.tasks.attempt_notes is 'Notes of attempts for later ones: [{"token", "attempt", "at", "note"}].';
-comment on column treadle.tasks.decision_report is 'What was decided and why, as reported by the agent that completed it.';
 CREATE INDEX tasks_claims_idx ON treadle.tasks USING btree (agent_id, claim_token) WHERE (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text]));
 CREATE INDEX tasks_completed_idx ON treadle.tasks USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on') WHERE (completed_at IS NOT NULL);
 CREATE UNIQUE INDEX tasks_dag_idx ON treadle.tasks USING btree (dag_id, name) WHERE (dag_id IS NOT NULL);
 CREATE INDEX tasks_delayed_idx ON treadle.tasks USING btree (delayed_at) WHERE ((status = ANY (ARRAY['pending'::text, 'retrying'::text])) AND (delayed_at IS NOT NULL));
 CREATE INDEX tasks_depth_idx ON treadle.tasks USING btree (queue) WHERE (capped AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
-CREATE INDEX tasks_forks_idx ON treadle.tasks USING btree (forked_from) WHERE (forked_from IS NOT NULL);
 CREATE UNIQUE INDEX tasks_key_idx ON treadle.tasks USING btree (idempotency_key, project_id) NULLS NOT DISTINCT WHERE ((idempotency_key IS NOT NULL) AND (status <> ALL (ARRAY['dead_lettered'::text, 'cancelled'::text])));
 CREATE INDEX tasks_parent_idx ON treadle.tasks USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX tasks_parked_idx ON treadle.tasks USING btree (budget_id, rank) WHERE (budget_id IS NOT NULL);
 CREATE INDEX tasks_push_idx ON treadle.tasks USING btree (rank, id) WHERE ((queue = 'push'::text) AND (completed_at IS NULL));
 CREATE INDEX tasks_ready_idx ON treadle.tasks USING btree (lane_id, rank, id) WHERE (status = 'ready'::text);
-CREATE INDEX tasks_references_idx ON treadle.tasks USING btree (id) WHERE ((inputs IS NOT NULL) AND (status <> ALL (ARRAY['completed'::text, 'cancelled'::text])) AND ((forked_from IS NOT NULL) OR ((inputs)::text ~~ '%artifact:%'::text)));
+CREATE INDEX tasks_references_idx ON treadle.tasks USING btree (id) WHERE ((inputs IS NOT NULL) AND (status <> ALL (ARRAY['completed'::text, 'cancelled'::text])) AND ((dag_id IS NULL) OR ((inputs)::text ~~ '%artifact:%'::text)));
 CREATE INDEX tasks_rerank_idx ON treadle.tasks USING btree (rerank_at) WHERE ((rerank_at IS NOT NULL) AND (status = ANY (ARRAY['created'::text, 'pending'::text, 'ready'::text, 'retrying'::text, 'blocked'::text])));
-CREATE INDEX tasks_results_idx ON treadle.tasks USING btree (consumer, consumed_token, completed_at) WHERE ((consumer IS NOT NULL) AND (status = 'completed'::text));
 CREATE INDEX tasks_retry_idx ON treadle.tasks USING btree (retry_at) WHERE (status = 'retrying'::text);
 CREATE INDEX tasks_run_at_idx ON treadle.tasks USING btree (run_at) WHERE ((status = 'pending'::text) AND (blocked_count = 0) AND (run_at IS NOT NULL) AND (slot IS NULL) AND (budget_id IS NULL));
 CREATE INDEX tasks_slot_idx ON treadle.tasks USING btree (concurrency_key, slot, lane_id, rank, id) WHERE (slot IS NOT NULL);
 CREATE UNIQUE INDEX tasks_work_agent_idx ON treadle.tasks USING btree (agent_id) WHERE ((queue = 'work'::text) AND (status = ANY (ARRAY['claimed'::text, 'running'::text, 'validating'::text])));
 CREATE INDEX tasks_work_idx ON treadle.tasks USING btree (status, created_at, id) WHERE (queue = 'work'::text);
-CREATE TRIGGER tasks_100_place BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__place();
-CREATE TRIGGER tasks_900_wake AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__wake();
-CREATE TRIGGER tasks_910_doom AFTER DELETE ON treadle.tasks REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__doom();
+CREATE TRIGGER tasks_100_prepare BEFORE INSERT ON treadle.tasks FOR EACH ROW WHEN ((new.lane_id IS NULL)) EXECUTE FUNCTION treadle.tg_tasks__prepare();
+CREATE TRIGGER tasks_900_notify AFTER INSERT ON treadle.tasks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__notify();
+CREATE TRIGGER tasks_910_orphan_artifacts AFTER DELETE ON treadle.tasks REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_tasks__orphan_artifacts();
 
 -- table treadle.topics
 create table treadle.topics (
@@ -1417,7 +1452,7 @@ comment on table treadle.work_log is 'Append-only: every change of a work item, 
 comment on column treadle.work_log.handed_over is 'Whether this change gave the item to the agent: dispatched, or reassigned.';
 comment on column treadle.work_log.note is 'Note about the change; in the first row, a description too long for a title.';
 CREATE INDEX work_log_task_idx ON treadle.work_log USING btree (task_id, number);
-CREATE TRIGGER work_log_100_keep BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.work_log FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_work_log__keep();
+CREATE TRIGGER work_log_100_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON treadle.work_log FOR EACH STATEMENT EXECUTE FUNCTION treadle.tg_work_log__append_only();
 
 -- view treadle.agent_load
 create view treadle.agent_load (
@@ -1444,7 +1479,28 @@ create view treadle.agent_load (
   meta jsonb,
 );
 alter view treadle.agent_load owner to treadle_owner;
-comment on view treadle.agent_load is 'One row per agent: status, sign of life, tasks in hand, failures of the last hour.';
+comment on view treadle.agent_load is 'One row per agent: status, heartbeat, current tasks, failures of the last hour.';
+comment on column treadle.agent_load.agent_id is 'Id of the agent.';
+comment on column treadle.agent_load.type is 'Type of the agent, such as worker or push.';
+comment on column treadle.agent_load.status is 'active, draining or offline.';
+comment on column treadle.agent_load.alive is 'Whether it has sent a heartbeat within the last three intervals.';
+comment on column treadle.agent_load.queues is 'Queues that it claims from.';
+comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
+comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
+comment on column treadle.agent_load.models is 'Models that it can use.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
+comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
+comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';
+comment on column treadle.agent_load.failed_1h is 'Attempts of the last hour that failed.';
+comment on column treadle.agent_load.budget_usd is 'Limit of its own budget, in dollars.';
+comment on column treadle.agent_load.heartbeat_at is 'When it sent its last heartbeat.';
+comment on column treadle.agent_load.heartbeat_age is 'Time since its last heartbeat.';
+comment on column treadle.agent_load.heartbeat_s is 'Its heartbeat interval, in seconds.';
+comment on column treadle.agent_load.claim_ttl_s is 'How many seconds a claim may stay unstarted.';
+comment on column treadle.agent_load.url is 'Its URL, if tasks are sent to it.';
+comment on column treadle.agent_load.registered_at is 'When it registered first.';
+comment on column treadle.agent_load.meta is 'Free JSON data given at registration.';
 grant select on table treadle.agent_load to treadle_observer;
 grant select on table treadle.agent_load to treadle_operator;
 
@@ -1462,6 +1518,15 @@ create view treadle.archived_dags (
 );
 alter view treadle.archived_dags owner to treadle_owner;
 comment on view treadle.archived_dags is 'Pruned DAGs: the whole row in dag.';
+comment on column treadle.archived_dags.id is 'Id of the DAG.';
+comment on column treadle.archived_dags.name is 'Name of the DAG.';
+comment on column treadle.archived_dags.status is 'State in which it ended.';
+comment on column treadle.archived_dags.created_at is 'When it was created.';
+comment on column treadle.archived_dags.ended_at is 'When the DAG ended.';
+comment on column treadle.archived_dags.archived_at is 'When it was pruned to the archive.';
+comment on column treadle.archived_dags.dag is 'The whole row of the DAG, as JSON.';
+comment on column treadle.archived_dags.budgets is 'Its budgets, as JSON.';
+comment on column treadle.archived_dags.events is 'Its events, as JSON.';
 grant select on table treadle.archived_dags to treadle_observer;
 grant select on table treadle.archived_dags to treadle_operator;
 
@@ -1493,8 +1558,31 @@ create view treadle.archived_tasks (
   events jsonb,
 );
 alter view treadle.archived_tasks owner to treadle_owner;
-comment on view treadle.archived_tasks is 'Pruned tasks: the whole row in task, and attempts, steps, waits and the rest as json.';
-comment on column treadle.archived_tasks.task is 'The row without its tokens: jsonb_populate_record(null::treadle.tasks, task) gives it back.';
+comment on view treadle.archived_tasks is 'Pruned tasks: the whole row in task, and attempts, steps, waits and other parts as JSON.';
+comment on column treadle.archived_tasks.id is 'Id of the task.';
+comment on column treadle.archived_tasks.queue is 'Name of its queue.';
+comment on column treadle.archived_tasks.type is 'Name of its task type.';
+comment on column treadle.archived_tasks.title is 'Short text for people.';
+comment on column treadle.archived_tasks.status is 'State in which it ended.';
+comment on column treadle.archived_tasks.dag_id is 'Id of its DAG; null outside a DAG.';
+comment on column treadle.archived_tasks.parent_id is 'Id of the task that spawned it.';
+comment on column treadle.archived_tasks.created_at is 'When it was created.';
+comment on column treadle.archived_tasks.completed_at is 'When the task ended.';
+comment on column treadle.archived_tasks.archived_at is 'When it was pruned to the archive.';
+comment on column treadle.archived_tasks.attempt is 'How many attempts it used.';
+comment on column treadle.archived_tasks.completed_by is 'Agent that completed it.';
+comment on column treadle.archived_tasks.failure_class is 'Class of the last failure.';
+comment on column treadle.archived_tasks.failure_reason is 'Text of the last failure.';
+comment on column treadle.archived_tasks.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.archived_tasks.depends_on is 'Ids of the tasks that it depends on.';
+comment on column treadle.archived_tasks.task is 'The whole row with its options, without its tokens. jsonb_populate_record with null::treadle.tasks or null::treadle.task_options restores them.';
+comment on column treadle.archived_tasks.attempts is 'Its attempts, as JSON.';
+comment on column treadle.archived_tasks.steps is 'Its saved steps, as JSON.';
+comment on column treadle.archived_tasks.waits is 'Its waits with their answers, as JSON.';
+comment on column treadle.archived_tasks.dead_letters is 'Its dead letters, as JSON.';
+comment on column treadle.archived_tasks.spend is 'Its paid calls, as JSON.';
+comment on column treadle.archived_tasks.artifacts is 'Its artifacts, as JSON.';
+comment on column treadle.archived_tasks.events is 'Its events, as JSON.';
 grant select on table treadle.archived_tasks to treadle_observer;
 grant select on table treadle.archived_tasks to treadle_operator;
 
@@ -1519,7 +1607,24 @@ create view treadle.artifact_details (
   stored_at timestamp with time zone,
 );
 alter view treadle.artifact_details owner to treadle_owner;
-comment on view treadle.artifact_details is 'One row per artifact of a task; only stored and linked ones can be used.';
+comment on view treadle.artifact_details is 'One row per artifact of a task; only stored and linked artifacts can be used.';
+comment on column treadle.artifact_details.id is 'Id of the artifact.';
+comment on column treadle.artifact_details.task_id is 'Id of the task.';
+comment on column treadle.artifact_details.name is 'Name of the file in its task.';
+comment on column treadle.artifact_details.status is 'storing, stored, linked or doomed (to be deleted).';
+comment on column treadle.artifact_details.media_type is 'Media type of the file.';
+comment on column treadle.artifact_details.bytes is 'Size of the file in bytes.';
+comment on column treadle.artifact_details.sha256 is 'SHA-256 of the file, in hex.';
+comment on column treadle.artifact_details.uri is 'Where the file is.';
+comment on column treadle.artifact_details.key is 'Key in the artifact store; null if the file is elsewhere.';
+comment on column treadle.artifact_details.attempt is 'Attempt that made it.';
+comment on column treadle.artifact_details.agent_id is 'Agent that made it.';
+comment on column treadle.artifact_details.queue is 'Name of its queue.';
+comment on column treadle.artifact_details.type is 'Name of its task type.';
+comment on column treadle.artifact_details.title is 'Short text for people.';
+comment on column treadle.artifact_details.task_status is 'State of its task.';
+comment on column treadle.artifact_details.created_at is 'When it was created.';
+comment on column treadle.artifact_details.stored_at is 'When the file was stored completely.';
 grant select on table treadle.artifact_details to treadle_observer;
 grant select on table treadle.artifact_details to treadle_operator;
 
@@ -1539,7 +1644,19 @@ create view treadle.breaker_status (
   cooldown_s double precision,
 );
 alter view treadle.breaker_status owner to treadle_owner;
-comment on view treadle.breaker_status is 'Breakers by type; threshold 0 is none. opened_at is when it opened last, also of a closed one.';
+comment on view treadle.breaker_status is 'Circuit breakers by type.';
+comment on column treadle.breaker_status.type is 'Task type.';
+comment on column treadle.breaker_status.state is 'closed, open or half_open.';
+comment on column treadle.breaker_status.failures is 'Failures in a row that count now.';
+comment on column treadle.breaker_status.threshold is 'Failures in a row that open it; 0 means that there is no breaker.';
+comment on column treadle.breaker_status.opened_at is 'When it opened last, also if it is closed now.';
+comment on column treadle.breaker_status.opened_by is 'Who opened it manually; null if failures did.';
+comment on column treadle.breaker_status.probe_at is 'When a probe is due.';
+comment on column treadle.breaker_status.probe_task is 'Task that is the probe now.';
+comment on column treadle.breaker_status.last_failure_at is 'When a task of the type failed last.';
+comment on column treadle.breaker_status.last_error is 'Text of the last error.';
+comment on column treadle.breaker_status.first_probe_s is 'Seconds until the first probe after it opens.';
+comment on column treadle.breaker_status.cooldown_s is 'Seconds until the next probe after a failed one.';
 grant select on table treadle.breaker_status to treadle_observer;
 grant select on table treadle.breaker_status to treadle_operator;
 
@@ -1564,7 +1681,24 @@ create view treadle.budget_status (
   created_at timestamp with time zone,
 );
 alter view treadle.budget_status owner to treadle_owner;
-comment on view treadle.budget_status is 'One row per budget: limit, spent, reserved, left, what passed it, and who waits for it.';
+comment on view treadle.budget_status is 'One row per budget: limit, spent, reserved, left, overrun, and the tasks that wait for it.';
+comment on column treadle.budget_status.id is 'Id of the budget.';
+comment on column treadle.budget_status.scope is 'agent, dag, project, type or all.';
+comment on column treadle.budget_status.key is 'Key of the scope, such as an agent id.';
+comment on column treadle.budget_status.name is 'Name of the scope for people.';
+comment on column treadle.budget_status.period is 'hour, day, week or month; null if it never resets.';
+comment on column treadle.budget_status.limit_usd is 'Limit in dollars.';
+comment on column treadle.budget_status.spent_usd is 'Dollars spent in this period.';
+comment on column treadle.budget_status.reserved_usd is 'Dollars reserved by claimed tasks.';
+comment on column treadle.budget_status.left_usd is 'Dollars neither spent nor reserved.';
+comment on column treadle.budget_status.overrun_usd is 'Dollars spent above the limit.';
+comment on column treadle.budget_status.on_exhausted is 'What happens if it is exhausted: ask or fail.';
+comment on column treadle.budget_status.parked_tasks is 'Tasks that wait for it.';
+comment on column treadle.budget_status.open_wait is 'Id of the open question about it.';
+comment on column treadle.budget_status.period_start is 'When the period began.';
+comment on column treadle.budget_status.period_end is 'When the period ends.';
+comment on column treadle.budget_status.set_by is 'Who set it last.';
+comment on column treadle.budget_status.created_at is 'When it was created.';
 grant select on table treadle.budget_status to treadle_observer;
 grant select on table treadle.budget_status to treadle_operator;
 
@@ -1577,7 +1711,12 @@ create view treadle.concurrency_status (
   oldest_waiting_at timestamp with time zone,
 );
 alter view treadle.concurrency_status owner to treadle_owner;
-comment on view treadle.concurrency_status is 'One row per concurrency key: its limit, slots held, tasks that wait for one.';
+comment on view treadle.concurrency_status is 'One row per concurrency key: its limit, slots in use, and tasks that wait for a slot.';
+comment on column treadle.concurrency_status.key is 'Concurrency key.';
+comment on column treadle.concurrency_status.max is 'How many tasks may run at once.';
+comment on column treadle.concurrency_status.held is 'Slots in use.';
+comment on column treadle.concurrency_status.waiting is 'Tasks that wait for a slot.';
+comment on column treadle.concurrency_status.oldest_waiting_at is 'When the oldest waiting task was created.';
 grant select on table treadle.concurrency_status to treadle_observer;
 grant select on table treadle.concurrency_status to treadle_operator;
 
@@ -1609,7 +1748,31 @@ create view treadle.dag_overview (
   meta jsonb,
 );
 alter view treadle.dag_overview owner to treadle_owner;
-comment on view treadle.dag_overview is 'One row per DAG: state, counts, roots and leaves, cost; filter by id.';
+comment on view treadle.dag_overview is 'One row per DAG: state, counts, roots and leaves, cost. Filter by id.';
+comment on column treadle.dag_overview.id is 'Id of the DAG.';
+comment on column treadle.dag_overview.name is 'Name of the DAG.';
+comment on column treadle.dag_overview.status is 'open, running, failed, completed or cancelled.';
+comment on column treadle.dag_overview.on_dead_letter is 'What a dead letter does to its dependents: wait, cancel or continue.';
+comment on column treadle.dag_overview.tasks is 'Number of tasks.';
+comment on column treadle.dag_overview.completed is 'Tasks completed.';
+comment on column treadle.dag_overview.cancelled is 'Tasks cancelled.';
+comment on column treadle.dag_overview.dead_lettered is 'Tasks in dead letter.';
+comment on column treadle.dag_overview.running is 'Tasks claimed or running.';
+comment on column treadle.dag_overview.ready is 'Tasks that can be claimed.';
+comment on column treadle.dag_overview.pending is 'Tasks that are held, waiting or retrying.';
+comment on column treadle.dag_overview.blocked is 'Tasks blocked by a question or an event.';
+comment on column treadle.dag_overview.roots is 'Ids of tasks without dependencies inside the DAG.';
+comment on column treadle.dag_overview.leaves is 'Ids of tasks that no task inside the DAG depends on.';
+comment on column treadle.dag_overview.budget_usd is 'Limit of its own budget, in dollars.';
+comment on column treadle.dag_overview.cost_usd is 'What its tasks have cost, in dollars.';
+comment on column treadle.dag_overview.project_id is 'Id of its project.';
+comment on column treadle.dag_overview.created_by is 'Who created it.';
+comment on column treadle.dag_overview.created_at is 'When it was created.';
+comment on column treadle.dag_overview.started_at is 'When it started.';
+comment on column treadle.dag_overview.ended_at is 'When it ended; null while it is open.';
+comment on column treadle.dag_overview.duration_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_overview.open_waits is 'Questions and events that its tasks wait for.';
+comment on column treadle.dag_overview.meta is 'Free JSON data.';
 grant select on table treadle.dag_overview to treadle_observer;
 grant select on table treadle.dag_overview to treadle_operator;
 
@@ -1643,7 +1806,33 @@ create view treadle.dag_tasks (
   parent_id uuid,
 );
 alter view treadle.dag_tasks owner to treadle_owner;
-comment on view treadle.dag_tasks is 'One row per task of a DAG, with its dependencies as json; filter by dag_id.';
+comment on view treadle.dag_tasks is 'One row per task of a DAG, with its dependencies as JSON. Filter by dag_id.';
+comment on column treadle.dag_tasks.dag_id is 'Id of the DAG.';
+comment on column treadle.dag_tasks.id is 'Id of the task.';
+comment on column treadle.dag_tasks.name is 'Name of the task in the DAG.';
+comment on column treadle.dag_tasks.title is 'Short text for people.';
+comment on column treadle.dag_tasks.type is 'Name of its task type.';
+comment on column treadle.dag_tasks.queue is 'Name of its queue.';
+comment on column treadle.dag_tasks.status is 'Current state.';
+comment on column treadle.dag_tasks.attempt is 'Number of the attempt, from 1.';
+comment on column treadle.dag_tasks.max_attempts is 'How many attempts the task may use.';
+comment on column treadle.dag_tasks.blocked_count is 'Dependencies that are not met yet.';
+comment on column treadle.dag_tasks.is_root is 'Whether it has no dependency inside the DAG.';
+comment on column treadle.dag_tasks.is_leaf is 'Whether no task inside the DAG depends on it.';
+comment on column treadle.dag_tasks.depends_on is 'Its dependencies with id, name, state and policy, as JSON.';
+comment on column treadle.dag_tasks.agent_id is 'Agent that has it or had it last.';
+comment on column treadle.dag_tasks.created_at is 'When it was created.';
+comment on column treadle.dag_tasks.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.dag_tasks.started_at is 'When the handler started; null if it has not.';
+comment on column treadle.dag_tasks.completed_at is 'When the task ended; null while it is open.';
+comment on column treadle.dag_tasks.run_at is 'The task does not start before this time.';
+comment on column treadle.dag_tasks.retry_at is 'When the next attempt may start.';
+comment on column treadle.dag_tasks.wait_s is 'Seconds from creation to the claim.';
+comment on column treadle.dag_tasks.run_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_tasks.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.dag_tasks.failure_class is 'Class of the last failure.';
+comment on column treadle.dag_tasks.failure_reason is 'Text of the last failure.';
+comment on column treadle.dag_tasks.parent_id is 'Id of the task that spawned it.';
 grant select on table treadle.dag_tasks to treadle_observer;
 grant select on table treadle.dag_tasks to treadle_operator;
 
@@ -1662,34 +1851,21 @@ create view treadle.daily_spend (
 );
 alter view treadle.daily_spend owner to treadle_owner;
 comment on view treadle.daily_spend is 'One row per day, agent, model, type and project: calls, tokens and dollars.';
+comment on column treadle.daily_spend.day is 'Day in UTC.';
+comment on column treadle.daily_spend.agent is 'Agent that spent it.';
+comment on column treadle.daily_spend.model is 'Model that was paid for.';
+comment on column treadle.daily_spend.type is 'Task type.';
+comment on column treadle.daily_spend.project_id is 'Id of its project.';
+comment on column treadle.daily_spend.project is 'Name of the project.';
+comment on column treadle.daily_spend.calls is 'Number of paid calls.';
+comment on column treadle.daily_spend.input_tokens is 'Input tokens used.';
+comment on column treadle.daily_spend.output_tokens is 'Output tokens used.';
+comment on column treadle.daily_spend.usd is 'Dollars.';
 grant select on table treadle.daily_spend to treadle_observer;
 grant select on table treadle.daily_spend to treadle_operator;
 
--- view treadle.dead_letter_groups
-create view treadle.dead_letter_groups (
-  fingerprint text,
-  class text,
-  about text,
-  letters bigint,
-  poison_pills bigint,
-  escalated bigint,
-  queues text[],
-  types text[],
-  agents text[],
-  attempts bigint,
-  total_cost_usd numeric,
-  first_at timestamp with time zone,
-  last_at timestamp with time zone,
-  sample_task uuid,
-  sample_reason text,
-);
-alter view treadle.dead_letter_groups owner to treadle_owner;
-comment on view treadle.dead_letter_groups is 'One row per fingerprint of open dead letters: how many, whose, since when, at what cost.';
-grant select on table treadle.dead_letter_groups to treadle_observer;
-grant select on table treadle.dead_letter_groups to treadle_operator;
-
--- view treadle.dead_letter_history
-create view treadle.dead_letter_history (
+-- view treadle.dead_letter_attempts
+create view treadle.dead_letter_attempts (
   letter_id uuid,
   task_id uuid,
   attempt smallint,
@@ -1705,13 +1881,27 @@ create view treadle.dead_letter_history (
   reason text,
   error text,
 );
-alter view treadle.dead_letter_history owner to treadle_owner;
-comment on view treadle.dead_letter_history is 'The attempts of a dead letter up to its end, those of earlier rounds included.';
-grant select on table treadle.dead_letter_history to treadle_observer;
-grant select on table treadle.dead_letter_history to treadle_operator;
+alter view treadle.dead_letter_attempts owner to treadle_owner;
+comment on view treadle.dead_letter_attempts is 'The attempts of a dead letter, including those of earlier rounds.';
+comment on column treadle.dead_letter_attempts.letter_id is 'Id of the dead letter.';
+comment on column treadle.dead_letter_attempts.task_id is 'Id of the task.';
+comment on column treadle.dead_letter_attempts.attempt is 'Number of the attempt, from 1.';
+comment on column treadle.dead_letter_attempts.agent_id is 'Id of the agent.';
+comment on column treadle.dead_letter_attempts.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.dead_letter_attempts.started_at is 'When the handler started; null if it has not.';
+comment on column treadle.dead_letter_attempts.ended_at is 'When the attempt ended.';
+comment on column treadle.dead_letter_attempts.duration_s is 'How many seconds the attempt took.';
+comment on column treadle.dead_letter_attempts.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.dead_letter_attempts.model is 'Model that the attempt used.';
+comment on column treadle.dead_letter_attempts.outcome is 'How the attempt ended.';
+comment on column treadle.dead_letter_attempts.class is 'Failure class.';
+comment on column treadle.dead_letter_attempts.reason is 'Text of the failure.';
+comment on column treadle.dead_letter_attempts.error is 'Full error text, such as a traceback.';
+grant select on table treadle.dead_letter_attempts to treadle_observer;
+grant select on table treadle.dead_letter_attempts to treadle_operator;
 
--- view treadle.dead_letter_log
-create view treadle.dead_letter_log (
+-- view treadle.dead_letter_decision_log
+create view treadle.dead_letter_decision_log (
   id bigint,
   at timestamp with time zone,
   decision text,
@@ -1728,13 +1918,28 @@ create view treadle.dead_letter_log (
   fingerprint text,
   about text,
 );
-alter view treadle.dead_letter_log owner to treadle_owner;
-comment on view treadle.dead_letter_log is 'Who decided what about which dead letter, when and why; nothing is ever removed.';
-grant select on table treadle.dead_letter_log to treadle_observer;
-grant select on table treadle.dead_letter_log to treadle_operator;
+alter view treadle.dead_letter_decision_log owner to treadle_owner;
+comment on view treadle.dead_letter_decision_log is 'Decisions about dead letters: who, what, when and why. Rows are never removed.';
+comment on column treadle.dead_letter_decision_log.id is 'Id of the decision.';
+comment on column treadle.dead_letter_decision_log.at is 'When it was decided.';
+comment on column treadle.dead_letter_decision_log.decision is 'retry, modify_and_retry, cancel or escalate.';
+comment on column treadle.dead_letter_decision_log.actor is 'Who decided.';
+comment on column treadle.dead_letter_decision_log.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_decision_log.changes is 'Changes for modify_and_retry.';
+comment on column treadle.dead_letter_decision_log.delay_s is 'Delay of the retry in seconds.';
+comment on column treadle.dead_letter_decision_log.escalated_to is 'Who was asked, for escalate.';
+comment on column treadle.dead_letter_decision_log.letter_id is 'Id of the dead letter.';
+comment on column treadle.dead_letter_decision_log.task_id is 'Id of the task.';
+comment on column treadle.dead_letter_decision_log.queue is 'Name of its queue.';
+comment on column treadle.dead_letter_decision_log.type is 'Name of its task type.';
+comment on column treadle.dead_letter_decision_log.class is 'Failure class.';
+comment on column treadle.dead_letter_decision_log.fingerprint is 'Identifier shared by errors of the same kind.';
+comment on column treadle.dead_letter_decision_log.about is 'First line of the error with variable parts replaced.';
+grant select on table treadle.dead_letter_decision_log to treadle_observer;
+grant select on table treadle.dead_letter_decision_log to treadle_operator;
 
--- view treadle.dead_letter_review
-create view treadle.dead_letter_review (
+-- view treadle.dead_letter_details
+create view treadle.dead_letter_details (
   id uuid,
   task_id uuid,
   queue text,
@@ -1759,26 +1964,71 @@ create view treadle.dead_letter_review (
   escalated_at timestamp with time zone,
   escalated_to text,
 );
-alter view treadle.dead_letter_review owner to treadle_owner;
-comment on view treadle.dead_letter_review is 'Dead letters with failure history, total cost and what was decided; open ones are not reviewed.';
-grant select on table treadle.dead_letter_review to treadle_observer;
-grant select on table treadle.dead_letter_review to treadle_operator;
+alter view treadle.dead_letter_details owner to treadle_owner;
+comment on view treadle.dead_letter_details is 'Dead letters with failure history, total cost and decision; reviewed is false for open ones.';
+comment on column treadle.dead_letter_details.id is 'Id of the dead letter.';
+comment on column treadle.dead_letter_details.task_id is 'Id of the task.';
+comment on column treadle.dead_letter_details.queue is 'Name of its queue.';
+comment on column treadle.dead_letter_details.type is 'Name of its task type.';
+comment on column treadle.dead_letter_details.title is 'Short text for people.';
+comment on column treadle.dead_letter_details.dag_id is 'Id of its DAG; null outside a DAG.';
+comment on column treadle.dead_letter_details.class is 'Failure class.';
+comment on column treadle.dead_letter_details.reason is 'Text of the failure.';
+comment on column treadle.dead_letter_details.poison_pill is 'Whether the task killed several workers.';
+comment on column treadle.dead_letter_details.attempts is 'How many attempts were used.';
+comment on column treadle.dead_letter_details.total_cost_usd is 'What the task cost, in dollars.';
+comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task gave up.';
+comment on column treadle.dead_letter_details.reviewed is 'Whether it was decided.';
+comment on column treadle.dead_letter_details.resolution is 'Decision: retry, modify_and_retry or cancel.';
+comment on column treadle.dead_letter_details.resolved_at is 'When it was decided.';
+comment on column treadle.dead_letter_details.reviewer is 'Who decided.';
+comment on column treadle.dead_letter_details.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_details.spec is 'Payload of the task.';
+comment on column treadle.dead_letter_details.history is 'All attempts, as JSON.';
+comment on column treadle.dead_letter_details.fingerprint is 'Identifier shared by errors of the same kind.';
+comment on column treadle.dead_letter_details.about is 'First line of the error with variable parts replaced.';
+comment on column treadle.dead_letter_details.escalated_at is 'When it was escalated.';
+comment on column treadle.dead_letter_details.escalated_to is 'Who was asked.';
+grant select on table treadle.dead_letter_details to treadle_observer;
+grant select on table treadle.dead_letter_details to treadle_operator;
 
--- view treadle.delivery_log
-create view treadle.delivery_log (
-  webhook text,
-  id bigint,
-  at timestamp with time zone,
-  event_id bigint,
-  kind text,
-  status integer,
-  error text,
-  ms integer,
+-- view treadle.dead_letter_groups
+create view treadle.dead_letter_groups (
+  fingerprint text,
+  class text,
+  about text,
+  letters bigint,
+  poison_pills bigint,
+  escalated bigint,
+  queues text[],
+  types text[],
+  agents text[],
+  attempts bigint,
+  total_cost_usd numeric,
+  first_at timestamp with time zone,
+  last_at timestamp with time zone,
+  sample_task uuid,
+  sample_reason text,
 );
-alter view treadle.delivery_log owner to treadle_owner;
-comment on view treadle.delivery_log is 'Tries to deliver events, the last hundred of each webhook; an error says what went wrong.';
-grant select on table treadle.delivery_log to treadle_observer;
-grant select on table treadle.delivery_log to treadle_operator;
+alter view treadle.dead_letter_groups owner to treadle_owner;
+comment on view treadle.dead_letter_groups is 'One row per fingerprint of undecided dead letters: count, tasks, agents, times and cost.';
+comment on column treadle.dead_letter_groups.fingerprint is 'Identifier shared by errors of the same kind.';
+comment on column treadle.dead_letter_groups.class is 'Failure class.';
+comment on column treadle.dead_letter_groups.about is 'First line of the error with variable parts replaced.';
+comment on column treadle.dead_letter_groups.letters is 'Open dead letters in the group.';
+comment on column treadle.dead_letter_groups.poison_pills is 'How many of them killed several workers.';
+comment on column treadle.dead_letter_groups.escalated is 'How many of them are escalated.';
+comment on column treadle.dead_letter_groups.queues is 'Queues of the tasks.';
+comment on column treadle.dead_letter_groups.types is 'Types of the tasks.';
+comment on column treadle.dead_letter_groups.agents is 'Agents of the last attempts.';
+comment on column treadle.dead_letter_groups.attempts is 'Attempts used in total.';
+comment on column treadle.dead_letter_groups.total_cost_usd is 'What the tasks cost, in dollars.';
+comment on column treadle.dead_letter_groups.first_at is 'When the first of them gave up.';
+comment on column treadle.dead_letter_groups.last_at is 'When the last of them gave up.';
+comment on column treadle.dead_letter_groups.sample_task is 'Id of one of the tasks.';
+comment on column treadle.dead_letter_groups.sample_reason is 'Failure text of that task.';
+grant select on table treadle.dead_letter_groups to treadle_observer;
+grant select on table treadle.dead_letter_groups to treadle_operator;
 
 -- view treadle.dispatch_log
 create view treadle.dispatch_log (
@@ -1797,7 +2047,20 @@ create view treadle.dispatch_log (
   feedback jsonb,
 );
 alter view treadle.dispatch_log owner to treadle_owner;
-comment on view treadle.dispatch_log is 'One row per attempt, the live and the completing ones included; filter by task_id.';
+comment on view treadle.dispatch_log is 'One row per attempt, including the current and the completing one. Filter by task_id.';
+comment on column treadle.dispatch_log.task_id is 'Id of the task.';
+comment on column treadle.dispatch_log.attempt is 'Number of the attempt, from 1.';
+comment on column treadle.dispatch_log.agent_id is 'Agent that had the attempt.';
+comment on column treadle.dispatch_log.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.dispatch_log.started_at is 'When the handler started; null if it has not.';
+comment on column treadle.dispatch_log.ended_at is 'When the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.outcome is 'How the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.class is 'Failure class.';
+comment on column treadle.dispatch_log.reason is 'Text of the failure.';
+comment on column treadle.dispatch_log.error is 'Full error text, such as a traceback.';
+comment on column treadle.dispatch_log.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.dispatch_log.model is 'Model that the attempt used.';
+comment on column treadle.dispatch_log.feedback is 'What validators reported, as JSON.';
 grant select on table treadle.dispatch_log to treadle_observer;
 grant select on table treadle.dispatch_log to treadle_operator;
 
@@ -1814,7 +2077,16 @@ create view treadle.event_log (
   data jsonb,
 );
 alter view treadle.event_log owner to treadle_owner;
-comment on view treadle.event_log is 'What happened: kind, what it is about, who did it.';
+comment on view treadle.event_log is 'Events: what happened, to what, and who did it.';
+comment on column treadle.event_log.id is 'Id of the event; it does not give the order in which events are read.';
+comment on column treadle.event_log.at is 'When it happened.';
+comment on column treadle.event_log.kind is 'Kind of the event.';
+comment on column treadle.event_log.task_id is 'Task that the event is about.';
+comment on column treadle.event_log.dag_id is 'DAG that the event is about.';
+comment on column treadle.event_log.queue is 'Queue that the event is about.';
+comment on column treadle.event_log.actor is 'Who did it.';
+comment on column treadle.event_log.key is 'Key of the event, such as a name.';
+comment on column treadle.event_log.data is 'Data of the event.';
 grant select on table treadle.event_log to treadle_observer;
 grant select on table treadle.event_log to treadle_operator;
 
@@ -1833,12 +2105,23 @@ create view treadle.gate_status (
   types text[],
 );
 alter view treadle.gate_status owner to treadle_owner;
-comment on view treadle.gate_status is 'Gates: closed until when and why, the limit by rate and what of it is used in its period.';
+comment on view treadle.gate_status is 'Gates: until when and why they are closed, their rate limit, and how much of it is used.';
+comment on column treadle.gate_status.key is 'Key of the gate.';
+comment on column treadle.gate_status.state is 'open or closed.';
+comment on column treadle.gate_status.closed_until is 'Until when it is closed.';
+comment on column treadle.gate_status.reason is 'Why it is closed.';
+comment on column treadle.gate_status.closed_by is 'Who closed it; null if a limit did.';
+comment on column treadle.gate_status.slowdowns is 'Rate limits in a row.';
+comment on column treadle.gate_status.unit is 'What the limit counts: starts, tokens or usd.';
+comment on column treadle.gate_status."limit" is 'Limit per period; null for none.';
+comment on column treadle.gate_status.per_s is 'Length of the period in seconds.';
+comment on column treadle.gate_status.used is 'Amount used in the current period.';
+comment on column treadle.gate_status.types is 'Task types that name this gate.';
 grant select on table treadle.gate_status to treadle_observer;
 grant select on table treadle.gate_status to treadle_operator;
 
--- view treadle.harness_nudging
-create view treadle.harness_nudging (
+-- view treadle.harness_agent_status
+create view treadle.harness_agent_status (
   agent_url text,
   allow_private boolean,
   nudged_at timestamp with time zone,
@@ -1847,10 +2130,17 @@ create view treadle.harness_nudging (
   created_at timestamp with time zone,
   created_by text,
 );
-alter view treadle.harness_nudging owner to treadle_owner;
-comment on view treadle.harness_nudging is 'Agents of the harness that operators let it nudge.';
-grant select on table treadle.harness_nudging to treadle_observer;
-grant select on table treadle.harness_nudging to treadle_operator;
+alter view treadle.harness_agent_status owner to treadle_owner;
+comment on view treadle.harness_agent_status is 'Harness agents that operators allow to be nudged.';
+comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
+comment on column treadle.harness_agent_status.allow_private is 'Whether private addresses are allowed.';
+comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged last.';
+comment on column treadle.harness_agent_status.nudge_error is 'Error of the last nudge; null if it succeeded.';
+comment on column treadle.harness_agent_status.last_seen_at is 'When the agent was heard from last.';
+comment on column treadle.harness_agent_status.created_at is 'When nudges were allowed.';
+comment on column treadle.harness_agent_status.created_by is 'Who allowed nudges.';
+grant select on table treadle.harness_agent_status to treadle_observer;
+grant select on table treadle.harness_agent_status to treadle_operator;
 
 -- view treadle.harness_tasks
 create view treadle.harness_tasks (
@@ -1875,7 +2165,26 @@ create view treadle.harness_tasks (
   action_error text,
 );
 alter view treadle.harness_tasks owner to treadle_owner;
-comment on view treadle.harness_tasks is 'Tasks of the harness: pending, claimed, completed, done or failed, and the action of each.';
+comment on view treadle.harness_tasks is 'Harness tasks: pending, claimed, completed, done or failed, and the action of each.';
+comment on column treadle.harness_tasks.task_id is 'Id of the task.';
+comment on column treadle.harness_tasks.agent_url is 'URL of the agent.';
+comment on column treadle.harness_tasks.status is 'pending, claimed, completed, done or failed.';
+comment on column treadle.harness_tasks.payload is 'Payload of the task.';
+comment on column treadle.harness_tasks.created_at is 'When it was created.';
+comment on column treadle.harness_tasks.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.harness_tasks.completed_at is 'When the agent stored its decision.';
+comment on column treadle.harness_tasks.result is 'Decision of the agent.';
+comment on column treadle.harness_tasks.retry_count is 'How often the task was requeued.';
+comment on column treadle.harness_tasks.max_retries is 'How often it may be requeued.';
+comment on column treadle.harness_tasks.last_heartbeat is 'When the agent sent its last heartbeat.';
+comment on column treadle.harness_tasks.claim_until is 'When the claim expires.';
+comment on column treadle.harness_tasks.last_error is 'Text of the last error.';
+comment on column treadle.harness_tasks.action is 'State of its action in the action log.';
+comment on column treadle.harness_tasks.action_tries is 'How often the action was tried.';
+comment on column treadle.harness_tasks.action_started_at is 'When the action was started last.';
+comment on column treadle.harness_tasks.action_ended_at is 'When the action ended.';
+comment on column treadle.harness_tasks.action_next_try_at is 'When the action is tried again.';
+comment on column treadle.harness_tasks.action_error is 'Error of the last try.';
 grant select on table treadle.harness_tasks to treadle_observer;
 grant select on table treadle.harness_tasks to treadle_operator;
 
@@ -1890,7 +2199,14 @@ create view treadle.project_list (
   updated_at timestamp with time zone,
 );
 alter view treadle.project_list owner to treadle_owner;
-comment on view treadle.project_list is 'Projects: each has a name of its own, label is what the work API calls it. Load: project_load.';
+comment on view treadle.project_list is 'Projects. For their load see project_load.';
+comment on column treadle.project_list.id is 'Id of the project.';
+comment on column treadle.project_list.name is 'Unique name.';
+comment on column treadle.project_list.label is 'Name in the work API, which need not be unique.';
+comment on column treadle.project_list.external_ref is 'Reference in another system.';
+comment on column treadle.project_list.share is 'Share of the project in fair queues.';
+comment on column treadle.project_list.created_at is 'When it was created.';
+comment on column treadle.project_list.updated_at is 'When it was changed last.';
 grant select on table treadle.project_list to treadle_observer;
 grant select on table treadle.project_list to treadle_operator;
 
@@ -1907,6 +2223,14 @@ create view treadle.project_load (
 );
 alter view treadle.project_load owner to treadle_owner;
 comment on view treadle.project_load is 'Projects with their share and their load.';
+comment on column treadle.project_load.id is 'Id of the project.';
+comment on column treadle.project_load.name is 'Unique name.';
+comment on column treadle.project_load.share is 'Share of the project in fair queues.';
+comment on column treadle.project_load.external_ref is 'Reference in another system.';
+comment on column treadle.project_load.ready is 'Tasks that can be claimed.';
+comment on column treadle.project_load.waiting is 'Tasks that have not been claimed, including ready ones.';
+comment on column treadle.project_load.running is 'Tasks claimed or running.';
+comment on column treadle.project_load.created_at is 'When it was created.';
 grant select on table treadle.project_load to treadle_observer;
 grant select on table treadle.project_load to treadle_operator;
 
@@ -1919,7 +2243,12 @@ create view treadle.protocol_queues (
   keep_changes boolean,
 );
 alter view treadle.protocol_queues owner to treadle_owner;
-comment on view treadle.protocol_queues is 'Names that the work, queue and harness protocols use, and the properties of those queues.';
+comment on view treadle.protocol_queues is 'Queue names of the work, queue and harness protocols, and the properties of those queues.';
+comment on column treadle.protocol_queues.name is 'Name of the queue.';
+comment on column treadle.protocol_queues.assignment is 'How tasks reach agents: claim, manual or dispatch.';
+comment on column treadle.protocol_queues.hold is 'Whether new tasks are held until they are released.';
+comment on column treadle.protocol_queues.on_lease_expiry is 'What an expired claim does: fail or block.';
+comment on column treadle.protocol_queues.keep_changes is 'Whether changes are written to the log of work items.';
 grant select on table treadle.protocol_queues to treadle_observer;
 grant select on table treadle.protocol_queues to treadle_operator;
 
@@ -1935,7 +2264,15 @@ create view treadle.prunable_tasks (
   parent_id uuid,
 );
 alter view treadle.prunable_tasks owner to treadle_owner;
-comment on view treadle.prunable_tasks is 'Finished tasks whose time is over: the pruner takes them unless something else needs them.';
+comment on view treadle.prunable_tasks is 'Ended tasks whose retention is over; the pruner deletes them unless other tasks need them.';
+comment on column treadle.prunable_tasks.place is 'Physical position (ctid), used to read in batches.';
+comment on column treadle.prunable_tasks.id is 'Id of the task.';
+comment on column treadle.prunable_tasks.queue is 'Name of its queue.';
+comment on column treadle.prunable_tasks.type is 'Name of its task type.';
+comment on column treadle.prunable_tasks.status is 'State in which it ended.';
+comment on column treadle.prunable_tasks.completed_at is 'When the task ended; null while it is open.';
+comment on column treadle.prunable_tasks.dag_id is 'Id of its DAG; null outside a DAG.';
+comment on column treadle.prunable_tasks.parent_id is 'Id of the task that spawned it.';
 grant select on table treadle.prunable_tasks to treadle_observer;
 grant select on table treadle.prunable_tasks to treadle_operator;
 
@@ -1955,9 +2292,59 @@ create view treadle.push_agent_status (
   created_by text,
 );
 alter view treadle.push_agent_status owner to treadle_owner;
-comment on view treadle.push_agent_status is 'One row per agent that tasks are sent to: its address, its task, its last submission.';
+comment on view treadle.push_agent_status is 'One row per push agent: its URL, its current task and its last submission.';
+comment on column treadle.push_agent_status.agent_id is 'Id of the agent.';
+comment on column treadle.push_agent_status.url is 'URL of the agent.';
+comment on column treadle.push_agent_status.allow_private is 'Whether private addresses are allowed.';
+comment on column treadle.push_agent_status.status is 'active, draining or offline.';
+comment on column treadle.push_agent_status.silent is 'Whether it was set offline because it did not respond.';
+comment on column treadle.push_agent_status.answered_at is 'When it responded last.';
+comment on column treadle.push_agent_status.queue_id is 'Entry that it works on now.';
+comment on column treadle.push_agent_status.last_sent_at is 'When a task was sent to it last.';
+comment on column treadle.push_agent_status.last_outcome is 'How its last submission ended.';
+comment on column treadle.push_agent_status.last_error is 'Text of the last error.';
+comment on column treadle.push_agent_status.created_at is 'When it was created.';
+comment on column treadle.push_agent_status.created_by is 'Who created it.';
 grant select on table treadle.push_agent_status to treadle_observer;
 grant select on table treadle.push_agent_status to treadle_operator;
+
+-- view treadle.push_dispatch_log
+create view treadle.push_dispatch_log (
+  queue_id text,
+  task_id uuid,
+  number integer,
+  attempt smallint,
+  agent_id text,
+  agent_url text,
+  agent_task_id text,
+  session_id text,
+  sent_at timestamp with time zone,
+  accepted_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  outcome text,
+  error text,
+  heard_at timestamp with time zone,
+  lease_until timestamp with time zone,
+);
+alter view treadle.push_dispatch_log owner to treadle_owner;
+comment on view treadle.push_dispatch_log is 'One row per submission to a push agent; an open one is followed until lease_until.';
+comment on column treadle.push_dispatch_log.queue_id is 'Id in the queue interface: queue- and the task id.';
+comment on column treadle.push_dispatch_log.task_id is 'Id of the task.';
+comment on column treadle.push_dispatch_log.number is 'Number of the submission, as the agent sees it.';
+comment on column treadle.push_dispatch_log.attempt is 'Attempt of the task.';
+comment on column treadle.push_dispatch_log.agent_id is 'Id of the agent.';
+comment on column treadle.push_dispatch_log.agent_url is 'URL of the agent.';
+comment on column treadle.push_dispatch_log.agent_task_id is 'Id that the agent gave the task.';
+comment on column treadle.push_dispatch_log.session_id is 'Session of the agent.';
+comment on column treadle.push_dispatch_log.sent_at is 'When it was sent.';
+comment on column treadle.push_dispatch_log.accepted_at is 'When the agent accepted it.';
+comment on column treadle.push_dispatch_log.ended_at is 'When it ended; null while it is followed.';
+comment on column treadle.push_dispatch_log.outcome is 'How it ended.';
+comment on column treadle.push_dispatch_log.error is 'Error of the submission.';
+comment on column treadle.push_dispatch_log.heard_at is 'When the agent responded last.';
+comment on column treadle.push_dispatch_log.lease_until is 'Until when a dispatcher follows it.';
+grant select on table treadle.push_dispatch_log to treadle_observer;
+grant select on table treadle.push_dispatch_log to treadle_operator;
 
 -- view treadle.push_queue
 create view treadle.push_queue (
@@ -1984,7 +2371,28 @@ create view treadle.push_queue (
   id uuid,
 );
 alter view treadle.push_queue owner to treadle_owner;
-comment on view treadle.push_queue is 'Entries of queue push: the state, the position of those that wait, the agent of the others.';
+comment on view treadle.push_queue is 'Entries of queue push: state, position while waiting, and agent afterwards.';
+comment on column treadle.push_queue.queue_id is 'Id in the queue interface: queue- and the task id.';
+comment on column treadle.push_queue.state is 'pending, dispatching, working, completed, failed or cancelled.';
+comment on column treadle.push_queue."position" is 'Position among the waiting entries, from 1.';
+comment on column treadle.push_queue.created_at is 'When it was created.';
+comment on column treadle.push_queue.prompt is 'Prompt for the agent.';
+comment on column treadle.push_queue.model is 'Model that was asked for.';
+comment on column treadle.push_queue.timeout_seconds is 'Time limit in seconds.';
+comment on column treadle.push_queue.session_id is 'Session that the prompt continues.';
+comment on column treadle.push_queue.project is 'Project data of the request.';
+comment on column treadle.push_queue.env is 'Environment variables of the request.';
+comment on column treadle.push_queue.thinking is 'Whether thinking was asked for.';
+comment on column treadle.push_queue.dispatched_at is 'When it was sent or given to an agent.';
+comment on column treadle.push_queue.task_id is 'Id that the agent gave the task.';
+comment on column treadle.push_queue.agent_url is 'URL of the agent that has it.';
+comment on column treadle.push_queue.attempts is 'Attempts used.';
+comment on column treadle.push_queue.last_error is 'Text of the last error.';
+comment on column treadle.push_queue.source is 'Where the task comes from, such as schedule or trigger.';
+comment on column treadle.push_queue.source_job is 'Name of the schedule, trigger or job.';
+comment on column treadle.push_queue.completed_at is 'When it ended.';
+comment on column treadle.push_queue.status is 'State of the task.';
+comment on column treadle.push_queue.id is 'Id of the task.';
 grant select on table treadle.push_queue to treadle_observer;
 grant select on table treadle.push_queue to treadle_operator;
 
@@ -2009,24 +2417,45 @@ create view treadle.queue_health (
   fair boolean,
 );
 alter view treadle.queue_health owner to treadle_owner;
-comment on view treadle.queue_health is 'One row per queue: depth by state, the oldest ready task, rates over the last five minutes.';
+comment on view treadle.queue_health is 'One row per queue: counts by state, the oldest ready task, rates over the last five minutes.';
+comment on column treadle.queue_health.queue is 'Name of its queue.';
+comment on column treadle.queue_health.paused is 'Whether claims are paused.';
+comment on column treadle.queue_health.ready is 'Tasks that can be claimed.';
+comment on column treadle.queue_health.waiting is 'Tasks that wait for something else.';
+comment on column treadle.queue_health.in_flight is 'Tasks claimed or running.';
+comment on column treadle.queue_health.retrying is 'Tasks that wait for their next attempt.';
+comment on column treadle.queue_health.dead_letters is 'Dead letters that wait for a decision.';
+comment on column treadle.queue_health.oldest_ready_at is 'When the oldest ready task was created.';
+comment on column treadle.queue_health.oldest_ready_age is 'Age of the oldest ready task.';
+comment on column treadle.queue_health.completed_5m is 'Tasks completed in the last five minutes.';
+comment on column treadle.queue_health.completed_per_s is 'Tasks completed per second, over five minutes.';
+comment on column treadle.queue_health.failed_attempts_5m is 'Attempts that failed in the last five minutes.';
+comment on column treadle.queue_health.wait_p50_s is 'Median seconds from creation to claim, over five minutes.';
+comment on column treadle.queue_health.run_p50_s is 'Median seconds from start to end, over five minutes.';
+comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
+comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
+comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';
 grant select on table treadle.queue_health to treadle_observer;
 grant select on table treadle.queue_health to treadle_operator;
 
--- view treadle.retention_ages
-create view treadle.retention_ages (
+-- view treadle.retention_status
+create view treadle.retention_status (
   what text,
   queue text,
   keep_s double precision,
   mode text,
 );
-alter view treadle.retention_ages owner to treadle_owner;
-comment on view treadle.retention_ages is 'How long finished tasks of each queue, events, agents and runs are kept; empty is for ever.';
-grant select on table treadle.retention_ages to treadle_observer;
-grant select on table treadle.retention_ages to treadle_operator;
+alter view treadle.retention_status owner to treadle_owner;
+comment on view treadle.retention_status is 'How long ended tasks of each queue, events, agents and runs are kept.';
+comment on column treadle.retention_status.what is 'completed, cancelled or dead_lettered tasks, events, agents or runs.';
+comment on column treadle.retention_status.queue is 'Queue, for tasks.';
+comment on column treadle.retention_status.keep_s is 'How many seconds it is kept; null forever.';
+comment on column treadle.retention_status.mode is 'What happens then: archive or drop.';
+grant select on table treadle.retention_status to treadle_observer;
+grant select on table treadle.retention_status to treadle_operator;
 
--- view treadle.schedule_history
-create view treadle.schedule_history (
+-- view treadle.schedule_log
+create view treadle.schedule_log (
   schedule text,
   nominal_at timestamp with time zone,
   missed_until timestamp with time zone,
@@ -2039,10 +2468,21 @@ create view treadle.schedule_history (
   error text,
   id bigint,
 );
-alter view treadle.schedule_history owner to treadle_owner;
-comment on view treadle.schedule_history is 'Runs of schedules: the nominal time, the status, the task or DAG and how it stands.';
-grant select on table treadle.schedule_history to treadle_observer;
-grant select on table treadle.schedule_history to treadle_operator;
+alter view treadle.schedule_log owner to treadle_owner;
+comment on view treadle.schedule_log is 'Runs of schedules: nominal time, status, and the task or DAG with its current state.';
+comment on column treadle.schedule_log.schedule is 'Name of the schedule.';
+comment on column treadle.schedule_log.nominal_at is 'Nominal time of the run; null for an extra run.';
+comment on column treadle.schedule_log.missed_until is 'Last of several missed times that share this row.';
+comment on column treadle.schedule_log.fired_at is 'When it was handled.';
+comment on column treadle.schedule_log.status is 'queued, failed, or why the time was skipped.';
+comment on column treadle.schedule_log.now is 'Current state of its task or DAG.';
+comment on column treadle.schedule_log.task_id is 'Task that it created.';
+comment on column treadle.schedule_log.dag_id is 'DAG that it created.';
+comment on column treadle.schedule_log.actor is 'Who asked for an extra run.';
+comment on column treadle.schedule_log.error is 'Why it failed.';
+comment on column treadle.schedule_log.id is 'Id of the row.';
+grant select on table treadle.schedule_log to treadle_observer;
+grant select on table treadle.schedule_log to treadle_operator;
 
 -- view treadle.schedule_status
 create view treadle.schedule_status (
@@ -2075,7 +2515,34 @@ create view treadle.schedule_status (
   id uuid,
 );
 alter view treadle.schedule_status owner to treadle_owner;
-comment on view treadle.schedule_status is 'Schedules: active, paused or stopped, the next time, the last status, error, task and DAG.';
+comment on view treadle.schedule_status is 'Schedules: state, next time, and the status, error, task and DAG of the last run.';
+comment on column treadle.schedule_status.name is 'Name of the schedule.';
+comment on column treadle.schedule_status.state is 'active, paused or stopped.';
+comment on column treadle.schedule_status.cron is 'Cron line.';
+comment on column treadle.schedule_status.timezone is 'Time zone of the cron line.';
+comment on column treadle.schedule_status.next_at is 'When it is due next.';
+comment on column treadle.schedule_status.last_at is 'Its last nominal time.';
+comment on column treadle.schedule_status.last_status is 'What became of that time.';
+comment on column treadle.schedule_status.last_error is 'Text of the last error.';
+comment on column treadle.schedule_status.last_task is 'Task that was created last.';
+comment on column treadle.schedule_status.last_dag is 'DAG that was created last.';
+comment on column treadle.schedule_status.last_queue_id is 'Queue id of the last task, for a dispatch queue.';
+comment on column treadle.schedule_status.makes is 'Whether it enqueues a task or a dag.';
+comment on column treadle.schedule_status.what is 'Type of the task, or name of the DAG.';
+comment on column treadle.schedule_status.queue is 'Queue of the task.';
+comment on column treadle.schedule_status.jitter_s is 'Longest random delay of a start, in seconds.';
+comment on column treadle.schedule_status.catch_up is 'What happens to missed times: skip, one or all.';
+comment on column treadle.schedule_status.overlap is 'What happens while an earlier run is open: allow, skip or cancel_previous.';
+comment on column treadle.schedule_status.grace_s is 'Seconds after which a time counts as missed.';
+comment on column treadle.schedule_status.template is 'Template of the task or DAG.';
+comment on column treadle.schedule_status.paused_at is 'When it was paused; null if it is not.';
+comment on column treadle.schedule_status.paused_by is 'Who paused it.';
+comment on column treadle.schedule_status.paused_reason is 'Why it was paused.';
+comment on column treadle.schedule_status.in_code is 'Whether application code declares it.';
+comment on column treadle.schedule_status.created_by is 'Who created it.';
+comment on column treadle.schedule_status.created_at is 'When it was created.';
+comment on column treadle.schedule_status.updated_at is 'When it was changed last.';
+comment on column treadle.schedule_status.id is 'Id of the schedule.';
 grant select on table treadle.schedule_status to treadle_observer;
 grant select on table treadle.schedule_status to treadle_operator;
 
@@ -2090,32 +2557,34 @@ create view treadle.stuck (
   example_id uuid,
 );
 alter view treadle.stuck owner to treadle_owner;
-comment on view treadle.stuck is 'Tasks that should move and do not, with the reason; ready ones are grouped by lane.';
+comment on view treadle.stuck is 'Tasks that should move and do not, with the reason; ready tasks are grouped by lane.';
+comment on column treadle.stuck.reason is 'Why the tasks do not move.';
+comment on column treadle.stuck.status is 'State of the tasks.';
+comment on column treadle.stuck.queue is 'Queue of the tasks.';
+comment on column treadle.stuck.type is 'Type of the tasks.';
+comment on column treadle.stuck.tasks is 'How many tasks are affected.';
+comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 grant select on table treadle.stuck to treadle_observer;
 grant select on table treadle.stuck to treadle_operator;
 
--- view treadle.submission_log
-create view treadle.submission_log (
-  queue_id text,
-  task_id uuid,
-  number integer,
-  attempt smallint,
-  agent_id text,
-  agent_url text,
-  agent_task_id text,
-  session_id text,
-  sent_at timestamp with time zone,
-  accepted_at timestamp with time zone,
-  ended_at timestamp with time zone,
-  outcome text,
-  error text,
-  heard_at timestamp with time zone,
-  lease_until timestamp with time zone,
+-- view treadle.task_access
+create view treadle.task_access (
+  id uuid,
+  queue text,
+  project_id uuid,
+  agent text collate "C",
+  dag_id uuid,
 );
-alter view treadle.submission_log owner to treadle_owner;
-comment on view treadle.submission_log is 'One row per submission to an agent; without an end it is being followed until lease_until.';
-grant select on table treadle.submission_log to treadle_observer;
-grant select on table treadle.submission_log to treadle_operator;
+alter view treadle.task_access owner to treadle_owner;
+comment on view treadle.task_access is 'The queue, project, agent and DAG of each task, for access checks.';
+comment on column treadle.task_access.id is 'Id of the task.';
+comment on column treadle.task_access.queue is 'Name of its queue.';
+comment on column treadle.task_access.project_id is 'Id of its project.';
+comment on column treadle.task_access.agent is 'Agent that has claimed it, or that it is assigned to.';
+comment on column treadle.task_access.dag_id is 'Id of its DAG.';
+grant select on table treadle.task_access to treadle_observer;
+grant select on table treadle.task_access to treadle_operator;
 
 -- view treadle.task_details
 create view treadle.task_details (
@@ -2133,7 +2602,6 @@ create view treadle.task_details (
   spec jsonb,
   inputs jsonb,
   output jsonb,
-  output_ref text,
   artifacts jsonb,
   validation jsonb,
   report text,
@@ -2170,7 +2638,7 @@ create view treadle.task_details (
   dag_id uuid,
   project_id uuid,
   idempotency_key text collate "C",
-  consumer text collate "C",
+  consumer text,
   consumed_at timestamp with time zone,
   external_ref text,
   tags text[],
@@ -2192,12 +2660,108 @@ create view treadle.task_details (
 );
 alter view treadle.task_details owner to treadle_owner;
 comment on view treadle.task_details is 'One row per task with all its fields.';
+comment on column treadle.task_details.id is 'Id of the task.';
+comment on column treadle.task_details.queue is 'Name of its queue.';
+comment on column treadle.task_details.type is 'Name of its task type.';
+comment on column treadle.task_details.name is 'Name in its DAG.';
+comment on column treadle.task_details.title is 'Short text for people.';
+comment on column treadle.task_details.status is 'Current state.';
+comment on column treadle.task_details.priority is 'Priority from 0 (first) to 100.';
+comment on column treadle.task_details.effective_priority is 'Priority including ageing and deadline; lower is sooner.';
+comment on column treadle.task_details.ageing_rate is 'Points of priority gained per minute of waiting.';
+comment on column treadle.task_details.critical_path is 'Length of the longest chain of tasks behind it.';
+comment on column treadle.task_details.deadline_at is 'When it should be done; it becomes more urgent before.';
+comment on column treadle.task_details.spec is 'Payload of the task.';
+comment on column treadle.task_details.inputs is 'References to outputs of other tasks.';
+comment on column treadle.task_details.output is 'Result of the task.';
+comment on column treadle.task_details.artifacts is 'Artifacts of the task.';
+comment on column treadle.task_details.validation is 'Validators that check the output.';
+comment on column treadle.task_details.report is 'Whether a decision report is required.';
+comment on column treadle.task_details.decision_report is 'Decision report of the last attempt.';
+comment on column treadle.task_details.outcome is 'State in which it ended; null while it is open.';
+comment on column treadle.task_details.failure_class is 'Class of the last failure.';
+comment on column treadle.task_details.failure_reason is 'Text of the last failure.';
+comment on column treadle.task_details.poison_pill is 'Whether it killed several workers.';
+comment on column treadle.task_details.models is 'Models that may be used; null for any.';
+comment on column treadle.task_details.fallback_models is 'Models to use after the first one fails.';
+comment on column treadle.task_details.attempt_notes is 'Notes that attempts left for later ones.';
+comment on column treadle.task_details.attempt is 'How many attempts were started.';
+comment on column treadle.task_details.max_attempts is 'How many attempts the task may use.';
+comment on column treadle.task_details.rate_limits is 'Attempts that ended with a rate limit, which are not counted.';
+comment on column treadle.task_details.retry is 'Retry policy.';
+comment on column treadle.task_details.retry_at is 'When the next attempt may start.';
+comment on column treadle.task_details.run_at is 'The task does not start before this time.';
+comment on column treadle.task_details.timeout_s is 'How many seconds an attempt may take.';
+comment on column treadle.task_details.agent_id is 'Agent that has claimed it.';
+comment on column treadle.task_details.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.task_details.started_at is 'When the handler started; null if it has not.';
+comment on column treadle.task_details.heartbeat_at is 'When its agent sent the last heartbeat.';
+comment on column treadle.task_details.lease_until is 'When the claim expires without a heartbeat.';
+comment on column treadle.task_details.progress is 'Progress that the handler reported.';
+comment on column treadle.task_details.capabilities is 'Capabilities that an agent must have.';
+comment on column treadle.task_details.gates is 'Keys of the gates that it passes.';
+comment on column treadle.task_details.concurrency_key is 'Tasks with the same key share slots.';
+comment on column treadle.task_details.slot is 'State of its slot: waiting or held.';
+comment on column treadle.task_details.assigned_agent is 'The only agent that may claim it.';
+comment on column treadle.task_details.depends_on is 'Ids of the tasks that it depends on.';
+comment on column treadle.task_details.blocked_by is 'Dependencies that are not met yet.';
+comment on column treadle.task_details.parent_id is 'Id of the task that spawned it.';
+comment on column treadle.task_details.forked_from is 'Task that it was forked from.';
+comment on column treadle.task_details.dag_id is 'Id of its DAG; null outside a DAG.';
+comment on column treadle.task_details.project_id is 'Id of its project.';
+comment on column treadle.task_details.idempotency_key is 'A second task with this key returns the first one.';
+comment on column treadle.task_details.consumer is 'Name of the consumer that takes the result.';
+comment on column treadle.task_details.consumed_at is 'When the consumer took the result.';
+comment on column treadle.task_details.external_ref is 'Reference in another system.';
+comment on column treadle.task_details.tags is 'Tags.';
+comment on column treadle.task_details.created_by is 'Who created it.';
+comment on column treadle.task_details.source is 'Where the task comes from, such as schedule or trigger.';
+comment on column treadle.task_details.source_job is 'Name of the schedule, trigger or job.';
+comment on column treadle.task_details.notes is 'Notes of people.';
+comment on column treadle.task_details.created_at is 'When it was created.';
+comment on column treadle.task_details.completed_at is 'When the task ended; null while it is open.';
+comment on column treadle.task_details.completed_by is 'Agent that completed it.';
+comment on column treadle.task_details.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.task_details.max_cost_usd is 'What the task may cost, in dollars.';
+comment on column treadle.task_details.reserved_usd is 'Dollars reserved for it.';
+comment on column treadle.task_details.max_tokens is 'How many tokens the task may use.';
+comment on column treadle.task_details.on_budget is 'What happens if a limit is reached: ask or fail.';
+comment on column treadle.task_details.budget_id is 'Id of the budget that it waits for; null if none.';
+comment on column treadle.task_details.input_tokens is 'Input tokens used.';
+comment on column treadle.task_details.output_tokens is 'Output tokens used.';
 grant select on table treadle.task_details to treadle_observer;
 grant select on table treadle.task_details to treadle_operator;
+
+-- view treadle.task_fields
+create view treadle.task_fields (
+  name text,
+  kind text,
+  low numeric,
+  high bigint,
+  words text[],
+  uses text[],
+  help text,
+);
+alter view treadle.task_fields owner to treadle_owner;
+comment on view treadle.task_fields is 'The fields of a task that can be set: where, and within which bounds.';
+comment on column treadle.task_fields.name is 'Name of the field in json.';
+comment on column treadle.task_fields.kind is 'Kind of value: integer, number, text, names, time, uuid, boolean, json or word.';
+comment on column treadle.task_fields.low is 'Lowest number, fewest characters of a text, or fewest entries of a list; null: no bound.';
+comment on column treadle.task_fields.high is 'Highest number, most characters of a text, or most entries of a list; null: no bound. Each name in a list has 1 to 200 characters.';
+comment on column treadle.task_fields.words is 'The words that it can be, for kind word.';
+comment on column treadle.task_fields.uses is 'Where it can be set: queue, type, node (a task of a DAG), task, and edit: when a dead letter is retried or a task is forked.';
+comment on column treadle.task_fields.help is 'What it means.';
+grant select on table treadle.task_fields to treadle_observer;
+grant select on table treadle.task_fields to treadle_operator;
+grant select on table treadle.task_fields to treadle_producer;
+grant select on table treadle.task_fields to treadle_worker;
 
 -- view treadle.task_parts
 create view treadle.task_parts (
   id uuid,
+  options jsonb,
+  result jsonb,
+  attempt_notes jsonb,
   depends_on uuid[],
   attempts jsonb,
   steps jsonb,
@@ -2208,19 +2772,19 @@ create view treadle.task_parts (
   events jsonb,
 );
 alter view treadle.task_parts owner to treadle_owner;
-comment on view treadle.task_parts is 'Attempts, steps, waits, dead letters, spend, artifacts and events of a task; filter by id.';
-
--- view treadle.task_places
-create view treadle.task_places (
-  id uuid,
-  queue text,
-  project_id uuid,
-  agent text collate "C",
-);
-alter view treadle.task_places owner to treadle_owner;
-comment on view treadle.task_places is 'The queue and the project of each task, and who has it or is to have it.';
-grant select on table treadle.task_places to treadle_observer;
-grant select on table treadle.task_places to treadle_operator;
+comment on view treadle.task_parts is 'Attempts, steps, waits, dead letters, spend, artifacts and events of a task. Filter by id.';
+comment on column treadle.task_parts.id is 'Id of the task.';
+comment on column treadle.task_parts.options is 'Its row in task_options, as JSON.';
+comment on column treadle.task_parts.result is 'Its row in results, as JSON.';
+comment on column treadle.task_parts.attempt_notes is 'Notes that attempts left, as JSON.';
+comment on column treadle.task_parts.depends_on is 'Ids of the tasks that it depends on.';
+comment on column treadle.task_parts.attempts is 'Its attempts, as JSON.';
+comment on column treadle.task_parts.steps is 'Its saved steps, as JSON.';
+comment on column treadle.task_parts.waits is 'Its waits with their answers, as JSON.';
+comment on column treadle.task_parts.dead_letters is 'Its dead letters, as JSON.';
+comment on column treadle.task_parts.spend is 'Its paid calls, as JSON.';
+comment on column treadle.task_parts.artifacts is 'Its artifacts, as JSON.';
+comment on column treadle.task_parts.events is 'Its events, as JSON.';
 
 -- view treadle.task_steps
 create view treadle.task_steps (
@@ -2243,7 +2807,24 @@ create view treadle.task_steps (
   forked_from uuid,
 );
 alter view treadle.task_steps owner to treadle_owner;
-comment on view treadle.task_steps is 'One row per saved step, answers and subtasks included; filter by task_id, order by seq.';
+comment on view treadle.task_steps is 'One row per saved step, including answers and subtasks. Filter by task_id, order by seq.';
+comment on column treadle.task_steps.task_id is 'Id of the task.';
+comment on column treadle.task_steps.seq is 'Position among the steps of the task.';
+comment on column treadle.task_steps.name is 'Name of the step.';
+comment on column treadle.task_steps.kind is 'step, spawn, wait or sleep.';
+comment on column treadle.task_steps.queue is 'Name of its queue.';
+comment on column treadle.task_steps.type is 'Name of its task type.';
+comment on column treadle.task_steps.title is 'Short text for people.';
+comment on column treadle.task_steps.status is 'State of the task.';
+comment on column treadle.task_steps.input is 'Hash of the input of the step.';
+comment on column treadle.task_steps.output is 'Result of the step.';
+comment on column treadle.task_steps.attempt is 'Attempt that saved it.';
+comment on column treadle.task_steps.agent_id is 'Agent that saved it.';
+comment on column treadle.task_steps.started_at is 'When the step started.';
+comment on column treadle.task_steps.saved_at is 'When it was saved.';
+comment on column treadle.task_steps.run_s is 'How many seconds it took.';
+comment on column treadle.task_steps.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.task_steps.forked_from is 'Task that the step was copied from.';
 grant select on table treadle.task_steps to treadle_observer;
 grant select on table treadle.task_steps to treadle_operator;
 
@@ -2265,7 +2846,21 @@ create view treadle.token_status (
   revoked_by text,
 );
 alter view treadle.token_status owner to treadle_owner;
-comment on view treadle.token_status is 'Tokens for HTTP: live, expired or revoked, with their scopes and last use (to the minute).';
+comment on view treadle.token_status is 'Tokens for HTTP with their state, scopes and last use.';
+comment on column treadle.token_status.id is 'Public id of the token.';
+comment on column treadle.token_status.name is 'Name of the token.';
+comment on column treadle.token_status.status is 'live, expired or revoked.';
+comment on column treadle.token_status.scopes is 'What it may do.';
+comment on column treadle.token_status.queues is 'Queues that it is restricted to; null for all.';
+comment on column treadle.token_status.agent is 'Agent that it is restricted to.';
+comment on column treadle.token_status.project is 'Name of the project that it is restricted to.';
+comment on column treadle.token_status.project_id is 'Id of its project.';
+comment on column treadle.token_status.expires_at is 'When it expires; null for never.';
+comment on column treadle.token_status.last_used_at is 'When it was used last, to the minute.';
+comment on column treadle.token_status.created_at is 'When it was created.';
+comment on column treadle.token_status.created_by is 'Who created it.';
+comment on column treadle.token_status.revoked_at is 'When it was revoked.';
+comment on column treadle.token_status.revoked_by is 'Who revoked it.';
 grant select on table treadle.token_status to treadle_observer;
 grant select on table treadle.token_status to treadle_operator;
 
@@ -2277,7 +2872,11 @@ create view treadle.transitions (
   why text,
 );
 alter view treadle.transitions owner to treadle_owner;
-comment on view treadle.transitions is 'Every allowed change of state, the function that makes it, and why.';
+comment on view treadle.transitions is 'Every allowed change of state, the function that makes it, and when it happens.';
+comment on column treadle.transitions.from_status is 'State before; null for a new task.';
+comment on column treadle.transitions.to_status is 'State after.';
+comment on column treadle.transitions.by is 'Function that makes the change.';
+comment on column treadle.transitions.why is 'When the change happens.';
 grant select on table treadle.transitions to treadle_observer;
 grant select on table treadle.transitions to treadle_operator;
 grant select on table treadle.transitions to treadle_producer;
@@ -2296,7 +2895,16 @@ create view treadle.trigger_log (
   problem text,
 );
 alter view treadle.trigger_log owner to treadle_owner;
-comment on view treadle.trigger_log is 'Each time a trigger fired, was kept from it, or failed: the event and what was made.';
+comment on view treadle.trigger_log is 'Each time a trigger fired, reached a limit or failed: the event and what was created.';
+comment on column treadle.trigger_log.trigger is 'Name of the trigger.';
+comment on column treadle.trigger_log.event_id is 'Id of the event.';
+comment on column treadle.trigger_log.kind is 'Kind of the event.';
+comment on column treadle.trigger_log.fired_at is 'When it fired or was tried.';
+comment on column treadle.trigger_log.verdict is 'fired, refused, failed or waiting.';
+comment on column treadle.trigger_log.task_id is 'Task that it created.';
+comment on column treadle.trigger_log.dag_id is 'DAG that it created.';
+comment on column treadle.trigger_log.depth is 'Number of triggers in the chain.';
+comment on column treadle.trigger_log.problem is 'Why it could not fire.';
 grant select on table treadle.trigger_log to treadle_observer;
 grant select on table treadle.trigger_log to treadle_operator;
 
@@ -2329,7 +2937,32 @@ create view treadle.trigger_status (
   id uuid,
 );
 alter view treadle.trigger_status owner to treadle_owner;
-comment on view treadle.trigger_status is 'Triggers: on which event they make what, how often they fired, and what went wrong.';
+comment on view treadle.trigger_status is 'Triggers: event, filter and template, how often they fired, and the last error.';
+comment on column treadle.trigger_status.name is 'Name of the trigger.';
+comment on column treadle.trigger_status.state is 'active or paused.';
+comment on column treadle.trigger_status.on_event is 'Event kind that it fires on.';
+comment on column treadle.trigger_status.filter is 'JSON that an event must contain.';
+comment on column treadle.trigger_status.template is 'Template of the task or DAG.';
+comment on column treadle.trigger_status.failure_rate is 'Failure rate that it fires on.';
+comment on column treadle.trigger_status.description is 'Description for people.';
+comment on column treadle.trigger_status.max_depth is 'Longest allowed chain of triggers.';
+comment on column treadle.trigger_status.max_per_hour is 'How often it may fire per hour; null for no limit.';
+comment on column treadle.trigger_status.fired is 'How often it fired.';
+comment on column treadle.trigger_status.refused is 'How often a limit stopped it.';
+comment on column treadle.trigger_status.failed is 'How often it failed.';
+comment on column treadle.trigger_status.fired_at is 'When it fired last.';
+comment on column treadle.trigger_status.last_task is 'Task that it created last.';
+comment on column treadle.trigger_status.last_dag is 'DAG that it created last.';
+comment on column treadle.trigger_status.last_error is 'Text of the last error.';
+comment on column treadle.trigger_status.error_at is 'When the last error occurred.';
+comment on column treadle.trigger_status.passed_at is 'When its failure rate was exceeded last.';
+comment on column treadle.trigger_status.paused_at is 'When it was paused; null if it is not.';
+comment on column treadle.trigger_status.paused_by is 'Who paused it.';
+comment on column treadle.trigger_status.paused_reason is 'Why it was paused.';
+comment on column treadle.trigger_status.created_by is 'Who created it.';
+comment on column treadle.trigger_status.created_at is 'When it was created.';
+comment on column treadle.trigger_status.updated_at is 'When it was changed last.';
+comment on column treadle.trigger_status.id is 'Id of the trigger.';
 grant select on table treadle.trigger_status to treadle_observer;
 grant select on table treadle.trigger_status to treadle_operator;
 
@@ -2357,7 +2990,27 @@ create view treadle.type_status (
   fallback_models text[],
 );
 alter view treadle.type_status owner to treadle_owner;
-comment on view treadle.type_status is 'Task types: open, paused, closed by one of their gates, or kept back by their breaker.';
+comment on view treadle.type_status is 'Task types with their settings and state: open, paused, or closed by a gate or breaker.';
+comment on column treadle.type_status.type is 'Name of the type.';
+comment on column treadle.type_status.state is 'open, paused, closed (by a gate), breaker open or breaker half-open.';
+comment on column treadle.type_status.paused_at is 'When it was paused; null if it is not.';
+comment on column treadle.type_status.paused_by is 'Who paused it.';
+comment on column treadle.type_status.paused_reason is 'Why it was paused.';
+comment on column treadle.type_status.description is 'Description for people.';
+comment on column treadle.type_status.priority is 'Default priority of its tasks.';
+comment on column treadle.type_status.max_attempts is 'Default number of attempts.';
+comment on column treadle.type_status.timeout_s is 'Default time limit of an attempt, in seconds.';
+comment on column treadle.type_status.ageing_rate is 'Default points of priority gained per minute of waiting.';
+comment on column treadle.type_status.retry is 'Retry policy of its tasks.';
+comment on column treadle.type_status.gates is 'Keys of the gates that its tasks pass.';
+comment on column treadle.type_status.breaker is 'Settings of its breaker.';
+comment on column treadle.type_status.max_cost_usd is 'Default cost limit of a task, in dollars.';
+comment on column treadle.type_status.max_tokens is 'Default token limit of a task.';
+comment on column treadle.type_status.on_budget is 'What happens if a limit is reached: ask or fail.';
+comment on column treadle.type_status.validation is 'Validators that check the output.';
+comment on column treadle.type_status.report is 'Whether a decision report is required.';
+comment on column treadle.type_status.models is 'Models that may be used; null for any.';
+comment on column treadle.type_status.fallback_models is 'Models to use after the first one fails.';
 grant select on table treadle.type_status to treadle_observer;
 grant select on table treadle.type_status to treadle_operator;
 
@@ -2398,8 +3051,64 @@ create view treadle.wait_details (
 );
 alter view treadle.wait_details owner to treadle_owner;
 comment on view treadle.wait_details is 'Questions, approvals and events that tasks wait for or waited for, with every answer.';
+comment on column treadle.wait_details.id is 'Id of the wait.';
+comment on column treadle.wait_details.task_id is 'Id of the task.';
+comment on column treadle.wait_details.name is 'Name of the wait in its task.';
+comment on column treadle.wait_details.kind is 'question, approval, event or budget.';
+comment on column treadle.wait_details.status is 'open, answered, expired or cancelled.';
+comment on column treadle.wait_details.awaited is 'Whether the task is suspended until it ends.';
+comment on column treadle.wait_details.question is 'What is asked.';
+comment on column treadle.wait_details.context is 'Data that helps to answer.';
+comment on column treadle.wait_details.options is 'Allowed answers.';
+comment on column treadle.wait_details.schema is 'JSON schema of the answer.';
+comment on column treadle.wait_details.approvers is 'How many people must give the same answer.';
+comment on column treadle.wait_details.answers is 'Answers so far, as JSON.';
+comment on column treadle.wait_details.event is 'Name of the event.';
+comment on column treadle.wait_details.event_key is 'Key of the event.';
+comment on column treadle.wait_details.event_id is 'Id of the event that ended it.';
+comment on column treadle.wait_details.expires_at is 'When it expires.';
+comment on column treadle.wait_details.on_expiry is 'What happens then: deny, fail, default or escalate.';
+comment on column treadle.wait_details.default_answer is 'Answer if it expires with default.';
+comment on column treadle.wait_details.escalated_at is 'When it was escalated.';
+comment on column treadle.wait_details.answer is 'Final answer.';
+comment on column treadle.wait_details.answered_by is 'Who gave the final answer.';
+comment on column treadle.wait_details.note is 'Note with the answer.';
+comment on column treadle.wait_details.opened_at is 'When it was opened.';
+comment on column treadle.wait_details.ended_at is 'When it ended; null while it is open.';
+comment on column treadle.wait_details.type is 'Name of its task type.';
+comment on column treadle.wait_details.title is 'Short text for people.';
+comment on column treadle.wait_details.queue is 'Name of its queue.';
+comment on column treadle.wait_details.task_status is 'State of its task.';
+comment on column treadle.wait_details.task_name is 'Name of its task in the DAG.';
+comment on column treadle.wait_details.dag_id is 'Id of its DAG; null outside a DAG.';
+comment on column treadle.wait_details.dag_name is 'Name of its DAG.';
+comment on column treadle.wait_details.project_id is 'Id of its project.';
 grant select on table treadle.wait_details to treadle_observer;
 grant select on table treadle.wait_details to treadle_operator;
+
+-- view treadle.webhook_delivery_log
+create view treadle.webhook_delivery_log (
+  webhook text,
+  id bigint,
+  at timestamp with time zone,
+  event_id bigint,
+  kind text,
+  status integer,
+  error text,
+  ms integer,
+);
+alter view treadle.webhook_delivery_log owner to treadle_owner;
+comment on view treadle.webhook_delivery_log is 'Delivery attempts, the last hundred of each webhook.';
+comment on column treadle.webhook_delivery_log.webhook is 'Name of the webhook.';
+comment on column treadle.webhook_delivery_log.id is 'Id of the delivery attempt.';
+comment on column treadle.webhook_delivery_log.at is 'When it was sent.';
+comment on column treadle.webhook_delivery_log.event_id is 'Id of the event.';
+comment on column treadle.webhook_delivery_log.kind is 'Kind of the event.';
+comment on column treadle.webhook_delivery_log.status is 'HTTP status of the response; null without a response.';
+comment on column treadle.webhook_delivery_log.error is 'What went wrong; null for a success.';
+comment on column treadle.webhook_delivery_log.ms is 'Duration in milliseconds.';
+grant select on table treadle.webhook_delivery_log to treadle_observer;
+grant select on table treadle.webhook_delivery_log to treadle_operator;
 
 -- view treadle.webhook_status
 create view treadle.webhook_status (
@@ -2427,7 +3136,29 @@ create view treadle.webhook_status (
   created_by text,
 );
 alter view treadle.webhook_status owner to treadle_owner;
-comment on view treadle.webhook_status is 'Webhooks: failures, the next try, what was delivered, and up to 1000 events not looked at.';
+comment on view treadle.webhook_status is 'Webhooks: state, failures, next try, deliveries, and unread events.';
+comment on column treadle.webhook_status.name is 'Name of the webhook.';
+comment on column treadle.webhook_status.format is 'standard, slack or redis.';
+comment on column treadle.webhook_status.address is 'Scheme and host of its URL.';
+comment on column treadle.webhook_status.stream is 'Name of the redis stream.';
+comment on column treadle.webhook_status.kinds is 'Event kinds that it subscribes to.';
+comment on column treadle.webhook_status.filter is 'JSON that an event must contain.';
+comment on column treadle.webhook_status.allow_private is 'Whether private addresses are allowed.';
+comment on column treadle.webhook_status.status is 'active, failing or paused.';
+comment on column treadle.webhook_status.reason is 'Why it is paused.';
+comment on column treadle.webhook_status.failures is 'Failures in a row.';
+comment on column treadle.webhook_status.failed_since_at is 'Since when deliveries fail.';
+comment on column treadle.webhook_status.next_try_at is 'When the next delivery is tried.';
+comment on column treadle.webhook_status.last_status is 'HTTP status of the last response.';
+comment on column treadle.webhook_status.last_error is 'Text of the last error.';
+comment on column treadle.webhook_status.last_try_at is 'When a delivery was tried last.';
+comment on column treadle.webhook_status.delivered is 'Events delivered in total.';
+comment on column treadle.webhook_status.delivered_at is 'When an event was delivered last.';
+comment on column treadle.webhook_status.unread is 'Events that it has not read yet, at most 1000.';
+comment on column treadle.webhook_status.delivering is 'Whether a notifier has its lease now.';
+comment on column treadle.webhook_status.rotated_until is 'Until when the old secret also signs.';
+comment on column treadle.webhook_status.created_at is 'When it was created.';
+comment on column treadle.webhook_status.created_by is 'Who created it.';
 grant select on table treadle.webhook_status to treadle_observer;
 grant select on table treadle.webhook_status to treadle_operator;
 
@@ -2444,7 +3175,16 @@ create view treadle.work_changes (
   number bigint,
 );
 alter view treadle.work_changes owner to treadle_owner;
-comment on view treadle.work_changes is 'The log of work items: who changed what, when, and what was said.';
+comment on view treadle.work_changes is 'The log of work items: who changed what, when and why.';
+comment on column treadle.work_changes.id is 'Id of the change.';
+comment on column treadle.work_changes.work_item_id is 'Id of the work item.';
+comment on column treadle.work_changes.at is 'When it happened.';
+comment on column treadle.work_changes.actor is 'Who did it.';
+comment on column treadle.work_changes.from_status is 'Status before; null for a new item.';
+comment on column treadle.work_changes.to_status is 'Status after.';
+comment on column treadle.work_changes.agent is 'Agent of the item.';
+comment on column treadle.work_changes.note is 'What was said.';
+comment on column treadle.work_changes.number is 'Position in the log.';
 grant select on table treadle.work_changes to treadle_observer;
 grant select on table treadle.work_changes to treadle_operator;
 
@@ -2459,7 +3199,14 @@ create view treadle.work_dispatches (
   number bigint,
 );
 alter view treadle.work_dispatches owner to treadle_owner;
-comment on view treadle.work_dispatches is 'One row per dispatch of a work item; without an end while the agent has it, or lost it.';
+comment on view treadle.work_dispatches is 'One row per dispatch of a work item; without an end while the agent has it, or has lost it.';
+comment on column treadle.work_dispatches.id is 'Id of the dispatch.';
+comment on column treadle.work_dispatches.work_item_id is 'Id of the work item.';
+comment on column treadle.work_dispatches.dispatched_at is 'When it was sent or given to an agent.';
+comment on column treadle.work_dispatches.agent is 'Agent that got it.';
+comment on column treadle.work_dispatches.completed_at is 'When it ended with this agent; null while it is open.';
+comment on column treadle.work_dispatches.outcome is 'How it ended with this agent.';
+comment on column treadle.work_dispatches.number is 'Position in the log.';
 grant select on table treadle.work_dispatches to treadle_observer;
 grant select on table treadle.work_dispatches to treadle_operator;
 
@@ -2482,7 +3229,22 @@ create view treadle.work_items (
   notes text,
 );
 alter view treadle.work_items owner to treadle_owner;
-comment on view treadle.work_items is 'Work items in the words of the work API: status, priority 1 to 5, outcome once ended.';
+comment on view treadle.work_items is 'Work items as the work API names them: status, priority 1 to 5, outcome.';
+comment on column treadle.work_items.id is 'Id of the work item.';
+comment on column treadle.work_items.project_id is 'Id of its project.';
+comment on column treadle.work_items.project is 'Name of the project.';
+comment on column treadle.work_items.type is 'Type of the item.';
+comment on column treadle.work_items.description is 'What is to be done.';
+comment on column treadle.work_items.payload is 'Data of the item.';
+comment on column treadle.work_items.priority is 'Priority from 1 (highest) to 5.';
+comment on column treadle.work_items.status is 'Status in the work API.';
+comment on column treadle.work_items.assigned_agent is 'Agent that it is given to.';
+comment on column treadle.work_items.created_by is 'Who created it.';
+comment on column treadle.work_items.created_at is 'When it was created.';
+comment on column treadle.work_items.updated_at is 'When it was changed last.';
+comment on column treadle.work_items.completed_at is 'When it ended; null while it is open.';
+comment on column treadle.work_items.outcome is 'success, failed or cancelled; null while it is open.';
+comment on column treadle.work_items.notes is 'Notes on the item.';
 grant select on table treadle.work_items to treadle_observer;
 grant select on table treadle.work_items to treadle_operator;
 
@@ -2495,6 +3257,10 @@ create view treadle.work_transitions (
 );
 alter view treadle.work_transitions owner to treadle_owner;
 comment on view treadle.work_transitions is 'Every change of state that the work API allows, and the field that it needs.';
+comment on column treadle.work_transitions.from_status is 'Status before; null for a new item.';
+comment on column treadle.work_transitions.to_status is 'Status after.';
+comment on column treadle.work_transitions.needs is 'Field that the change requires; null for none.';
+comment on column treadle.work_transitions.why is 'When the change happens.';
 grant select on table treadle.work_transitions to treadle_observer;
 grant select on table treadle.work_transitions to treadle_operator;
 grant select on table treadle.work_transitions to treadle_producer;
@@ -2505,7 +3271,7 @@ create function treadle.accept_dispatch(p_task uuid, p_token uuid, p_holder uuid
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 415740080efed6ad8728c62c9d5477976b8f7a085977cee5f18c033ecc35f0bd
+  as sha256 28175f5f29485cc9fae090ff1f2710dff74ae6ca584193243c97267a7098d3fd
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -2515,39 +3281,48 @@ create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id 
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d9ea110e2a167262799ac94d3ca35168a633dd8dc50cafd35ab4093ef003011b
+  as sha256 b87dc8d48eee611eb536be25f0521bb9c0677372e4b3622171e7ef16eb9344b7
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
+create function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 0786158141fd7638b15316a0989a25c0bb4c18eca5441e7c33c1f425b6878571
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean)
 create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optional boolean DEFAULT false)
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 28e23fac3a22ef67fbd3ffee1550eda6b79455f9e387f68cbcf1ceda239945ed
+  as sha256 f7628f93e2f917ec3e2910319355aa96adff20b423d55c24139d5b24ecd46f77
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.add_note(p_id uuid, p_token uuid, p_note text)
-create function treadle.add_note(p_id uuid, p_token uuid, p_note text)
-  returns void
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ced1a2c08cc5cf517a0d94b58ba339700ef6e7946522cbb92455a021dc04e0fa
+-- function treadle.add_edges(p_task uuid, p_depends_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
+create function treadle.add_edges(p_task uuid, p_depends_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 bd3d27e262cb3647d774063b56255e16d61748b1e377b8048bebd4b3548dff87
   owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
+  without a comment
 
 -- function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
 create function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
   returns numeric
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 6decaa20c99d6ca577fee386ab59634a708fb79ead0b4420277cfa15d2d5a640
+  as sha256 8cdfe12394966b796e31555d38457cfb165ee1aa8f3fdded53e7bfe1215dd243
   owner treadle_owner
   without a comment
 
@@ -2567,21 +3342,9 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 e423134e7963e2b1e7a26183e1b35a3234db7d10a58a0bab62303bb52efab3f7
+  as sha256 878bb77cfe6c83a4c745bfa80c054a9221e0ea4fb28a9cf51d9e8be22f8d38d8
   owner treadle_owner
   with a comment
-  grant execute to treadle_producer
-  grant execute to treadle_worker
-
--- function treadle.add_work(p_type text, p_description text, p_payload jsonb, p_priority integer, p_agent text, p_project uuid, p_created_by text, p_actor text)
-create function treadle.add_work(p_type text, p_description text, p_payload jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT 3, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_created_by text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
-  returns uuid
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 375f0df1243ee261e188e817627a85961d0308ced54a8c8c43478165a7580992
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
@@ -2590,7 +3353,7 @@ create function treadle.admit_budget(p_budget bigint)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 42230da7a16103863b431d5672485130a58f7cb19ba24b96ab6d6bde4457daec
+  as sha256 8e1429723ef198bca31d4c6be455252e525657f5021a19c97bb34b8c84bafb48
   owner treadle_owner
   without a comment
 
@@ -2599,32 +3362,52 @@ create function treadle.admit_slots(p_key text)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 a5c53873572d003969bb85cf0584cdeeef210158bd7d1f83ead050ae681575ef
+  as sha256 3bd202fd976605d9421508e30b178354a35e03b04737d5bc63ddb3d7d4a5b9c8
   owner treadle_owner
   without a comment
 
--- function treadle.admit_tasks(p_limit integer)
-create function treadle.admit_tasks(p_limit integer DEFAULT 100)
+-- function treadle.admit_waiting_tasks(p_limit integer)
+create function treadle.admit_waiting_tasks(p_limit integer DEFAULT 100)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 db62e20cb7431816cd94dbc9b91cb9ea9d6f25acadbb71e831159dbcc31f33a0
+  as sha256 59e7641538e648808da4f8504c3d0db930ddcc7f60205b2e1df87af4d4019586
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_worker
 
--- function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
-create function treadle.afford_rows(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
-  returns tid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2316d339ea6836d514787117b73e7a00bb02c086917981ed2eb5123ade7fb07d
+-- function treadle.affected_tasks(p_ids uuid[])
+create function treadle.affected_tasks(p_ids uuid[])
+  returns uuid[]
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
   owner treadle_owner
   without a comment
 
--- function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
-create function treadle.agent_can_spend(p_agent text, p_now timestamp with time zone)
+-- function treadle.ageing_offset(p_ageing bigint, p_at timestamp with time zone)
+create function treadle.ageing_offset(p_ageing bigint, p_at timestamp with time zone)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 234fab783a7aefb843ef91054b8e59a99f4bfb6e819da4d62489041bd1f51127
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.ageing_offset_at(p_ageing bigint, p_ms bigint)
+create function treadle.ageing_offset_at(p_ageing bigint, p_ms bigint)
+  returns bigint
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 0b31e03ec5390705bf9110b961b075a6c7d3872ebaee2fc77c674ecdf491e5a9
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.agent_budget_left(p_agent text, p_now timestamp with time zone)
+create function treadle.agent_budget_left(p_agent text, p_now timestamp with time zone)
   returns numeric
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
@@ -2632,15 +3415,14 @@ create function treadle.agent_can_spend(p_agent text, p_now timestamp with time 
   owner treadle_owner
   without a comment
 
--- function treadle.agent_heartbeat(p_id text)
-create function treadle.agent_heartbeat(p_id text)
-  returns text
-  language plpgsql volatile security definer cost 100
+-- function treadle.agent_in_cooldown(p_agent text, p_cooldown_s double precision)
+create function treadle.agent_in_cooldown(p_agent text, p_cooldown_s double precision)
+  returns boolean
+  language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7788fb6846c4cc6c2f8668cc42762fef2ba39171dc10ca7e51bbcac7351cb18f
+  as sha256 4bec2b13fb44b9a229dca4596c4b9a6cc85db35016be4e705bb0919974cd4dd3
   owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
+  without a comment
 
 -- function treadle.agent_of(p_task uuid, p_token uuid)
 create function treadle.agent_of(p_task uuid, p_token uuid)
@@ -2651,21 +3433,12 @@ create function treadle.agent_of(p_task uuid, p_token uuid)
   owner treadle_owner
   without a comment
 
--- function treadle.agent_rests(p_agent text, p_rest_s double precision)
-create function treadle.agent_rests(p_agent text, p_rest_s double precision)
-  returns boolean
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 2f96e83d304b5361ee2816375895950082469b32c8f3478ca95f8e3a3a7c3a00
-  owner treadle_owner
-  without a comment
-
--- function treadle.agent_url_of(p_url text)
-create function treadle.agent_url_of(p_url text)
-  returns text
-  language plpgsql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 939389d54c79ce35c84239b81db16295a6b2e482f0ab509330969ee53afe049e
+-- function treadle.aggregate_spend(p_ids uuid[])
+create function treadle.aggregate_spend(p_ids uuid[])
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 18adadcd0e73424e3881d834c51a5332006d6c97680016f237c7655f13662f2a
   owner treadle_owner
   without a comment
 
@@ -2674,35 +3447,26 @@ create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT t
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8cc5f6c3e58d9ee67d48b05a66d5223bbc020550d183fa109d85a5161c470831
+  as sha256 bd6530d6d48e35fafbe7d82346f3b6d91b706d4fea5a6079b3b2369d3c72d14f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
-
--- function treadle.announce_rows(p_rows tid[], p_what text)
-create function treadle.announce_rows(p_rows tid[], p_what text)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e2f62aa92b066adb79e538ec9de37f05b0857e79a305db9701627de6d0ada44f
-  owner treadle_owner
-  without a comment
 
 -- function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
 create function treadle.answer_budget(p_wait treadle.waits, p_value jsonb, p_actor text)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 b30da2b487be498c9b3a6b0b55713bc13f7da8d457afa6b39fc5c19d0ea1cdef
+  as sha256 78e6059a61864b6fc08904e9f94aadcd88727273251cd74f473ee544afd8b685
   owner treadle_owner
   without a comment
 
--- function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
-create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+-- function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_path text)
+create function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2a2fb84be0f1bf6422c53342e74a2b54801461e6d85a3f39027cc90893ae2da4
+  as sha256 2b8068238b6dd6978756b1ab875fd25cd0ddf7eda827c84516c01e1e06240b38
   owner treadle_owner
   without a comment
 
@@ -2711,27 +3475,54 @@ create function treadle.answer_wait(p_wait uuid, p_value jsonb, p_actor text DEF
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 4c45bb5002309d3df533540711349b0b44869ed79692e2616649e8d3b39c2cea
+  as sha256 8d096fb62b662a53739c659b0638dbba1ee14e12434d3e086ff8889bf2da360a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
 
--- function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
-create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+-- function treadle.apply_aliases(p_task treadle.tasks, p_options jsonb, p_now timestamp with time zone)
+create function treadle.apply_aliases(p_task treadle.tasks, p_options jsonb, p_now timestamp with time zone)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dabc052ca67f0c70317113bed77e412addfd22c6c2e6df3cf55d9a4bcb295495
+  as sha256 a7a9d8afa48f3cf1345230e8d8e37447177f8800702b9ff8c12dd1d1579c62af
   owner treadle_owner
   without a comment
 
--- function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
-create function treadle.apply_words(p_task treadle.tasks, p_options jsonb)
-  returns treadle.tasks
-  language plpgsql volatile security invoker cost 100
+-- function treadle.apply_decisions(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.apply_decisions(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+  returns TABLE(place tid, id uuid, status text, retry_at timestamp with time zone, queue text, counted boolean)
+  language sql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5d6e9f870ef67d9972e8bdcc26a9c4d1f74addf8e2873150a40cb6d7dc4066e6
+  as sha256 2a9c45c15fee98ec0585142ac7dce57086fd2ee168153d3cc6416025893def42
+  owner treadle_owner
+  without a comment
+
+-- function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+create function treadle.apply_defaults(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
+  returns treadle.tasks
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 759d3854abb1a024774504ebc895a1d5ff9e0e44a1d3b1fb2225bc89e45c0428
+  owner treadle_owner
+  without a comment
+
+-- function treadle.apply_node_defaults(p_tasks jsonb, p_defaults jsonb)
+create function treadle.apply_node_defaults(p_tasks jsonb, p_defaults jsonb)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 6638fd9d4e45746a9caaf9dd4a79d2ad4bb796dc1fb266407471ca7490f4740d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.apply_rate_limits(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
+create function treadle.apply_rate_limits(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 f8fde95cbbbbe6526f11dad4b4b2755152e6ca8265ec5abcf37343516b008201
   owner treadle_owner
   without a comment
 
@@ -2740,7 +3531,7 @@ create function treadle.archive_tasks(p_ids uuid[])
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 43c346cac593bf6247d152b24335dde3947fd2bc92548899d5303b9234ae03d7
+  as sha256 61b0e7955ae2e0eee6c2f39d7761c6cab08192d9a4b85f18333087849d47bbca
   owner treadle_owner
   without a comment
 
@@ -2753,12 +3544,12 @@ create function treadle.are_names(p_queue text, p_type text)
   owner treadle_owner
   without a comment
 
--- function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
-create function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
+-- function treadle.are_short_names(p_value jsonb, p_max numeric)
+create function treadle.are_short_names(p_value jsonb, p_max numeric)
   returns boolean
-  language sql stable security invoker cost 100
+  language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
+  as sha256 dffe58f180383850f8ddf42abb8cc827b01219ffd86d0bcfb47deed86b787a42
   owner treadle_owner
   without a comment
 
@@ -2781,21 +3572,22 @@ create function treadle.artifact_value(p_row treadle.artifacts)
   owner treadle_owner
   without a comment
 
--- function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean)
-create function treadle.ask_for_money(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean DEFAULT false)
-  returns uuid
-  language plpgsql volatile security invoker cost 100
+-- function treadle.artifacts_to_delete(p_limit integer, p_grace_s double precision, p_after uuid, p_dry_run boolean)
+create function treadle.artifacts_to_delete(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
+  returns TABLE(id uuid, key text, uri text, name text, task_id uuid, reason text)
+  language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 fc8e7a54184974cd34ae50525b32cde395f62296d1ad46416e2717a670514ec0
+  as sha256 142267c3cda17790b33dbbe932d228eea14ae5ac61a227726ff0e85afc2ad9db
   owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_worker
 
--- function treadle.asked_keys(p_kind text, p_limit integer)
-create function treadle.asked_keys(p_kind text, p_limit integer)
-  returns text[]
+-- function treadle.assign_lane(p_task treadle.tasks, p_options treadle.task_options, p_type treadle.task_types, p_queue treadle.queues)
+create function treadle.assign_lane(p_task treadle.tasks, p_options treadle.task_options, p_type treadle.task_types, p_queue treadle.queues)
+  returns treadle.tasks
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 f83dca5ab438b66fb8168d9c1e589d0523b7c93009b69384eb0f99ce5e7fc9dd
+  set search_path=pg_catalog, pg_temp
+  as sha256 f24bd9876e420a1fbdbee2cfbbbac766f3f48f781ef1b481327bdb21d83d7b41
   owner treadle_owner
   without a comment
 
@@ -2822,7 +3614,7 @@ create function treadle.attempt_model(p_task treadle.tasks)
   returns text
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 df8f99d2ae743026ef4d632e88adb3ab14e2050195e074b88cea48baeaa82911
+  as sha256 cfb04f69ef0fa8c99ecab0bed160f55c01005e588d4d0277e8b767418cd0444c
   owner treadle_owner
   without a comment
 
@@ -2836,6 +3628,15 @@ create function treadle.attempt_models(p_attempt smallint, p_models text[], p_fa
   grant execute to treadle_observer
   grant execute to treadle_operator
 
+-- function treadle.attempt_requirements(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
+create function treadle.attempt_requirements(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
+  returns record
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 995501ff650e2dc10de4a28b53157001e934d9597935575797f160103a3116bb
+  owner treadle_owner
+  without a comment
+
 -- function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   returns void
@@ -2845,51 +3646,24 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
   owner treadle_owner
   without a comment
 
--- function treadle.await_waits(p_task uuid, p_waits uuid[])
-create function treadle.await_waits(p_task uuid, p_waits uuid[])
-  returns integer
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 a11abb5e2fe33632aa13a38ed0bafaeb8c2565712209d6e6d10645ee8e5709e7
-  owner treadle_owner
-  without a comment
-
--- function treadle.begin_reading()
-create function treadle.begin_reading()
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ad1127b02293b102791233fbccde98cbda58c25eea7cf709583b1d58762f025f
-  owner treadle_owner
-  without a comment
-
 -- function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
 create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
   returns TABLE(status integer, headers jsonb, body bytea)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5d44264d51e86142fefc15d7732d2bb662b2b9ce52f2f23ae5beabdfce64ffd5
+  as sha256 1bdd8c8cfd26d6307685950556618ab5713a07727cee8463474ef5486fe6325c
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
-create function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
-  returns jsonb
-  language sql stable security invoker cost 100
+-- function treadle.block_expired_claims(p_rows tid[], p_now timestamp with time zone)
+create function treadle.block_expired_claims(p_rows tid[], p_now timestamp with time zone)
+  returns TABLE(id uuid, status text)
+  language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 19d7accb1d586b5ead3abd8216fdf19e6bf92d8c265d62e1a9d6cab3f7b5fff5
-  owner treadle_owner
-  without a comment
-
--- function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
-create function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 5cd59ac1bd61fef6f66e8085da1c2bac8e28c18dcfcaaa06ddb30993cdf46370
+  as sha256 8d1783d4a83531ef5d585309603648e2466666f7a7e48e474ee1fb3f65d62257
   owner treadle_owner
   without a comment
 
@@ -2902,17 +3676,8 @@ create function treadle.breaker_settings(p_type text, OUT threshold integer, OUT
   owner treadle_owner
   without a comment
 
--- function treadle.broken_rule(p_error text, p_constraint text, p_column text)
-create function treadle.broken_rule(p_error text, p_constraint text, p_column text)
-  returns text
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 630d35699c0b4cd70308a0dea0011e64665a58f4f957f9c945087101d3639a12
-  owner treadle_owner
-  without a comment
-
--- function treadle.budget_facts(p_budget treadle.budgets)
-create function treadle.budget_facts(p_budget treadle.budgets)
+-- function treadle.budget_json(p_budget treadle.budgets)
+create function treadle.budget_json(p_budget treadle.budgets)
   returns jsonb
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
@@ -2925,7 +3690,7 @@ create function treadle.budget_key(p_scope text, p_key text)
   returns text
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b0c0edf1fd32dfba14a45a2f8dc891c2654581bd915fd1476be936888b140ee4
+  as sha256 fb60f4912da0e43d065ec235089da6cc55ec238eb38ec2352e69e71926ed56a7
   owner treadle_owner
   without a comment
 
@@ -2952,7 +3717,7 @@ create function treadle.budget_verdict(p_task treadle.tasks, p_usd numeric, OUT 
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 47ee216b87e6a03a5b64d5b656af567f977cdd6efdd6d29d9e35b84df3cc2c7c
+  as sha256 d11399d1398085c44dc4ff34618fc82780511d2dd2459ad57ddcb0509422d80a
   owner treadle_owner
   without a comment
 
@@ -2974,30 +3739,49 @@ create function treadle.budgets_over(p_rows tid[], p_agent text)
   owner treadle_owner
   without a comment
 
+-- function treadle.builtin_event_kinds()
+create function treadle.builtin_event_kinds()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 ed09078da19b26b5e81f5c3a94d20bd8d7b5fbe87625da376a7aa8248fd69e05
+  owner treadle_owner
+  without a comment
+
+-- function treadle.builtin_kinds_like(p_name text)
+create function treadle.builtin_kinds_like(p_name text)
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 be2d119e8a6abf08448c42f33a2b13bf03d54bcd1212765ff499a7c4b19b45cf
+  owner treadle_owner
+  without a comment
+
 -- function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
 create function treadle.bulk_tasks(p_filter jsonb, p_states text[], p_limit integer)
   returns treadle.bulk_task[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a2794a1aabafa7ebdc3b8d196ab85bc4eacf4c5341501c59f36b383b7c796d52
+  as sha256 2f5700c7c2ca6f587671656500675a63b198110c0983aed095eb602820df544c
   owner treadle_owner
   without a comment
 
--- function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
-create function treadle.bury_tasks(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 4419198b669f0cbd3db639fbba7984a3a6bd46cc16d6d23c30f9a4c7f6248e3c
+-- function treadle.cancel_artifact(p_id uuid, p_token uuid, p_artifact uuid)
+create function treadle.cancel_artifact(p_id uuid, p_token uuid, p_artifact uuid)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 51e0ad4ea97536984ad412561e23b2f5f36582c535461f41d5e4c9b400c8afc3
   owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.cancel_dag(p_dag uuid, p_reason text, p_actor text)
 create function treadle.cancel_dag(p_dag uuid, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 00cf111296f8dd4571524b527118b1a54aed8fa0a5afcfc453e0e97ee926479d
+  as sha256 44ada6ec2b2975c92d3dc02b13700ac21096db3aabd0287c4a44ffe5dd7716ba
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3008,7 +3792,7 @@ create function treadle.cancel_letters(p_found treadle.bulk_task[], p_actor text
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 675b3be698e1ebc2d490e0cf0e17d6b4bbe4fe4a07fcadfcd421f59b0c7dee08
+  as sha256 b63cd516b8dec6a4e7f6fa867be4d4fa6c09db03e8a75b68015993216b8b96c2
   owner treadle_owner
   without a comment
 
@@ -3017,7 +3801,7 @@ create function treadle.cancel_push(p_queue_id text, p_reason text DEFAULT NULL:
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ca2eeb01f86dfe1f0796b8f8c5487c7626bff5a26c268644c95109f7132236ad
+  as sha256 c4e3814cbd1bb4b56f891d29b895117d9e22172f96aa2dc75c1033747c19fcd0
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3028,7 +3812,7 @@ create function treadle.cancel_rows(p_held treadle.tasks[], p_asked uuid[], p_re
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7a787e29a6381eb0ff5aa360927e27096dbc9f985bf965571924eaea0623c9f2
+  as sha256 280f3df7496f7f2c7ecb34c3ced3ddd4472380ee56f652f63c3c63ecd5849435
   owner treadle_owner
   without a comment
 
@@ -3037,7 +3821,7 @@ create function treadle.cancel_runs(p_schedule treadle.schedules, p_nominal time
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cccd40344bbdf6f32b9d870b3ceeab3c4f60ee3243757c94feb5645e40adf47e
+  as sha256 30cf1aae412b13d78f02c7f760e83e6e7eea54bea3fd005dbf45ce439b6f6e78
   owner treadle_owner
   without a comment
 
@@ -3046,7 +3830,7 @@ create function treadle.cancel_task(p_id uuid, p_reason text DEFAULT NULL::text,
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 523b79a8b995a199df2936ec0893a5dc785d1f73370fa0af5313eca1c9d52de1
+  as sha256 2633b360d5a24ee661ff7f69b760c02726125c46a7d3eec3c42b770ac08ee422
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3057,18 +3841,18 @@ create function treadle.cancel_tasks(p_ids uuid[], p_reason text DEFAULT NULL::t
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f9daffaf043311910e739ec0a187f551e2dfa9ea0b4c622f85abac528ee6f847
+  as sha256 58f0afbf758a7b2fb72c61eb7a9d115eba4017b214daa4ea10e334411c954831
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
 
--- function treadle.cancel_where(p_filter jsonb, p_reason text, p_actor text, p_dry_run boolean, p_limit integer)
-create function treadle.cancel_where(p_filter jsonb, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+-- function treadle.cancel_tasks_where(p_filter jsonb, p_reason text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.cancel_tasks_where(p_filter jsonb, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 30e787be7af699119b3614b87e4fb97ac179f64f129220fd9b1da066f0417d6b
+  as sha256 8c5e372485ca428040aadd7972cfa8ef425a7175e14c778ba139feff495ece5e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3096,27 +3880,16 @@ create function treadle.change_budget(p_budget treadle.budgets, p_limit numeric,
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1ce9c5ed58aeb10ea3ee4c93d93b71068dc9f334f3fcff1555a36a2dcfd0cb21
+  as sha256 21420861954371dc10915f31593c4ae119c3ffd99f490ea44914aa775d6ace45
   owner treadle_owner
   without a comment
-
--- function treadle.change_project(p_id uuid, p_changes jsonb)
-create function treadle.change_project(p_id uuid, p_changes jsonb)
-  returns void
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 4c95e06bed64c29b741c0e52aa551c590ef4c9d7def09043efe3c395e859c2aa
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-  grant execute to treadle_producer
 
 -- function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb)
 create function treadle.change_schedule(p_schedule treadle.schedules, p_kind text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c9203d064e24746502d53d71f8e56b259f8f9d23b9b89156fe6a5eaff84d4df5
+  as sha256 01461bd6e5705642f69289f14cdb58d8a2a664d224282e5322d8ced61811ca04
   owner treadle_owner
   without a comment
 
@@ -3125,7 +3898,7 @@ create function treadle.charge_gates(p_rows tid[], p_now timestamp with time zon
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1245caa265c092fc9057f0b5bbdfb0f91defc2f5948f27eca4db5060606c80a0
+  as sha256 685623c8d2ffd5326f199a8d5dfd01c3ba776ade1783013ed82041453de3922e
   owner treadle_owner
   without a comment
 
@@ -3134,7 +3907,7 @@ create function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeri
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 c99badee6c5c5730b3b47d281e81efe79c9bde9337e1d479856f838fb5752647
+  as sha256 366a104ea8616517a929eb435085a8add1ac566dd995fda2252808041e086128
   owner treadle_owner
   without a comment
 
@@ -3143,7 +3916,7 @@ create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6a52b59b1fab5e6a9b5405bdf376e66b51df99df1a588838b60f7a57b42afb58
+  as sha256 be7a45c5fde423a37829d8877d845f35bb4152f048ee67c4ce0a4c4eadd8c5da
   owner treadle_owner
   without a comment
 
@@ -3152,7 +3925,16 @@ create function treadle.check_answer(p_wait treadle.waits, p_value jsonb, p_name
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b12c15ea793f924c19544724f891c9f1b77f9ea45e8b14d21ff1ec7a0415db0c
+  as sha256 40c53fb49ea4b036cf833f1e02477bc5b52cab93c82c0c2365178bd3d0a4befd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_array_lengths(p_ids uuid[], p_tokens uuid[], p_name text, p_length integer)
+create function treadle.check_array_lengths(p_ids uuid[], p_tokens uuid[], p_name text DEFAULT 'tokens'::text, p_length integer DEFAULT NULL::integer)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9276217612d5e0e1d1cd5e810e0857e77ff852ebabedef737c96b160b3dd8352
   owner treadle_owner
   without a comment
 
@@ -3161,7 +3943,7 @@ create function treadle.check_artifact(p_artifact uuid, p_name text, p_url text,
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1be5fb08e4fe72f72c8a54bbe0c589c53020a9a9ad4799ffbc7f4652bfdd2b25
+  as sha256 441869522951e1b66b74a22fffd25de9e0486d50dd67c68f189ca4162aa0ddcc
   owner treadle_owner
   without a comment
 
@@ -3170,7 +3952,7 @@ create function treadle.check_breaker(p_breaker jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 350483a5107f493b237dd212db9d0766ad1cb82c962c8a088f7fa76d3774bbaf
+  as sha256 6bd4582a0dd252498cc59ca29ea6dcbd30d1ac83c307885173a0b4ab69b9d32c
   owner treadle_owner
   without a comment
 
@@ -3179,16 +3961,16 @@ create function treadle.check_calls(p_calls jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bb88f290eb3f92df30412617e37afc5e4b1117c8d803a3ca5289df8a4c191d2f
+  as sha256 30055b0ecb8fd072d14f55d82560b8a649f6e9c2ef5edbaf9b3cc94e44fe038c
   owner treadle_owner
   without a comment
 
--- function treadle.check_circle(p_task uuid, p_on uuid[])
-create function treadle.check_circle(p_task uuid, p_on uuid[])
+-- function treadle.check_cycle(p_task uuid, p_depends_on uuid[])
+create function treadle.check_cycle(p_task uuid, p_depends_on uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e8e0baafd31d3d61ebd69c905c2e70f810bd326b4288925d34a5be76e0269bcf
+  as sha256 f4d3cd72a040bbc326d43f757621d5295eebc6b99c1bfcd5cb8e0fbfa07d4969
   owner treadle_owner
   without a comment
 
@@ -3197,7 +3979,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f94ef10a4a95ba7551fc7a92a7e3345d42e72108dc0e9dd1737a03f441a22535
+  as sha256 39cf632ec05680f4fe138faab0e30435d079ac14e1336d8145b89b7e59dc15af
   owner treadle_owner
   without a comment
 
@@ -3206,7 +3988,7 @@ create function treadle.check_depth(p_queue text, p_added bigint)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3ce48356b4e5dbc7bd3ef5cb357be6af28787ca4ad5f72028582460ab0dfa5ee
+  as sha256 dbce897f67b66eeeb325cb2109120595bd4e8ac65619d222d6639ab52f09fa2b
   owner treadle_owner
   without a comment
 
@@ -3215,7 +3997,7 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3e1bfe29075e1dbfbcabbf44c86200de70b32042ec9e4ec3ec9ca16b3e0ff3f2
+  as sha256 7c6f63ee2fcf0c119fee4310d5a23acf8d3f32f86efb20641ece601cf171b917
   owner treadle_owner
   without a comment
 
@@ -3224,7 +4006,7 @@ create function treadle.check_event_filter(p_filter jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d0e10d44d98ae7dbab719065bea181f3509511f251a6b25ce1c7a36a1f6b039b
+  as sha256 0b2ffa9866def80aa9192e2713adf37f0884754ecd02345ba3de71b8214421fb
   owner treadle_owner
   without a comment
 
@@ -3233,7 +4015,7 @@ create function treadle.check_failure_rates()
   returns TABLE(id uuid, name text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 a64df6fba865f347814b69b7c900629117693d54f30e116a67406213856f6633
+  as sha256 d6f2e81e6f0acffe394d3758c69ba1fd2b40758631425199887dc25c9083cf46
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3243,7 +4025,7 @@ create function treadle.check_failures(p_ids uuid[], p_tokens uuid[], p_names te
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b5e2f29ffdf25ab21e6d788dfd0c4954152105ab78229468fd79e5610d409ac3
+  as sha256 1122165383dfa743574656e92a505388b5d1eb0d45ca0fb8d4ebc68537a0d9a3
   owner treadle_owner
   without a comment
 
@@ -3252,7 +4034,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7b9c6798fb55e527eed78bcc43255a44be1ac18c36289c29d48889d15a4a0d4a
+  as sha256 212203bc22d0344eb55f9c66782327fd2a9263e69013d4d1b36ccdba5a61873d
   owner treadle_owner
   without a comment
 
@@ -3261,16 +4043,16 @@ create function treadle.check_gate(p_key text, p_unit text, p_amount numeric, p_
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 764e400475e548d3d33d595b78b13a7e10d79ffd2c26187cfcd5e94105faeac4
+  as sha256 dea30d924237216081fc7bce9ebc291bc1a9f569bb8536cecf7785da5a390e26
   owner treadle_owner
   without a comment
 
--- function treadle.check_key(p_key text, p_max integer, p_least integer)
-create function treadle.check_key(p_key text, p_max integer, p_least integer)
+-- function treadle.check_key(p_key text, p_max integer, p_min integer)
+create function treadle.check_key(p_key text, p_max integer, p_min integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7f373ad8b4661f2b77914e9a5033b42a50a99ea8129ee7e5e5c536508020e449
+  as sha256 962087abcf8eead0f6e64592d024377816a19e22b2c208fefdb6178e49687c46
   owner treadle_owner
   without a comment
 
@@ -3279,7 +4061,7 @@ create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argumen
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6fb5a08223d099b5e3fbd0c7273c592c665a5c2b04522ee96b5948e2a76477b6
+  as sha256 404e5383c84c0fa00e66a7ed6263ad10a68bb871b674b09f076bd154d8027e0b
   owner treadle_owner
   without a comment
 
@@ -3288,7 +4070,7 @@ create function treadle.check_lease(p_token uuid, p_holder uuid, p_lease_s doubl
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 857b75cda7e13b1f973a0f9be3f289431d8a65f80e969a7559b95cbbbb241cb5
+  as sha256 331276da977132cf34b8e1ca95d384eb3255944dacceda965b7a3705bf15663f
   owner treadle_owner
   without a comment
 
@@ -3297,7 +4079,7 @@ create function treadle.check_letter_filter(p_filter jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2036f463e2516097f015a9968862957ed6107f29ed3812ccf15b164e52a0d6c9
+  as sha256 d6269d5bc1ac770bb27fbfbe956cc6f6bf95822d9dcf265bb15192ed6583b2fa
   owner treadle_owner
   without a comment
 
@@ -3306,16 +4088,7 @@ create function treadle.check_limit(p_limit numeric, p_period text, p_on_exhaust
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 77585b2ef3cb53525e12997c9e65408b94078785ad0ef0f5b55b568365706b40
-  owner treadle_owner
-  without a comment
-
--- function treadle.check_models(p_models text[])
-create function treadle.check_models(p_models text[])
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 9e567535fd5548cc6b5c2a1328dc860c16a7f24884f4df33feeb6708f3e34a5f
+  as sha256 2e50f51ba9a9517a26703b39f8b5c459d9630d830aa1afdfd017666a2f418e90
   owner treadle_owner
   without a comment
 
@@ -3324,7 +4097,7 @@ create function treadle.check_names(p_queue text, p_type text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 40454a0d77354b42ef96d486c35ec914f8940e04d23695f1efd143ee950ea42e
+  as sha256 0a98f8a16cfa72102e1defa07b7142db89ed4e65c7e7ea1434d3b9f153a73adf
   owner treadle_owner
   without a comment
 
@@ -3333,7 +4106,16 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c29aa7295f2684e896a17ae7c933c9b49b7d622d6238e3d8374e22490db5b132
+  as sha256 a904f3c4e8c4e3bde8e3e4f5b467bb31ee226211e3c3e39c0208759b02fd8896
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_options(p_options jsonb, p_use text, p_also text[])
+create function treadle.check_options(p_options jsonb, p_use text, p_also text[] DEFAULT '{}'::text[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 01539dd34443b67f913428305dea1a89985ac5f5899f724de51f4fd763617bf7
   owner treadle_owner
   without a comment
 
@@ -3342,7 +4124,7 @@ create function treadle.check_order(p_names text[], p_tasks integer[], p_after i
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f793a9f92cce61d73111a9f63b5e1fc2760bfb802fcdf742d4ef467b9402fc16
+  as sha256 01d93b29e40bbde49cb8d6f4d8e751b968e44dcb77cbea32c20c373d81b313f1
   owner treadle_owner
   without a comment
 
@@ -3351,16 +4133,7 @@ create function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0a6a982e61dd83a17541daee5bfec4d2b0023843f5413e7c6b5b085dd851bc3c
-  owner treadle_owner
-  without a comment
-
--- function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text, p_length integer)
-create function treadle.check_pairs(p_ids uuid[], p_tokens uuid[], p_name text DEFAULT 'tokens'::text, p_length integer DEFAULT NULL::integer)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 37d61af4a250c92366d34d5d4db771a5c6dfe999a7b8abc0681928b44472436e
+  as sha256 ab0dd05e095fe8fd914a11984c1d10b044c2cadfb9f11a1bf536eade53308103
   owner treadle_owner
   without a comment
 
@@ -3369,7 +4142,7 @@ create function treadle.check_project(p_name text, p_external_ref text)
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 94eb37f2235b2da051fc38a6179193cd8c8cedc3eb2838b423e3a9fa2d75e7ab
+  as sha256 0f195e5df7c520bc33420b2693ef9feb9b284527b1e14d8730c16415641a40d3
   owner treadle_owner
   without a comment
 
@@ -3378,7 +4151,7 @@ create function treadle.check_reports(p_ids uuid[], p_reports jsonb[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 db26f918681fac67e1b3d99370e362b2922d11e4a22f6c3ee7dd6b6b72cd7881
+  as sha256 1206fe05aa05077dfa6bdf225df6158faa345861392a1d899c31cd00ad4ba417
   owner treadle_owner
   without a comment
 
@@ -3387,16 +4160,16 @@ create function treadle.check_retry(p_retry jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 eb9c86fe287939d4fc669e8b2986a11d26896970be72bef5a8b7dc1cceead3af
+  as sha256 f5095adf9d858cc3da78b715f98794b951bacf538aaa68781dd71dbe8eac6604
   owner treadle_owner
   without a comment
 
--- function treadle.check_revival(p_ids uuid[])
-create function treadle.check_revival(p_ids uuid[])
+-- function treadle.check_retryable(p_ids uuid[])
+create function treadle.check_retryable(p_ids uuid[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 d5c7932d44c4452c9320cfc6e5dfc674cc1fabdc585c220dd3225d88f7aa841f
+  as sha256 6866408bb2d3964845fbc73686a3a7b8ae601fd40daeda8f4d48bdd646517908
   owner treadle_owner
   without a comment
 
@@ -3405,7 +4178,7 @@ create function treadle.check_room(p_task uuid, p_kind text, p_output jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f8d975ac067edf156a747ac2d2209466f590ec8134e90852f749ca4eac133a80
+  as sha256 22f69c17d906f097c8d68a6143d3c0a95acd4c7272d9dbacf12bf743353cb607
   owner treadle_owner
   without a comment
 
@@ -3414,7 +4187,7 @@ create function treadle.check_schema(p_schema jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 969a35252b1bea4e811241bf120ad84403152e00bb84b115493ea6d3af787759
+  as sha256 e1b3d120703ea23b94f39846dfba4fa8ef2240ae14098f4568faa9268ba1185d
   owner treadle_owner
   without a comment
 
@@ -3423,7 +4196,7 @@ create function treadle.check_settings(p_settings jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c1a1a9a0ba0ddbdecbf777f3af11e1e04459c9ddb8414b5dad5ff031ed5712d0
+  as sha256 57bd7f614df266712f1f65cb31a1c889a8c923afe12058e575d3f59c5ee74e80
   owner treadle_owner
   without a comment
 
@@ -3432,7 +4205,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bcb38cf6c0f54f850f26df82e99eeef9de8cccf6f66ed87ecc7f07f583624b15
+  as sha256 8bb329578fadb518b6574eca1011bab900663e3d319abbcaf42894f3eb10273a
   owner treadle_owner
   without a comment
 
@@ -3441,7 +4214,7 @@ create function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 96ea49074fdb51f17b54bac14712dbeba901fa19b71149ecfcb0f574a1311daf
+  as sha256 52b78ff4155fcfa2dd9d0662d9bf977e8b304a344f9fb3f1ba9c847907025078
   owner treadle_owner
   without a comment
 
@@ -3450,16 +4223,7 @@ create function treadle.check_step(p_name text, p_output jsonb DEFAULT NULL::jso
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 044d3ee737456b514cfe0196236799b3c84df301c4ee1740d92e85db928f171d
-  owner treadle_owner
-  without a comment
-
--- function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
-create function treadle.check_task(p_task treadle.tasks, p_now timestamp with time zone)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 c57d09c23700eb6c37f3962e328a5b2e47c36593780adbb9ce8f727d1e2cb447
+  as sha256 cd0cbc524c3a3725407fa1c09af73bf0234ebaca9ec6edb334d9d99d3212b9a3
   owner treadle_owner
   without a comment
 
@@ -3468,7 +4232,7 @@ create function treadle.check_template(p_trigger treadle.triggers)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 201f5dca7ab62e8493e08fe5b6a3b5403c3713cf6e4abc929139455356401541
+  as sha256 fe42319f407e78b10aae34b304816ba62379faf805e8de5b19c9f24822556073
   owner treadle_owner
   without a comment
 
@@ -3477,7 +4241,7 @@ create function treadle.check_timezone(p_timezone text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 345692883792272833fe921d49fb0b3cb0e14e5e89bdead5f1600b9b8018c587
+  as sha256 a0407747ae597f3fe5eebfbbbfdc9459a06f33503716866656b0eefe210c0b6d
   owner treadle_owner
   without a comment
 
@@ -3486,7 +4250,16 @@ create function treadle.check_token(p_token treadle.api_tokens)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ec5c0527191938b46bef35e4c69365aac5a21a87fed6508ceab847d3f9e4aaf9
+  as sha256 73ce261643781bb44fabd4e4a8a9373d4b4b2f02343b3a01161925ee846f6d63
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_token_unused(p_url text, p_token uuid)
+create function treadle.check_token_unused(p_url text, p_token uuid)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b3a85cb34dce510650724c1c65dc992a4a083f7062a79758c56b2a6c34b1b12d
   owner treadle_owner
   without a comment
 
@@ -3495,7 +4268,7 @@ create function treadle.check_topic(p_event text, p_key text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0ee7fdd03ed89305fdd4514b486e06ad8ae98cf1acb84b31a7e35837f285902b
+  as sha256 e260d8f17d07ec1de1a410081a6381af4663e7ee54253a98fc2f78ac32b1f3d3
   owner treadle_owner
   without a comment
 
@@ -3504,7 +4277,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 07e208d50ca3c51182dc42d5fb6ae3c77b5ca448542d34b7ce64d8068860af92
+  as sha256 c5e927ca2a1ab9ff2d26d4995aebcc38a1d1a8d7ac9b93fea35576cc6d5f1979
   owner treadle_owner
   without a comment
 
@@ -3513,7 +4286,7 @@ create function treadle.check_validation(p_validation jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e1164894c441cd79bdb4d8262c255108222b22e4a3e432feaefc156a1bcded3d
+  as sha256 05fd4a1f6d56aff547c42d3103331f597b978d101ef155413579695490b0ec84
   owner treadle_owner
   without a comment
 
@@ -3522,7 +4295,7 @@ create function treadle.check_wait(p_wait treadle.waits)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 eece9e437555665b2ad020847e731767093104f1bd2696f91b592930a41d0646
+  as sha256 bfdf019ec544e88f8cc16e6dac811b3dd41493ffba9977d83fd2bc9e59d3aeac
   owner treadle_owner
   without a comment
 
@@ -3531,7 +4304,7 @@ create function treadle.check_wait_types(p_given jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5d0c2fd1dd3f2e112081808ea869e7cb93ec5f02de2c2473ac328a4bbe075828
+  as sha256 7d220a5f062c789229c06772f2d92205a73f5fe401822ce219470eaee4e410e4
   owner treadle_owner
   without a comment
 
@@ -3540,7 +4313,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a4947622f7aa0d7876ccabfead97758998ad141043d9841fc4e02ed7cd8ef867
+  as sha256 4cd78118b40c3c627cf2af1dfa07aa703b7902fa8da636c67794d5639f4a0769
   owner treadle_owner
   without a comment
 
@@ -3549,7 +4322,16 @@ create function treadle.check_work(p_changes jsonb, p_stale_s double precision)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 212374ae1aa3577b90ce9865f43c992e63029cbf14f27a6cca843ba8629d3ea6
+  as sha256 4025347788f81a4eba5c22f8f492c587b498a3110782b70a3db7d3fbf341402c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_work_change(p_task treadle.tasks, p_notes text, p_changes jsonb, p_acting_agent text)
+create function treadle.check_work_change(p_task treadle.tasks, p_notes text, p_changes jsonb, p_acting_agent text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b037cf10f40b90e63f3099fbbb967c515de4a36ef1bf2190af8a56602094ac4d
   owner treadle_owner
   without a comment
 
@@ -3558,47 +4340,66 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3a13ee210bde733a3f8554cbe90d10c696fb45732ecb2480c19bb685ca8547c9
+  as sha256 d38a52e6ab9240e52340d893558cf5c5b9f27ff65fdb87db4bef0de1127f8494
   owner treadle_owner
   without a comment
 
--- function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[], p_types text[], p_start boolean)
-create function treadle.claim_each(p_agents text[], p_limits integer[], p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_start boolean DEFAULT true)
-  returns TABLE(agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 a1015bd52ba518ece42e091c1951a6a8e879fdf550104554bc0ce37b4e4022e6
+-- function treadle.claim_candidates(p_queue text, p_limit integer, p_now timestamp with time zone)
+create function treadle.claim_candidates(p_queue text, p_limit integer, p_now timestamp with time zone)
+  returns TABLE(id uuid, closed_reason text, turn numeric, place bigint)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 c8af3627815e81311552856a8cc436eba1b8baf81170bafc0fc2d43905e4e2ee
+  owner treadle_owner
+  without a comment
+
+-- function treadle.claim_expiry_reason(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.claim_expiry_reason(p_task treadle.tasks, p_now timestamp with time zone)
+  returns text
+  language sql stable security invoker cost 100
+  as sha256 8875ab4daa73223238e2007a6b29a0332e74c45f30f6e87ee32bc1ad24eba402
   owner treadle_owner
   with a comment
-  grant execute to treadle_worker
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
--- function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision)
-create function treadle.claim_harness(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
+-- function treadle.claim_harness_task(p_agent_url text, p_token uuid, p_timeout_s double precision)
+create function treadle.claim_harness_task(p_agent_url text, p_token uuid, p_timeout_s double precision DEFAULT 300)
   returns TABLE(id uuid, agent_url text, payload jsonb, retry_count integer, max_retries integer, created_at timestamp with time zone, claim_until timestamp with time zone, already boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 37812ccd2e8a01d29ca33ce4512ebaa4972da847463ebbb5cadcd7307065d7e4
+  as sha256 48142579085b99ef2966700c810b58ba938d1cbeb76f615397efeba0e84802c0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
 -- function treadle.claim_order(p_queue text, p_limit integer)
 create function treadle.claim_order(p_queue text, p_limit integer DEFAULT 20)
-  returns TABLE(place integer, id uuid, type text, priority smallint, effective_priority numeric, since timestamp with time zone, title text, project text, shut text)
+  returns TABLE(place integer, id uuid, type text, priority smallint, effective_priority numeric, since timestamp with time zone, title text, project text, closed_reason text)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 fde31b7eb13a6bd36ec203e8b350e4107fe4233739266a9b398f1cb2288fedc8
+  as sha256 80a41d2d3b4155244b168392a52bdbdbead62412674e4fd5e72338bcccd2305b
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
+
+-- function treadle.claim_owners(p_ids uuid[], p_tokens uuid[])
+create function treadle.claim_owners(p_ids uuid[], p_tokens uuid[])
+  returns TABLE(id uuid, queue text, project_id uuid, agent_id text)
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 36aa8838db40de908975f309c48591b82eaf0b855831d81c23910c68d6b1cd77
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_now timestamp with time zone)
 create function treadle.claim_rows(p_agent treadle.agents, p_queues text[], p_types text[], p_limit integer, p_start boolean, p_token uuid, p_now timestamp with time zone)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dfd3be3eed999046be083e2d5d2961860081761013cffa2e63fadaa20da26988
+  as sha256 36863f96406da1160a67754906e82e62baf5d90f2cd65c0919bc352faefb0bfc
   owner treadle_owner
   without a comment
 
@@ -3607,7 +4408,17 @@ create function treadle.claim_tasks(p_agent text, p_queues text[] DEFAULT '{defa
   returns TABLE(id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 d5cc5ce97676551fb3125e3922fdc375b107b92ac2c25c6b4afcca23b405a531
+  as sha256 31ea610a923a1e84b0e117a48a4e173823ae2ba934be961da80203d63d8f667d
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.claim_tasks_for_agents(p_agents text[], p_limits integer[], p_queues text[], p_types text[], p_start boolean)
+create function treadle.claim_tasks_for_agents(p_agents text[], p_limits integer[], p_queues text[] DEFAULT '{default}'::text[], p_types text[] DEFAULT NULL::text[], p_start boolean DEFAULT true)
+  returns TABLE(agent text, id uuid, claim_token uuid, queue text, type text, spec jsonb, attempt smallint, max_attempts smallint, timeout_s double precision, priority smallint, lease_until timestamp with time zone, created_at timestamp with time zone, deadline_at timestamp with time zone, title text, tags text[], parent_id uuid, dag_id uuid, project_id uuid, idempotency_key text, previous jsonb, name text, steps jsonb, problem text, max_cost_usd numeric, cost_usd numeric, gates text[], models text[], validation jsonb, report boolean)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 329016a519cb8328d999081b919f6e5a97296621752705e57ccb8b1103b9e33c
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3626,7 +4437,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f5b4e632191ef22c9d2878a0ae95f366f214c81bed86dbcfa54668e2a1e34579
+  as sha256 fc14b5ecd4408be294335e780baf80efe8f9ef116b9b3b1ff607cf1ef0e23e47
   owner treadle_owner
   without a comment
 
@@ -3638,16 +4449,6 @@ create function treadle.claims_are_plain()
   as sha256 9c33107684448c944ff619aa723df4a5f307ac4264dcbb0406931eda26529ae2
   owner treadle_owner
   without a comment
-
--- function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
-create function treadle.claims_of(p_ids uuid[], p_tokens uuid[])
-  returns TABLE(id uuid, queue text, project_id uuid, agent_id text)
-  language plpgsql stable security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 ee47467b379a3e5e081cc053fd475e8bd526df1d3675df22f42816c8d88088fb
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
 
 -- function treadle.clock()
 create function treadle.clock()
@@ -3666,7 +4467,7 @@ create function treadle.close_action(p_id uuid, p_token uuid)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6f5ae665b73b9b62bba1747a7f94c01d7c0b05e6c3b35207d16f2076b99675d1
+  as sha256 7b2afab5eadb75ccaa67fa578df8dc3e0d5f181c63cea3b34dd403c2c544604c
   owner treadle_owner
   without a comment
 
@@ -3675,16 +4476,25 @@ create function treadle.close_breaker(p_type text, p_why text, p_actor text, p_n
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 06d92d730948c4aab5ee552ce4ae8d9b0745b2a40d7f35c420367760cc203272
+  as sha256 553fd6dd34172faf769324dc725aa34d70ac72f25d0a44637a61ba068acf3d5c
   owner treadle_owner
   without a comment
 
--- function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
-create function treadle.close_full(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
+-- function treadle.close_budget_waits(p_budget bigint, p_actor text)
+create function treadle.close_budget_waits(p_budget bigint, p_actor text)
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 dd099fadd9606888377eca44a1da453dd2546cd05e2da8a5c9e80a7ff71f7244
+  owner treadle_owner
+  without a comment
+
+-- function treadle.close_exhausted_gates(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
+create function treadle.close_exhausted_gates(p_keys text[], p_short numeric[], p_used numeric[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b5248c50ebeea26b650977be410842a1b1195ffb04c1baf3b29eb8e3a1364087
+  as sha256 c9859125262e356354a2e76ccc758a8b7ef4400a57dd8973f6fd48691aeb7e2b
   owner treadle_owner
   without a comment
 
@@ -3693,17 +4503,17 @@ create function treadle.close_gate(p_key text, p_seconds double precision DEFAUL
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 400c1758a9281c39bb88a93dc152cb7a0bcc73514800ec4841b12e028c56b83b
+  as sha256 b3e4b8085cb177ad008de1b015d1ce7e2cec445a07daa71b0a446537eb8172c1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.close_questions(p_budget bigint, p_actor text)
-create function treadle.close_questions(p_budget bigint, p_actor text)
-  returns integer
+-- function treadle.close_rate_limited_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
+create function treadle.close_rate_limited_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
+  returns timestamp with time zone
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e0313c95f588e13cf775ea7abab961e77b46c889ba2be5b83f374077b32e3370
+  set search_path=pg_catalog, pg_temp
+  as sha256 c17cafacea6fb6efb4ac9f1e4babc761ca8dd49ff54b713a4ab1396df3bb095b
   owner treadle_owner
   without a comment
 
@@ -3721,16 +4531,16 @@ create function treadle.common_errors(p_type text, p_since timestamp with time z
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0eade0dbe08de99c55fa6b4add9c7dc0fd253779e3fa7a5611cf06c1b1ab1803
+  as sha256 4df9c954495543e14efe230d2c0451ce7fa75106b4b4f0bfe743de5440a08694
   owner treadle_owner
   without a comment
 
--- function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean)
-create function treadle.complete_harness(p_id uuid, p_token uuid, p_decision jsonb, p_secrets boolean DEFAULT false)
+-- function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decision jsonb, p_allow_secrets boolean)
+create function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decision jsonb, p_allow_secrets boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 01a1e8df75b5f70e556848999b6abee5c870ac1a020d6d212e407e11a94b2e71
+  as sha256 7184d3c45ec6852fbe8c118b8eed7247536cf3f3858d4c037de4cc535408d7d3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3740,7 +4550,7 @@ create function treadle.complete_task(p_id uuid, p_token uuid, p_output jsonb DE
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b6b5b4f8a0ae720b6a755eb956ac8ae64615da4c82d5f745408daa1fad5c3099
+  as sha256 306dec73c841c85ab3ab2beaead251317af3e71faf7cc5863a31efd45cc5cb5a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -3750,10 +4560,19 @@ create function treadle.complete_tasks(p_ids uuid[], p_tokens uuid[], p_outputs 
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2d64b8092f77db886e7645efc7220fd290ff8bf1885e1264d0fd111bde651408
+  as sha256 4dfa6a07f040c5c89c6780c7b2437a4ad363da2b2e8d95373593bfc839bfa0d5
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.constraint_message(p_error text, p_constraint text, p_column text)
+create function treadle.constraint_message(p_error text, p_constraint text, p_column text)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 630d35699c0b4cd70308a0dea0011e64665a58f4f957f9c945087101d3639a12
+  owner treadle_owner
+  without a comment
 
 -- function treadle.content_key(p_type text, p_spec jsonb)
 create function treadle.content_key(p_type text, p_spec jsonb)
@@ -3775,6 +4594,15 @@ create function treadle.count_bulk(p_found treadle.bulk_task[])
   owner treadle_owner
   without a comment
 
+-- function treadle.count_new_dag_tasks(p_dag uuid, p_tasks integer)
+create function treadle.count_new_dag_tasks(p_dag uuid, p_tasks integer)
+  returns treadle.dags
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 aa02622e15a339afe000bdd0826e9acee3161898949cabff9a01985211fba247
+  owner treadle_owner
+  without a comment
+
 -- function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks)
 create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_task treadle.tasks DEFAULT NULL::treadle.tasks)
   returns integer
@@ -3784,12 +4612,21 @@ create function treadle.count_ready(p_lanes integer[], p_shifts bigint[], p_budg
   owner treadle_owner
   without a comment
 
+-- function treadle.count_type_failures(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.count_type_failures(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 27748cd5afdce8404a7fdbe37429ff1330960e91f55545a22d13745c9d338eea
+  owner treadle_owner
+  without a comment
+
 -- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
 create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cf2efb091382466ff4654bf8bd541919b39b5c093c35b20d37a23ccd366fd054
+  as sha256 c4f2c65b0bce4052e3672a8b343131a77ba4f0ba8db4ea2cceeb8da5c519e3e9
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -3800,7 +4637,7 @@ create function treadle.create_project(p_name text, p_external_ref text DEFAULT 
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2afddf28b5cea958f0c70a0cec095655e371c646bfdfbcd48a29a6c7279d0b8c
+  as sha256 49010049598d55b021dd4e218bb005e8eeb36b0e9f966d4766dda2547f2ebdcc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3811,17 +4648,37 @@ create function treadle.create_token(p_name text, p_settings jsonb, p_actor text
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d263db71e40e82c21c44a956e96d4a61c8c5590951fcfe8720946b07b17a5e63
+  as sha256 7a4b31bcacfe74c717bd6a6a10312e5e14e685a8c71c2b8ffb8a998821d7735f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
-create function treadle.dag_news(p_was text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
+-- function treadle.create_work_item(p_type text, p_description text, p_payload jsonb, p_priority integer, p_agent text, p_project uuid, p_created_by text, p_actor text)
+create function treadle.create_work_item(p_type text, p_description text, p_payload jsonb DEFAULT '{}'::jsonb, p_priority integer DEFAULT 3, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_created_by text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns uuid
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 bce015f5fddb5c5077392a5829f0ca45580b18d7214f01808f68bf550aa3514f
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.current_deadline_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
+create function treadle.current_deadline_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
+  returns integer
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 6186cd2932c266af0fc60443689d8a873322c5262e5353e744753920ad6c8b12
+  owner treadle_owner
+  without a comment
+
+-- function treadle.dag_event_kinds(p_old_status text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
+create function treadle.dag_event_kinds(p_old_status text, p_status text, p_tasks integer, p_completed_before integer, p_completed integer, p_dead_before integer, p_dead integer)
   returns SETOF text
   language sql immutable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 55af9ea46a3fd6b3f98929e449f36e6859396f2a9a567ac35baed72aaea07e0e
+  as sha256 cf81e95e838181facd0ef81efc44f3485798fe5c3abf31b37acdb60b97ca6101
   owner treadle_owner
   without a comment
 
@@ -3830,7 +4687,7 @@ create function treadle.dag_result(p_dag uuid)
   returns text
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 64b319a51a77fbbfd7e58137cab7609e8cb614906f9e44ecca1a6eb7d235bd46
+  as sha256 92264a8586d3bcbf166078772ce20f2bdc4b9cc892184a766e5bb6757d11090b
   owner treadle_owner
   without a comment
 
@@ -3839,13 +4696,31 @@ create function treadle.dag_status(p_dag uuid)
   returns text
   language plpgsql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 13b34788696efd05abe745184dc9288a2a2d0db66f5b13afe1f02bd13d3f2b82
+  as sha256 782e200a15fb5b5dc65bbbfe6823e30629bf8f001b29076c94d1176be3cef1a5
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.dead_letter_json(p_letter treadle.dead_letters)
+create function treadle.dead_letter_json(p_letter treadle.dead_letters)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 e844fab35ad2b127b4153091ea2eb5a0835158edff8dc15243662a53d71209f0
+  owner treadle_owner
+  without a comment
+
+-- function treadle.dead_letter_unfunded(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
+create function treadle.dead_letter_unfunded(p_ids uuid[], p_reasons text[], p_actor text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 be160476ecc9a149f81eee6511cba539d44f913042614dc8176d9c82162d12c4
+  owner treadle_owner
+  without a comment
 
 -- function treadle.deadline_at_step(p_deadline timestamp with time zone, p_step integer)
 create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_step integer)
@@ -3855,11 +4730,11 @@ create function treadle.deadline_at_step(p_deadline timestamp with time zone, p_
   owner treadle_owner
   without a comment
 
--- function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
-create function treadle.deadline_lift(p_deadline timestamp with time zone, p_step integer)
+-- function treadle.deadline_rank_offset(p_deadline timestamp with time zone, p_step integer)
+create function treadle.deadline_rank_offset(p_deadline timestamp with time zone, p_step integer)
   returns bigint
   language sql immutable parallel safe security invoker cost 100
-  as sha256 4de73757a9d0bc7d56d171298e961392838b693fbc4aa8233a590af67996da42
+  as sha256 047604460e51c5c197f2b03f271fe2846fbaf58b365b95e160dbbe19e40d9f1d
   owner treadle_owner
   without a comment
 
@@ -3879,12 +4754,21 @@ create function treadle.deadline_step(p_deadline timestamp with time zone, p_now
   owner treadle_owner
   without a comment
 
--- function treadle.decided_words(p_letter uuid)
-create function treadle.decided_words(p_letter uuid)
+-- function treadle.decide_retry(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
+create function treadle.decide_retry(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 5b2077bac1e64ed224173d4352d16b25b2a9f3141df0af5a0e1d29b06d827591
+  owner treadle_owner
+  without a comment
+
+-- function treadle.decision_text(p_letter uuid)
+create function treadle.decision_text(p_letter uuid)
   returns text
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 de863abcb32129595ea1859ca6d3e84b016e3b9c15042e7d65e6a037466437d9
+  as sha256 92895898c94bc73143c59b560ef8aab9da3504c03560b6d7810ed8a1212370a9
   owner treadle_owner
   without a comment
 
@@ -3893,7 +4777,7 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   returns TABLE(name text, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 311b5949a6f8bdea28d12e3f52caacd9ea12084f23e7b0431709dad541f0c3ec
+  as sha256 578a5d071ecf14a2a521510f1ddcfab74c7ebfba8a373a82c55c13330f8afeec
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -3904,7 +4788,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c6b5c3c64daab5508cbfd37e8c0d8d0cf96f559c1ad7829242ada70e21683c73
+  as sha256 256776665fe8183e59d60f6d823ff2cf3b99b24b9bd458bf3e39342b9421242e
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -3912,40 +4796,40 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
 
 -- function treadle.define_gate(p_key text, p_settings jsonb, p_actor text)
 create function treadle.define_gate(p_key text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
-  returns void
+  returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 faefddc41fb73c4562de39bc340c25e6549cceee0d246f50d5074aeb6d60a17b
+  as sha256 a1445307f7c9a9d82b6913a2d36e38ca5b4bd24dfa82b2ef864b60d4b52135cb
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.define_project(p_name text, p_settings jsonb)
-create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}'::jsonb)
-  returns uuid
+-- function treadle.define_project(p_name text, p_settings jsonb, OUT id uuid, OUT created boolean)
+create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, OUT id uuid, OUT created boolean)
+  returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4a6bbc5af1e2aab1d0edb47bf085cfd3ba92e1ae56b261b40d3d45d62c663b93
+  as sha256 6b31c428cf511680a975b5a5979d80e18ae7837e34b580eb1e167d2be13a4bd6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
 -- function treadle.define_push_agent(p_id text, p_url text, p_allow_private boolean, p_actor text)
 create function treadle.define_push_agent(p_id text, p_url text, p_allow_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
-  returns text
+  returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 35c66710b5f0e531ed41078df717d89babf1411f172c9ede1e65c93ba6c0bfa6
+  as sha256 7d7b032215c0540c4b128610a9708dd27d2af0c0f81d19faf093205ba2f53e9c
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
 -- function treadle.define_queue(p_name text, p_settings jsonb, p_actor text)
 create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
-  returns void
+  returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c59f13a5c10f5897f20516bc5602be063c995ddf6ec06c404b568eab7a4c224a
+  as sha256 0cf11b2dca40b2aa65d84cb6732add9c0cf6626b55edaba150526baefba95ac5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3955,74 +4839,56 @@ create function treadle.define_schedule(p_name text, p_settings jsonb, p_actor t
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7c71e4846f5ff5cf8b4ba211c211ef37f104d13ab83c3c4456aef29c3cc5beef
+  as sha256 f9c3f74f717a0f020ef508ff12c246585c03d136329f967f1d2c5b60f3a17026
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text)
-create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text)
-  returns uuid
+-- function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text, OUT id uuid, OUT created boolean)
+create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor text DEFAULT NULL::text, OUT id uuid, OUT created boolean)
+  returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f194cd58f57c1f861ec9e0225a470e53cd35ae7d1e208e7357320d838d29b8d6
+  as sha256 0c2ba64a1cc9ff8a2e83f37a99f9e1f6df8645632822f44363e6e3cd3d040030
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
 -- function treadle.define_type(p_name text, p_settings jsonb, p_actor text)
 create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
-  returns void
+  returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 70c6f526403f0b0826c95ab258913f72dd13c7772c0df95545957aa119b6c2d3
+  as sha256 e24e36c6f6482a6c03f0f7979eaca9406f6c3a7a988c07b5b5613e5375f726e1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.define_webhook(p_name text, p_settings jsonb, p_actor text)
-create function treadle.define_webhook(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
-  returns text
+-- function treadle.define_webhook(p_name text, p_settings jsonb, p_actor text, OUT secret text, OUT created boolean)
+create function treadle.define_webhook(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, OUT secret text, OUT created boolean)
+  returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f72fbf0164b6ef57c14d8f73aec0e6ea118aa5c1cf051ef0278e428c9434cb69
+  as sha256 d8014bc9c92425377ac8e395a5288347eba7418de58527bbeb18d66495e315ca
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.definition_of(p_ref jsonb)
-create function treadle.definition_of(p_ref jsonb)
-  returns text
-  language sql immutable security invoker cost 100
+-- function treadle.deliver_event(p_wait treadle.waits, p_event treadle.events)
+create function treadle.deliver_event(p_wait treadle.waits, p_event treadle.events)
+  returns treadle.waits
+  language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ac2abf6adc35281faa616049112f58efe07c09feb1a5c5142bcf0ffe0b9da685
+  as sha256 cb3b525fd749cdb96ccb3b112ec9048a5ce1c1ba4ab20a2c3630b86a60531ba3
   owner treadle_owner
   without a comment
 
--- function treadle.demand_claim(p_id uuid, p_verdict text)
-create function treadle.demand_claim(p_id uuid, p_verdict text)
-  returns text
-  language plpgsql stable security invoker cost 100
+-- function treadle.delivery_target(p_hook treadle.webhooks)
+create function treadle.delivery_target(p_hook treadle.webhooks)
+  returns treadle.webhook_target
+  language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 948a4eb4c172be98a10411326fc725ba2d0a372159fcc29afe2c53d2b8314fff
-  owner treadle_owner
-  without a comment
-
--- function treadle.demand_fresh(p_url text, p_token uuid)
-create function treadle.demand_fresh(p_url text, p_token uuid)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7a3b3093f14f85ce1223df03b3e1a08b2f99fbb362a954a0b448a878a54604ac
-  owner treadle_owner
-  without a comment
-
--- function treadle.demanding_types()
-create function treadle.demanding_types()
-  returns text[]
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
+  as sha256 e32162d2d8327a829a8d2dc31f642701f71ef737afce797b2aad8437fa76c74f
   owner treadle_owner
   without a comment
 
@@ -4032,6 +4898,15 @@ create function treadle.dependencies_of(p_ids uuid[])
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
   as sha256 00d3820affccc509d86a38ccbb7bf31965c552f9036822bb20e709bce0ed393e
+  owner treadle_owner
+  without a comment
+
+-- function treadle.dependency_met_at(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
+create function treadle.dependency_met_at(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 d5535c2e0ee7a12d4040bd9a4d6bb6857b0ccf869f9cab879653cfc2757a5b0a
   owner treadle_owner
   without a comment
 
@@ -4062,44 +4937,34 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   owner treadle_owner
   with a comment
 
--- function treadle.dispatch_targets(p_rest_s double precision)
-create function treadle.dispatch_targets(p_rest_s double precision DEFAULT 0)
+-- function treadle.dispatch_targets(p_cooldown_s double precision)
+create function treadle.dispatch_targets(p_cooldown_s double precision DEFAULT 0)
   returns TABLE(agent_id text, url text, allow_private boolean, free boolean, waiting boolean)
   language sql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 3898388c339916fb0ae27def4ad43392d88e0486356a0414b45eb81f183d1c6d
+  as sha256 778c8986315eb952e3f30740846e9048df70449c6cfdc62e3f410d673179c543
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision, p_rest_s double precision)
-create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400, p_rest_s double precision DEFAULT 0)
+-- function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision, p_keep_s double precision, p_cooldown_s double precision)
+create function treadle.dispatch_task(p_agent text, p_token uuid, p_holder uuid, p_lease_s double precision DEFAULT 15, p_keep_s double precision DEFAULT 86400, p_cooldown_s double precision DEFAULT 0)
   returns SETOF treadle.dispatch_target
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 117510b98208fc02ac1658468395a614289592a8a759541064eacf9ececfb655
+  as sha256 fd6bd3346591ca13b9d06fff28a080521fb1716a6ba29bfcfaad2567e1631031
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.dollars(p_usd numeric)
-create function treadle.dollars(p_usd numeric)
-  returns text
-  language sql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 7b62140fcf74310f229da3b15106ecee76a6def4daf4cf79409aac5aaf3444d5
+-- function treadle.divert_oversized_tasks(p_rows tid[], p_wait boolean)
+create function treadle.divert_oversized_tasks(p_rows tid[], p_wait boolean)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 7c7905138460255a0faf6ea1f441f7094c09ae7c63e412bb191887f7d64f092f
   owner treadle_owner
   without a comment
-
--- function treadle.doomed_artifacts(p_limit integer, p_grace_s double precision, p_after uuid, p_dry_run boolean)
-create function treadle.doomed_artifacts(p_limit integer DEFAULT 1000, p_grace_s double precision DEFAULT 3600, p_after uuid DEFAULT NULL::uuid, p_dry_run boolean DEFAULT false)
-  returns TABLE(id uuid, key text, uri text, name text, task_id uuid, reason text)
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 54f0bc1fadd141edd2cb0919d8fdba15582a2381df967ba9829cf33342ddbd17
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
 
 -- function treadle.downstream_of(p_ids uuid[])
 create function treadle.downstream_of(p_ids uuid[])
@@ -4110,15 +4975,14 @@ create function treadle.downstream_of(p_ids uuid[])
   owner treadle_owner
   without a comment
 
--- function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
-create function treadle.drop_artifact(p_id uuid, p_token uuid, p_artifact uuid)
-  returns boolean
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 51e0ad4ea97536984ad412561e23b2f5f36582c535461f41d5e4c9b400c8afc3
+-- function treadle.dry_run_schedule(p_schedule treadle.schedules)
+create function treadle.dry_run_schedule(p_schedule treadle.schedules)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7ce396263c93cebf2207be9025e3679aa23d844b6f291e83bb92a4859d0d7bfd
   owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
+  without a comment
 
 -- function treadle.due_schedules(p_limit integer, p_skip uuid[])
 create function treadle.due_schedules(p_limit integer DEFAULT 500, p_skip uuid[] DEFAULT '{}'::uuid[])
@@ -4151,7 +5015,7 @@ create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
   returns jsonb
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0c1075fa8c0743ccd6d0c9f3e5c37e0e287a1111f9136de4e9bdec0759b1eebf
+  as sha256 af88477e803845942b5f599bfd0db559410b887418b66bdd4f3718086c952dd2
   owner treadle_owner
   without a comment
 
@@ -4169,31 +5033,85 @@ create function treadle.effective_priority(p_id uuid)
   returns numeric
   language plpgsql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f20fe0400fd0a288d0e246dcc538217190c050f858aa51fc9687c8dd03aca55d
+  as sha256 71871f7da7de5cfcbd6e7d41596648ef421193c701cab08df29379d9b3e9cb65
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(agent treadle.agents, held bigint, has_room boolean)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 9201991fdd138c1fa103966b600cba28dfab1c62c7e431f72521cf9e56f48682
+  owner treadle_owner
+  without a comment
+
+-- function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
+create function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
+  owner treadle_owner
+  without a comment
+
+-- function treadle.emit_budget_events(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
+create function treadle.emit_budget_events(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 1f4e672448d0a15dca88c84e8508fd63c880f1425593a553d860e08e6c54a318
+  owner treadle_owner
+  without a comment
+
+-- function treadle.emit_completed_events(p_ids uuid[], p_now timestamp with time zone)
+create function treadle.emit_completed_events(p_ids uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 ad130e7ddc4c00bb4a968fd912d01c532104f4f7557a5e489d6c1af385be2c0e
+  owner treadle_owner
+  without a comment
+
 -- function treadle.emit_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_task uuid)
 create function treadle.emit_event(p_event text, p_payload jsonb DEFAULT '{}'::jsonb, p_key text DEFAULT ''::text, p_dedup_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 112c456334801f4edfe413f60b465b47ba3418a2897f309998702d75bafb5dc3
+  as sha256 8fe89834241a88e1321263d10a49c81ae7f194d20944f72acad67838dbc30dcf
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.emitted(p_event text, p_dedup_key text)
-create function treadle.emitted(p_event text, p_dedup_key text)
-  returns bigint
+-- function treadle.emit_token_event(p_what text, p_id text, p_actor text)
+create function treadle.emit_token_event(p_what text, p_id text, p_actor text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 dca30fe5eee59492faaa5f6804162549cc907ad14bfe24216806fe0e91ca1c8c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.emit_wait_event(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
+create function treadle.emit_wait_event(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
+  returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 ae60fb4d2e9a124d10cc6e8cf8d6850593535c2e6f0039c4025d1364a59b3e17
+  as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
+  owner treadle_owner
+  without a comment
+
+-- function treadle.emit_webhook_event(p_what text, p_name text, p_actor text, p_data jsonb)
+create function treadle.emit_webhook_event(p_what text, p_name text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 fe0b46bbb8e7c4e3e1f2c35f52f9d4f4242ecf9e2d23a9bfa62d03a020185027
   owner treadle_owner
   without a comment
 
@@ -4202,7 +5120,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f715cfe01aa649a1b3e2d57196f46855a38e1e209e077e0bc6fac4c9362977a2
+  as sha256 7549adb5fc071639fd982eb8c3de00ab5fd425edbccd74d8d1d3341250a66fe5
   owner treadle_owner
   without a comment
 
@@ -4211,7 +5129,7 @@ create function treadle.end_dispatch(p_task uuid, p_token uuid, p_holder uuid, p
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c17888a8070350929a250da368f2be1e314357795393885cead87ba9f89e791b
+  as sha256 fb7095a01f00ec3078b6518f627eef8bce4ee9bf2d7b0182d048eeecd388b4c0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4230,16 +5148,7 @@ create function treadle.end_wait(p_wait treadle.waits, p_status text, p_value js
   returns treadle.waits
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f5d1bdf712093316f488dc392c8b5f72fcb3254a5a49fa313793c7a16ab0e2f3
-  owner treadle_owner
-  without a comment
-
--- function treadle.endless_definition(p_root jsonb)
-create function treadle.endless_definition(p_root jsonb)
-  returns text
-  language sql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 8a8f6afa973f3a847f12bf37905a3e5c3ec2833ab3d9ecb37fababd1bbdbc873
+  as sha256 c7f45db649cae2b51f66ac081377cf6fa28be6b3fafb02ab09119c8723668d38
   owner treadle_owner
   without a comment
 
@@ -4248,18 +5157,27 @@ create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[]
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_generic_plan
-  as sha256 bd5abab3b8a7a298999c177722d0b2f76de1ebbfbade8628cbe76b8602bd1b16
+  as sha256 9bc8b6669801b92b9519da33e5818b3428d4756b53b10edab3c726b6a45e9071
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id uuid, p_secrets boolean)
-create function treadle.enqueue_harness(p_agent_url text, p_payload jsonb, p_id uuid DEFAULT NULL::uuid, p_secrets boolean DEFAULT false)
+-- function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
+create function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7706cb05630d6fbedb92db1503d756949a7aa1c528a615e0f553da821093fe15
+  owner treadle_owner
+  without a comment
+
+-- function treadle.enqueue_harness_task(p_agent_url text, p_payload jsonb, p_id uuid, p_allow_secrets boolean)
+create function treadle.enqueue_harness_task(p_agent_url text, p_payload jsonb, p_id uuid DEFAULT NULL::uuid, p_allow_secrets boolean DEFAULT false)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 f51c91f92410c3657abb7eb91ca3bacdb247a4a4b16eb42ab0d229229fec3528
+  as sha256 12dc36fe0b8ebbe9f5bdcff8197011fe4616a373a1b7e788f20b1b91bd7cb4fe
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4269,7 +5187,7 @@ create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEF
   returns uuid
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d5b3e6be838adcb7c14952229421068d05e81f70ede7dfaf9dd10f4566e449a5
+  as sha256 b2a1077cc1fb451f9b5a7910dc3f39b62a2f9b3c00c6eb08df707f3a01202f56
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4280,7 +5198,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 6fe6c4ce0922b7ada78255fe9483f1b7282a7ef4a186d0b7634ff8f602b5e946
+  as sha256 5a063602aa0809e4ede3c32c94f392220074ae38f6773d1041b3c41553d091d4
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4291,7 +5209,61 @@ create function treadle.enqueue_template(p_schedule treadle.schedules, p_nominal
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a74c0abe6fc3a957999634889e7acb7da3e9d046f9375814d1957100bc276de6
+  as sha256 6598483769a09f5c678c1603ad6091ee70cd36aa5af17a91152c287b958f4340
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_budget(p_scope text, p_key text, p_limit numeric)
+create function treadle.ensure_budget(p_scope text, p_key text, p_limit numeric)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 4b10a86957bbd936182de41c705f7d8045c0d3297f55d345ad9a164342456af0
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_durable()
+create function treadle.ensure_durable()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 09c08a496976d2a5435f637face521886968db9b7deff8d38f46fde8906bab35
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_harness_queue()
+create function treadle.ensure_harness_queue()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 d1a780a6fd44857c435a9eb83ae61d2f40ca31dee4e4bf1f970a7c51f71e1383
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_push_queue(p_max_depth integer, p_max_attempts integer)
+create function treadle.ensure_push_queue(p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 81ed50723a699875c7d2777d3d09dd52e4a95eeff677179272b8f44b00e6c9a5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_trigger_reader()
+create function treadle.ensure_trigger_reader()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 1ddccb6ae34b111ca207b6454416d9df0bad23242c5d2a330e74ab226b01814a
+  owner treadle_owner
+  without a comment
+
+-- function treadle.ensure_work_queue(p_type text)
+create function treadle.ensure_work_queue(p_type text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 99edec804e48a1472e98b77c2bd84bcd615cfa673a9b3c257ac7d83f6204ec6c
   owner treadle_owner
   without a comment
 
@@ -4311,15 +5283,6 @@ create function treadle.entry_status(p_key text, p_slot text)
   owner treadle_owner
   without a comment
 
--- function treadle.error_about(p_error text)
-create function treadle.error_about(p_error text)
-  returns text
-  language plpgsql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ba3601dd2e91139f548d35a105cef8f0a2a17fe2a9ac65637214b6f34f86f573
-  owner treadle_owner
-  without a comment
-
 -- function treadle.error_fingerprint(p_class text, p_about text)
 create function treadle.error_fingerprint(p_class text, p_about text)
   returns text
@@ -4334,7 +5297,16 @@ create function treadle.error_line(p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2384890e2f1a5173e5fcdf570aee7ab0ed1edbc70d9d3c21d115a62e63ad1d38
+  as sha256 815bbd5eddbf47cff16eca81f2c22816553b1f1db97c3c869242ee958cabccc5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.error_pattern(p_error text)
+create function treadle.error_pattern(p_error text)
+  returns text
+  language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 189fb3336cc432522278fe08e205397ae5f4fc31b9b1835479ffb83a234c0a23
   owner treadle_owner
   without a comment
 
@@ -4343,18 +5315,20 @@ create function treadle.escalate_letters(p_found treadle.bulk_task[], p_actor te
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 aa463175c32ddd1fd912c418c73ef9f5f1f01648c211a02173dab128be5424c5
+  as sha256 481c6260adebc257da9bbd135872c3fc5567e15f2a45e5effacb10a8fe0dd997
   owner treadle_owner
   without a comment
 
--- function treadle.event_depth(p_event treadle.events)
-create function treadle.event_depth(p_event treadle.events)
-  returns integer
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a199de25b22e5157964c95e23cbc25c1d0d062ffa52821c022740580e5b1adb9
+-- function treadle.event_cursor(p_after text)
+create function treadle.event_cursor(p_after text)
+  returns text
+  language plpgsql stable security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 6763273808fbe947e84fe4f9154c7cb687d27e12fb55ce6bb8a187c7e793ed26
   owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.event_document(p_event treadle.events)
 create function treadle.event_document(p_event treadle.events)
@@ -4365,41 +5339,21 @@ create function treadle.event_document(p_event treadle.events)
   owner treadle_owner
   without a comment
 
--- function treadle.event_facts(p_event treadle.events)
-create function treadle.event_facts(p_event treadle.events)
+-- function treadle.event_fields()
+create function treadle.event_fields()
+  returns text[]
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 bf475a794d0fc5445b4a53f21a86345d9658c144b2dd437c647a7494e207eb9e
+  owner treadle_owner
+  without a comment
+
+-- function treadle.event_json(p_event treadle.events)
+create function treadle.event_json(p_event treadle.events)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 5279c4bd2f5440d96721d2a2ab8f3349ebe8e41568e841685cffac23cb31d1a1
-  owner treadle_owner
-  without a comment
-
--- function treadle.event_numbered(p_id bigint)
-create function treadle.event_numbered(p_id bigint)
-  returns treadle.events
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 8b946212017817fa59a10f0ac429cb933cfbe230b5ac35becc30748157e5d316
-  owner treadle_owner
-  without a comment
-
--- function treadle.event_place(p_after text)
-create function treadle.event_place(p_after text)
-  returns text
-  language plpgsql stable security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 3b29f20d816cacc2bd631a226fcefdaad9b312fa27486298c9cfd0155ba5c3bf
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
-
--- function treadle.event_places()
-create function treadle.event_places()
-  returns text[]
-  language sql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 478a7406c74020cf0ea52f2a966157ce826af0682602aa05e22347e6113b7dfa
+  as sha256 e098e5c757e3a5fdb8c35128c79d957afeecb8ffc8ee43087ef3f900b69610f9
   owner treadle_owner
   without a comment
 
@@ -4421,12 +5375,22 @@ create function treadle.excerpt_name(p_name text)
   owner treadle_owner
   without a comment
 
+-- function treadle.expire_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision, p_silent_s double precision)
+create function treadle.expire_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision DEFAULT 60, p_silent_s double precision DEFAULT 600)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 084b5a999a8744bf9225e7d0404242d0da0360f6aa0708690b1b9fe3d1f8a5f5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
 create function treadle.expire_wait(p_wait uuid, p_now timestamp with time zone)
   returns boolean
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 943fad9708e7fbb9f631dd9c2e7fa1c910138412b7b25d3ba757af2530a22e16
+  as sha256 c6df2e26960412bea74dedac8e5e9ce8a5a36ca96fbc144f5c997256b583ae22
   owner treadle_owner
   without a comment
 
@@ -4435,7 +5399,7 @@ create function treadle.expire_waits(p_limit integer DEFAULT 100, p_skip uuid[] 
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
-  as sha256 5ff453616fdfd39d0477d719f547126a95c1f9d16cdab11932908b9e74ca4ea9
+  as sha256 5a4d069385d2defccca24645ae7759137cbb35a0dd08319e1d7f70c80f85d4c1
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4445,7 +5409,16 @@ create function treadle.expiry_of(p_given jsonb, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d71aa2bc4299c05ea087eaf57612a19745bd9637f89506eb88b3ce03f41ccb3b
+  as sha256 84ec3a42b2a0e516939862e7ad69b521ec1e2633bd846379a3d2f96f1572699c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.extend_critical_paths(p_ids uuid[], p_lengths integer[])
+create function treadle.extend_critical_paths(p_ids uuid[], p_lengths integer[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 8277c05e93dc9b9b4afe36b5b2a1a0befe180fbbe28e47ec28a24fba980402c2
   owner treadle_owner
   without a comment
 
@@ -4454,7 +5427,7 @@ create function treadle.fail_parked(p_ids uuid[], p_now timestamp with time zone
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7f46356d8c88fc74027e5346d0b27766cfad346110b7a58c2b71fa6df9ee0a7e
+  as sha256 94240e26701872fbe5c62bf1243f268a6f13b77a612da6e9073ab276a579bb6e
   owner treadle_owner
   without a comment
 
@@ -4463,7 +5436,7 @@ create function treadle.fail_task(p_id uuid, p_token uuid, p_error text DEFAULT 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ccf01a86964d54d393561ad6eb71c722ac53e1fbb795f78e2eb483dfb625d999
+  as sha256 5ac4afe9f759c790e3ae2905131cfb1a832f2fb944f3d310816f1e9e611867a0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4473,26 +5446,17 @@ create function treadle.fail_tasks(p_ids uuid[], p_tokens uuid[], p_classes text
   returns TABLE(id uuid, verdict text, retry_at timestamp with time zone, class text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0309b35aeda9ea927cc3e518cdb2c09a3bce54baca708d4f5e429b265e421549
+  as sha256 c00d1f734869d2fe24328ec579ff7b5b343579b2c9e756ecb51eeec5c557da47
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
-
--- function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
-create function treadle.fail_type(p_type text, p_attempts treadle.ended_attempt[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 10abf59c517b9f35828f5327f314327b3fb710418264b94cd98a2558ac2272aa
-  owner treadle_owner
-  without a comment
 
 -- function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision, p_ms integer)
 create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_status integer, p_error text, p_after_s double precision DEFAULT NULL::double precision, p_ms integer DEFAULT NULL::integer)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d4d435e5f96f198dcd87143d9f90667e69f22cd457e588ac6f0a2b0729685e7b
+  as sha256 1e5dab4691bac4c1324bb8727b063731f127b358a74a7a38ffc3f1b69006c323
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4505,21 +5469,30 @@ create function treadle.failure_class_of(p_class text, p_error text)
   owner treadle_owner
   without a comment
 
--- function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
-create function treadle.failure_figures(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
+-- function treadle.failure_counts(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
+create function treadle.failure_counts(p_type text, p_since timestamp with time zone, p_now timestamp with time zone, p_limit numeric, p_min_attempts bigint)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 87eb4be4efee16d2ec37c328b8d205a408aac8c2fcc89cdebbc644b322fad797
+  as sha256 d1506d272fef5df632d5af75ba1cdd2981a6bc8e1c831e59c5c4e53188629f28
   owner treadle_owner
   without a comment
 
--- function treadle.family_of(p_ids uuid[])
-create function treadle.family_of(p_ids uuid[])
-  returns uuid[]
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+-- function treadle.fair_shares(p_running bigint[], p_shares double precision[], p_limit integer)
+create function treadle.fair_shares(p_running bigint[], p_shares double precision[], p_limit integer)
+  returns integer[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9f8415c7e7754dc2535b44c248aaf198f3ba596b8f2fc665330aeaafe0190098
+  owner treadle_owner
+  without a comment
+
+-- function treadle.field_rules()
+create function treadle.field_rules()
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 dcdcfee1ce56de85e66d321f8689dd30bedea47cdea7fc36361ad6fc9ec0fccf
   owner treadle_owner
   without a comment
 
@@ -4528,16 +5501,16 @@ create function treadle.fill_template(p_value jsonb, p_facts jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 32604cd4b8ba59f879169c4a755a856d08cd3a1b7895396e91d3b7eb3ace5fbc
+  as sha256 06e1f6989681d5e128f63dbafcc1f75be9186d43dbac62e35baa8aa583bd1dcc
   owner treadle_owner
   without a comment
 
--- function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
-create function treadle.filled_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
-  returns jsonb
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
+-- function treadle.filter_affordable(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
+create function treadle.filter_affordable(p_rows tid[], p_agent text, p_now timestamp with time zone, p_wait boolean)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 c5201ed0b2c7a4d36d891998940f9e6c06a141afad931f8a8ee3a7cf4020ee64
   owner treadle_owner
   without a comment
 
@@ -4568,12 +5541,66 @@ create function treadle.find_budget(p_scope text, p_key text, p_period text)
   owner treadle_owner
   without a comment
 
+-- function treadle.find_emitted_event(p_event text, p_dedup_key text)
+create function treadle.find_emitted_event(p_event text, p_dedup_key text)
+  returns bigint
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 ae60fb4d2e9a124d10cc6e8cf8d6850593535c2e6f0039c4025d1364a59b3e17
+  owner treadle_owner
+  without a comment
+
+-- function treadle.find_event(p_id bigint)
+create function treadle.find_event(p_id bigint)
+  returns treadle.events
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 cec0b9042f7e26b8d03830f5d0ba04de97d977b0ecd623bf319f1172ef7cff87
+  owner treadle_owner
+  without a comment
+
+-- function treadle.find_existing_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+create function treadle.find_existing_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 99840ff6cc30b95e4f8bd5421e93fdea54f3a976b33c3980aacab193bbba4a53
+  owner treadle_owner
+  without a comment
+
 -- function treadle.find_lane(p_lane treadle.lanes, p_make boolean)
 create function treadle.find_lane(p_lane treadle.lanes, p_make boolean DEFAULT true)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 9f9d2a4c666d6d287a83465c0b623ad9e1bbfe64a3a31912cf98236b1d3730a8
+  owner treadle_owner
+  without a comment
+
+-- function treadle.find_letters(p_ids uuid[])
+create function treadle.find_letters(p_ids uuid[])
+  returns treadle.letter[]
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 96eb275222d09247dbf8b7eec5ff7395546a484e96aa2a5d0bc7b67380339cfd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.find_project_by_id(p_id uuid)
+create function treadle.find_project_by_id(p_id uuid)
+  returns treadle.projects
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 77577ce67cba4216b04bcb0f0bc8a6b01228c99ced550b9acca7bd4f5bad98fc
+  owner treadle_owner
+  without a comment
+
+-- function treadle.find_project_by_name(p_name text)
+create function treadle.find_project_by_name(p_name text)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 2a66ba3123e26664c5d0293eb945c8e1f16d1d5382a547a9ca8d3db50ee388a9
   owner treadle_owner
   without a comment
 
@@ -4586,21 +5613,42 @@ create function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[
   owner treadle_owner
   without a comment
 
+-- function treadle.find_referenced_task(p_ref text, p_dag uuid)
+create function treadle.find_referenced_task(p_ref text, p_dag uuid)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 408fe9d92dcfbda6e6176890db70a6c56e85b762af03215e88d1bafa6f8873cc
+  owner treadle_owner
+  without a comment
+
 -- function treadle.find_schedule(p_name text)
 create function treadle.find_schedule(p_name text)
   returns treadle.schedules
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 98c97dd8304466c77db3377a3fd89daf9fa09ea8fd290283a86a5bcba634a7a6
+  as sha256 45178187a62afcccd22ea2887e072b7751c0f5f24a0021edb78acfc8eead7c00
   owner treadle_owner
   without a comment
+
+-- function treadle.find_secret(p_value jsonb)
+create function treadle.find_secret(p_value jsonb)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 38d4b8723d1f0a89e0a70738995ef9f0ef47d49c99c6991c2ccf1b4e0bc93cf8
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.find_step(p_task uuid, p_name text)
 create function treadle.find_step(p_task uuid, p_name text)
   returns integer
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 4d929e3b4c0ac8df491ab0558c1f33db76e9d9cd75e16b0ecceb67c0ef34074d
+  as sha256 5fd563c847783eee76a86966022cf3997b6d08355e94cff32c537bd5ee8d92da
   owner treadle_owner
   without a comment
 
@@ -4614,33 +5662,42 @@ create function treadle.find_token(p_id text)
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.find_trigger(p_name text)
+create function treadle.find_trigger(p_name text)
+  returns treadle.triggers
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 104ade93f1b3cadfd9bf33427cea9d64eb0877f207795fb5b6efba9d63fe575a
+  owner treadle_owner
+  without a comment
+
 -- function treadle.find_wait(p_wait uuid)
 create function treadle.find_wait(p_wait uuid)
   returns treadle.waits
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 187eebfc2c6e1519d4a2df76d2b039dba81975dc33f8e49c99c228c1b04d1dda
+  as sha256 3d304a4d38ff3a857279e5eef00e67c210a25bf53132a8dbb11be7dec68bf35d
   owner treadle_owner
   without a comment
 
--- function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text, p_error text, p_tries integer)
-create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DEFAULT 'done'::text, p_error text DEFAULT NULL::text, p_tries integer DEFAULT 3)
+-- function treadle.find_webhook(p_name text)
+create function treadle.find_webhook(p_name text)
+  returns treadle.webhooks
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 371843e9972dd0f3e399ea96e36ea7226f056704a38edc467ef00068120410fd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text, p_error text, p_max_tries integer)
+create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DEFAULT 'done'::text, p_error text DEFAULT NULL::text, p_max_tries integer DEFAULT 3)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c466651d0f2ec1feb7850b8b929ea7cf81827cb794fabbfd6d989c0849a4084b
+  as sha256 3adccf779155f3e771f5acef201e47fd4ba56790d969d3a83c90b7099978259d
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
-
--- function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
-create function treadle.fire_bound(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
-  returns text
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 13aecc2e2828f297d9d4feef0399bfa0b20f610168a272afcf6de930b0efc44f
-  owner treadle_owner
-  without a comment
 
 -- function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
 create function treadle.fire_events(p_events treadle.events[], p_now timestamp with time zone)
@@ -4651,12 +5708,21 @@ create function treadle.fire_events(p_events treadle.events[], p_now timestamp w
   owner treadle_owner
   without a comment
 
+-- function treadle.fire_limit(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
+create function treadle.fire_limit(p_trigger treadle.triggers, p_depth integer, p_now timestamp with time zone)
+  returns text
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 ae5212fc73b20c8f1ab2216bb520b2360fd828b208a6774469e4cb7f9d0b5bcb
+  owner treadle_owner
+  without a comment
+
 -- function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
 create function treadle.fire_one(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0ecf1a2b22b6f750a2143aa14882ecbbadc59b8d2f0d735076a3416446c2f040
+  as sha256 9832f1c40b5b12682bfc9dbfd7b0b6b0611ae4eea8e4bb4265b4497109cef69f
   owner treadle_owner
   without a comment
 
@@ -4665,7 +5731,7 @@ create function treadle.fire_schedule(p_id uuid, p_revision bigint, p_due timest
   returns TABLE(nominal_at timestamp with time zone, status text, task_id uuid, dag_id uuid, error text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, lock_timeout=200ms
-  as sha256 1d78a210c51454c50006f6f73f8ee3a9486366741a7b8deb8b9ec9d8a095e665
+  as sha256 9d1117c262e755f4c5ce0670eaf59977269ac7a3fadfa5de127252c51608c9e1
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4675,7 +5741,7 @@ create function treadle.fire_trigger(p_name text, p_event bigint, p_actor text D
   returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 dd27ec5f087857f0af3147e93bee46aac66d0ffed8591e8e433028ce9367d564
+  as sha256 2f1e2af553ef35f3de38af75e4cceaa336060ec470dafa93b9a8db7718da8335
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4685,45 +5751,25 @@ create function treadle.fire_triggers(p_limit integer DEFAULT 500)
   returns TABLE(id uuid, event_id bigint, task_id uuid, dag_id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 ae25700e4219719ea1c60084d01c7dcba3cb839f68402e8da339a2217ab4c760
+  as sha256 83bd068d35d68776d39fc45935da29acfab22f2af7f8b6084e35b871ec93a720
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.forget_artifacts(p_ids uuid[])
-create function treadle.forget_artifacts(p_ids uuid[])
-  returns integer
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 6d5625734c6e2cf6fd296d70aa81099c7b0da110eaed4bd628c0454c98f94a4b
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
--- function treadle.forget_expired(p_task uuid)
-create function treadle.forget_expired(p_task uuid)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 999282f20d4d58feda2987c9bfd2905834a94f942c9bf8fc5b6e7b07a8119c46
-  owner treadle_owner
-  without a comment
-
--- function treadle.forget_slowdowns(p_ids uuid[])
-create function treadle.forget_slowdowns(p_ids uuid[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e06bcddf3896fa0a67d6cc9828226242f8331d45c2875186aab418e4105b47ea
-  owner treadle_owner
-  without a comment
-
--- function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
-create function treadle.fork_options(p_task treadle.tasks, p_changes jsonb, p_actor text)
-  returns jsonb
+-- function treadle.first_ready_task(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
+create function treadle.first_ready_task(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
+  returns uuid
   language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 60143a028deee409a2d292e885a64ef9e023504d2f1f02fd7e2ca9a72fde7665
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.fits_budget(p_usd numeric, p_need numeric)
+create function treadle.fits_budget(p_usd numeric, p_need numeric)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 bb268e816e3543ced1ed66eee0e7bdc3f10d6ec80b7fab4c40e82c85f0bcb1ac
   owner treadle_owner
   without a comment
 
@@ -4732,26 +5778,55 @@ create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAUL
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 c75084fd6229e8a8924a9c274cefa9ffa5d9308256b524761bc17b2ae2093409
+  as sha256 fcb5fbd55ec5e432579d7f5b5052dc8e0ad776014f3a3dbfba9db1b43c491252
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_producer
 
--- function treadle.free_tasks(p_ids uuid[])
-create function treadle.free_tasks(p_ids uuid[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 aa362e73cbb0bc05dbcadb8bf08a50f14381aca8f1b62860ee0a19fe82b4f988
+-- function treadle.format_duration(p_span interval)
+create function treadle.format_duration(p_span interval)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9bf0f24c8e36f330166134fd7426ab1d15ea4f2757b654c950cf7cb5d39a3193
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.format_rfc3339(p_at timestamp with time zone)
+create function treadle.format_rfc3339(p_at timestamp with time zone)
+  returns text
+  language sql stable parallel safe security invoker cost 100
+  as sha256 dc55cd3e15bd93799422d45ff8de1ab238f09037ccf4bf3d561bb880eda7656d
   owner treadle_owner
   without a comment
+
+-- function treadle.format_usd(p_usd numeric)
+create function treadle.format_usd(p_usd numeric)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7b62140fcf74310f229da3b15106ecee76a6def4daf4cf79409aac5aaf3444d5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.format_utc(p_at timestamp with time zone)
+create function treadle.format_utc(p_at timestamp with time zone)
+  returns text
+  language sql stable parallel safe security invoker cost 100
+  as sha256 cd49465be019782da15d955ce38e0fdae719e36ae35e2274f8c600453a9ffb76
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.gate_need(p_task treadle.tasks, p_unit text)
 create function treadle.gate_need(p_task treadle.tasks, p_unit text)
   returns numeric
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 c6886bf3b8cc900aacaf99d0e40cf4da268c6ee4f2717e4489b0a8b8fc5d62e3
+  language sql stable security invoker cost 100
+  as sha256 16240ddb756d07b38eb5041bb8fdcaaf6b934db6758ef38d0523aba04b553e6f
   owner treadle_owner
   without a comment
 
@@ -4760,7 +5835,7 @@ create function treadle.gate_of(p_task treadle.tasks, p_key text)
   returns text
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1659358a4ede40c16ea7167f9ca7d68379d64a357c43c205806d64969d82008a
+  as sha256 a9281bfe38fd9b039f5d02dcda507f83a3a1791fbcbbf080ca09b4352b712145
   owner treadle_owner
   without a comment
 
@@ -4786,58 +5861,21 @@ create function treadle.gates_of(p_type text, p_gates text[])
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0b0605843b77659ab2dc3435a7565cb0452ccc7ae2f307390c37501cc739b41c
+  as sha256 7b626b4fef7b0b6ec0f6ddd23d6e9eae495c2d57931e27a1da0fd9777799cca3
   owner treadle_owner
   without a comment
 
--- function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
-create function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 afa883ad3be9ca7fdb2117b194bb10113cd765e7ca4f96e65b0b4e69bea31643
-  owner treadle_owner
-  without a comment
-
--- function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision, p_silent_s double precision)
-create function treadle.give_up_dispatch(p_task uuid, p_token uuid, p_holder uuid, p_error text, p_unsure_s double precision DEFAULT 60, p_silent_s double precision DEFAULT 600)
-  returns text
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 084b5a999a8744bf9225e7d0404242d0da0360f6aa0708690b1b9fe3d1f8a5f5
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
--- function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
-create function treadle.goes_first(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+-- function treadle.has_event_consumer(p_kind text, p_type text, p_queue text)
+create function treadle.has_event_consumer(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
   returns boolean
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e8c6de648771ea33eb3249b44b56614e2b82b145b05d410b67b61473de58963d
+  as sha256 0a55ae2429580bc3a12525225ba818362464b28d51869e1bdcbf6d52bb989228
   owner treadle_owner
   without a comment
 
--- function treadle.grow_dag(p_dag uuid, p_tasks integer)
-create function treadle.grow_dag(p_dag uuid, p_tasks integer)
-  returns treadle.dags
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 db2492319865c777c686160acdbc0e5d1d156c128855df81ac6ee0a785f026dd
-  owner treadle_owner
-  without a comment
-
--- function treadle.harness_agent(p_url text, p_timeout_s double precision)
-create function treadle.harness_agent(p_url text, p_timeout_s double precision)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 94b9fd635902781893d4b22e375e71257d2b982f029d029f096192c61dc9203a
-  owner treadle_owner
-  without a comment
-
--- function treadle.has_fallout(p_ids uuid[])
-create function treadle.has_fallout(p_ids uuid[])
+-- function treadle.has_failure_cascade(p_ids uuid[])
+create function treadle.has_failure_cascade(p_ids uuid[])
   returns boolean
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
@@ -4845,8 +5883,8 @@ create function treadle.has_fallout(p_ids uuid[])
   owner treadle_owner
   without a comment
 
--- function treadle.has_news(p_name text)
-create function treadle.has_news(p_name text)
+-- function treadle.has_pending_events(p_name text)
+create function treadle.has_pending_events(p_name text)
   returns boolean
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
@@ -4854,19 +5892,11 @@ create function treadle.has_news(p_name text)
   owner treadle_owner
   without a comment
 
--- function treadle.has_room(p_usd numeric, p_need numeric)
-create function treadle.has_room(p_usd numeric, p_need numeric)
-  returns boolean
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 bb268e816e3543ced1ed66eee0e7bdc3f10d6ec80b7fab4c40e82c85f0bcb1ac
-  owner treadle_owner
-  without a comment
-
--- function treadle.has_terms(p_task treadle.tasks, p_types text[])
-create function treadle.has_terms(p_task treadle.tasks, p_types text[])
+-- function treadle.has_requirements(p_task treadle.tasks, p_types text[])
+create function treadle.has_requirements(p_task treadle.tasks, p_types text[])
   returns boolean
   language sql stable security invoker cost 100
-  as sha256 337a5a75bab9b7f3ae7a19058ddcad4863a3dbf7cd6945ac9e7e200e37b6304b
+  as sha256 4001ca5df96ca27d6a68648cd7de531aa4ae9d1812160a020ac9f2823127c37e
   owner treadle_owner
   without a comment
 
@@ -4875,26 +5905,27 @@ create function treadle.has_tokens(OUT wanted boolean, OUT live boolean)
   returns record
   language sql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a830713be58c498b467462830f4b3ab8a16689f4390097bd2504f95efd88ceec
+  as sha256 74bafa7da6e193127652cc544876f5db0e667d3a238697a83895f543033069d2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
-create function treadle.head_of(p_lanes integer[], p_shifts bigint[], p_budget numeric, p_skip uuid[])
-  returns uuid
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 969c0dc1f09a03ebc7705bbbefdf727ce3de1e68327d1ffd86151a8b009c0b9c
+-- function treadle.heartbeat_agent(p_id text)
+create function treadle.heartbeat_agent(p_id text)
+  returns text
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7788fb6846c4cc6c2f8668cc42762fef2ba39171dc10ca7e51bbcac7351cb18f
   owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_worker
 
--- function treadle.heartbeat_harness(p_id uuid, p_token uuid)
-create function treadle.heartbeat_harness(p_id uuid, p_token uuid)
+-- function treadle.heartbeat_harness_task(p_id uuid, p_token uuid)
+create function treadle.heartbeat_harness_task(p_id uuid, p_token uuid)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e3c900e40fa4a3666cb16f02da368107764679e8d5d702450b6cc44ade1a5872
+  as sha256 013ce65e6842b48b3b40c742b8ab57fb989838a08a0f7f5e9052cd22f1252c79
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4904,125 +5935,17 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 8b9cf4bc2706980f4eb7d9345c530ee93909028435e0dcc932c547d310e14b7c
+  as sha256 bfae60b66c432b7a6a0949610919d926b257126892ce5517ee0b82f6187f9eb5
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.hold_action(p_id uuid, p_to text)
-create function treadle.hold_action(p_id uuid, p_to text)
-  returns treadle.harness_actions
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 cd9e88ae47efd38c542328890ba35149eacc9cf1f0a5955f1380c246f120b586
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_claim(p_id uuid, p_token uuid)
-create function treadle.hold_claim(p_id uuid, p_token uuid)
-  returns treadle.tasks
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 7f4c12270645ae1cf57f5a5f047f6674c7de38a0db0af9bea6ea8049fcf28d08
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_dependencies(p_ids uuid[])
-create function treadle.hold_dependencies(p_ids uuid[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
-create function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
-  returns treadle.dispatches
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 03e858bf52be22bd3d325315237b976d19df51c147a3eb8e02fbeac6c46453b4
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_key(p_key text)
-create function treadle.hold_key(p_key text)
-  returns boolean
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e73ae9250c561cfc31306978c8390fbbe60897dc63e6d1458c5869391812b29b
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_prunable(p_ids uuid[])
-create function treadle.hold_prunable(p_ids uuid[])
-  returns uuid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 bf2c27c6c4ddda81415c49b73eb763492694f8a12018b6681d5b13cf10509fa7
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
-create function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 0efdb240aebf0584090bd200ac86d283a2b8682a5bc371b7ed8c1641675bc907
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
-create function treadle.hold_reply(p_key text, p_principal text, p_route text, p_hash text)
-  returns boolean
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, lock_timeout=100ms
-  as sha256 425c4835dc76e657bf3fc64531761c291af1e6707c238a84869d856fa788e53f
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision)
-create function treadle.hold_webhook(p_name text, p_token uuid, p_lease_s double precision DEFAULT 60)
-  returns treadle.webhooks
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 6fd21c413dcae3f8fbabab3547e03a5811849f98ddf286cacbd89041e1e5b70d
-  owner treadle_owner
-  without a comment
-
--- function treadle.hold_work(p_id uuid, p_to text)
-create function treadle.hold_work(p_id uuid, p_to text)
-  returns treadle.tasks
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 18a4f14dc00673b616b827ee871f0887840b5f122a5078e0343d49fcdc9c290c
-  owner treadle_owner
-  without a comment
-
--- function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
-create function treadle.hopeless_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
-  returns TABLE(id uuid, budget_id bigint, need numeric, reason text)
-  language sql stable security invoker cost 100 rows 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 aa061e9c3f1ae824977945a59b2e84793d3811f4bc09c8fda6b2fb98326ce80c
-  owner treadle_owner
-  without a comment
-
--- function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
-create function treadle.insert_nodes(p_tasks jsonb, p_home treadle.tasks, p_policy text)
+-- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
+create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 819aa348c46bea1483de189192851abd232373fd6e73357dd4561d8b8026c7fc
-  owner treadle_owner
-  without a comment
-
--- function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[])
-create function treadle.insert_tasks(p_kind treadle.tasks, p_specs jsonb[], p_keys text[] DEFAULT NULL::text[])
-  returns TABLE(id uuid, created boolean)
-  language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 238762c5e4cab24c263d7e1c86f79612396826d90443539e8e09f9f76b3e1a5f
+  as sha256 92e7c67ecc0dc268cfc36d2de3be147f2a5fde2de488bc178b849b28eb939245
   owner treadle_owner
   without a comment
 
@@ -5031,16 +5954,35 @@ create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 24b935646f84bf7fe570119b1f4e7e1758c84632e31adfa18c0b037caec93f03
+  as sha256 4888a3436125b483f80c12f5ad80943b1183e614af1937d028fb202c9f26ccf7
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
+
+-- function treadle.is_closed_by_limit(p_gate treadle.gates)
+create function treadle.is_closed_by_limit(p_gate treadle.gates)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 b45d5f24670682415219bd714caafa9395070a4dcd4fac8c5e501384845bff85
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.is_counted(p_task treadle.tasks)
 create function treadle.is_counted(p_task treadle.tasks)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   as sha256 f0ba3d3513f8198eea9129d67ebb605e83131086305854381c637ffcb1de5d0d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.is_fair_claim(p_lanes integer[], p_projects uuid[], p_fair boolean)
+create function treadle.is_fair_claim(p_lanes integer[], p_projects uuid[], p_fair boolean)
+  returns boolean
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 10c475a0c3fea4bd47c7d71d920e0339cb792bb08386199ed9d21599fd8d0a14
   owner treadle_owner
   without a comment
 
@@ -5051,16 +5993,6 @@ create function treadle.is_free(p_task treadle.tasks, p_edges integer, p_now tim
   as sha256 ffdad289145408d63bb840c39cf9f3f6a575a0fd0ce7e29532f037beb284a079
   owner treadle_owner
   without a comment
-
--- function treadle.is_full(p_gate treadle.gates)
-create function treadle.is_full(p_gate treadle.gates)
-  returns boolean
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 b45d5f24670682415219bd714caafa9395070a4dcd4fac8c5e501384845bff85
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
 
 -- function treadle.is_gate(p_key text)
 create function treadle.is_gate(p_key text)
@@ -5081,104 +6013,39 @@ create function treadle.is_live(p_agent treadle.agents, p_now timestamp with tim
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.is_moment(p_at timestamp with time zone)
-create function treadle.is_moment(p_at timestamp with time zone)
+-- function treadle.is_next_task(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.is_next_task(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+  returns boolean
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9ae156783edaec7f0b0660a39d4fc1d4c702f7dd873d9f652b982ae2f86ea1cd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.is_valid_time(p_at timestamp with time zone)
+create function treadle.is_valid_time(p_at timestamp with time zone)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   as sha256 3f3848bce75470470ec67478044b7095e90017fb9fd8c9a744e0da80724d4156
   owner treadle_owner
   without a comment
 
--- function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
-create function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
+-- function treadle.is_visible(p_task_queue text, p_task_project uuid, p_task_agent text, p_queues text[], p_project uuid, p_agent text)
+create function treadle.is_visible(p_task_queue text, p_task_project uuid, p_task_agent text, p_queues text[], p_project uuid, p_agent text)
   returns boolean
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 80ae382a4c672b3915282638508e9fbc50b171a1d9493f66e7b21233a9b684f5
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 979551799f12366b5e9103b4c05fb5f1f629027467dc48519928612a979f7914
   owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
 create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT bytes bigint, OUT problem text)
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 64ed032339caabb40199c7382196a6b14616a84e5f502b6c066272d66cdd8186
-  owner treadle_owner
-  without a comment
-
--- function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
-create function treadle.judge_attempt(p_task treadle.tasks, p_class text, p_action text, p_retry_after double precision, OUT next text, OUT delay_s double precision, OUT poison_pill boolean, OUT refunded boolean)
-  returns record
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 314da806f26fd0e63f568d1dc4e1d1978ffd2e3b9a827a60bbf7744ee6215ca4
-  owner treadle_owner
-  without a comment
-
--- function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
-create function treadle.judge_bulk(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
-  returns treadle.bulk_task[]
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 dbcff9bddae1b7b4175e42cfc815866eaf7f1315a2ad0e42cd5cfbb5b3864129
-  owner treadle_owner
-  without a comment
-
--- function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
-create function treadle.judge_work(p_task treadle.tasks, p_changes jsonb, p_as text)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 29c83049fdfc746d822274d20dfc998ce38981c5bfc5104ccf47c09040773be9
-  owner treadle_owner
-  without a comment
-
--- function treadle.keep_durable()
-create function treadle.keep_durable()
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 09c08a496976d2a5435f637face521886968db9b7deff8d38f46fde8906bab35
-  owner treadle_owner
-  without a comment
-
--- function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
-create function treadle.keep_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e0872934faf8c7867f7154a03743934cd7634c9ef4128a4bc6a7ba0974459f2b
-  owner treadle_owner
-  without a comment
-
--- function treadle.keep_fire(p_fire treadle.trigger_fires)
-create function treadle.keep_fire(p_fire treadle.trigger_fires)
-  returns treadle.trigger_fires
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
-  owner treadle_owner
-  without a comment
-
--- function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
-create function treadle.keep_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
-  returns void
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 45de134ed82e3d0682c677a8cc51a671f13e1565417565d3b40154a274a86d91
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-  grant execute to treadle_producer
-  grant execute to treadle_worker
-
--- function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_cost_usd numeric)
-create function treadle.keep_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
-  returns boolean
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
+  as sha256 4eff688fe8db856f04887db659660006577990279e9ab5dacb7322840bf4b63a
   owner treadle_owner
   without a comment
 
@@ -5191,39 +6058,12 @@ create function treadle.key_limit(p_key text)
   owner treadle_owner
   without a comment
 
--- function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
-create function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
+-- function treadle.keyword_fits(p_keyword text, p_value jsonb)
+create function treadle.keyword_fits(p_keyword text, p_value jsonb)
   returns boolean
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 91ce240daf56daef04f54d600cef0a8dba29c0e76848895445550439cd7afa81
-  owner treadle_owner
-  without a comment
-
--- function treadle.kin_of(p_ids uuid[], p_skip uuid[])
-create function treadle.kin_of(p_ids uuid[], p_skip uuid[])
-  returns uuid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
-  owner treadle_owner
-  without a comment
-
--- function treadle.kinds_beside(p_name text)
-create function treadle.kinds_beside(p_name text)
-  returns text[]
-  language sql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 8bfb2cfea2232b021e5d7b5603245901aa04ca1e2d22c978afde61a4af653f53
-  owner treadle_owner
-  without a comment
-
--- function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
-create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits, OUT known boolean, OUT wait_id uuid, OUT status text, OUT answer jsonb)
-  returns record
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 60d47a005d718b154fa0d21a4f5f92ba6c9dc6f3337ececd7d002c28cd434549
+  as sha256 35d48b157282d12e3ab70ddf8545fcaf0e15792bbc00b07642c43505fdc028d7
   owner treadle_owner
   without a comment
 
@@ -5231,38 +6071,46 @@ create function treadle.known_wait(p_task uuid, p_name text, p_new treadle.waits
 create function treadle.lacks_report(p_task treadle.tasks, p_types text[])
   returns boolean
   language sql stable security invoker cost 100
-  as sha256 6830851c3e09ab97d44be970b913695b8bf1b9558a3805edc76d409730d236e2
+  as sha256 8405ddd83d52f9e91fc32eb2ee502c2e386fb4d339017b66fbe6b29efa889579
   owner treadle_owner
   without a comment
 
--- function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean)
-create function treadle.lane_behind(p_lane treadle.lanes, p_key text, p_make boolean DEFAULT false)
+-- function treadle.lane_matches_agent(p_lane treadle.lanes, p_agent treadle.agents)
+create function treadle.lane_matches_agent(p_lane treadle.lanes, p_agent treadle.agents)
+  returns boolean
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 89d8a2267eda2b41959cd89da6e628007aea749b1a1763f91855cd79058c6ae1
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lane_problem(p_lane_id integer)
+create function treadle.lane_problem(p_lane_id integer)
+  returns text
+  language plpgsql stable security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 1582d99f00539f95c7df04dd79a1eeddf616507033ab83f58b0506ceff764700
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.lane_with_gate(p_lane treadle.lanes, p_key text, p_make boolean)
+create function treadle.lane_with_gate(p_lane treadle.lanes, p_key text, p_make boolean DEFAULT false)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 57fac178749757651fdfbfe8cbadbee9d577195b73712903625ee476b6ed771d
+  as sha256 bb3f245f185e6674f40ee35f24b4bb0480b572d9b9b679ce4be02a5837428202
   owner treadle_owner
   without a comment
 
--- function treadle.lane_beside(p_lane integer, p_urgency bigint)
-create function treadle.lane_beside(p_lane integer, p_urgency bigint)
+-- function treadle.lane_with_urgency(p_lane integer, p_urgency bigint)
+create function treadle.lane_with_urgency(p_lane integer, p_urgency bigint)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 840156a4eeaa02239b4be3b01ce7ac2e42094e4c1824a52f42167da58d422413
   owner treadle_owner
   without a comment
-
--- function treadle.lane_trouble(p_lane_id integer)
-create function treadle.lane_trouble(p_lane_id integer)
-  returns text
-  language plpgsql stable security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 9ed52b1dfdf070614558e90730f638b63242dbb948a5ac0a9baa349d03ac22e3
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
 
 -- function treadle.last_line(p_text text)
 create function treadle.last_line(p_text text)
@@ -5274,75 +6122,20 @@ create function treadle.last_line(p_text text)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.lease(p_agent treadle.agents, p_started boolean)
-create function treadle.lease(p_agent treadle.agents, p_started boolean)
+-- function treadle.lease_duration(p_agent treadle.agents, p_started boolean)
+create function treadle.lease_duration(p_agent treadle.agents, p_started boolean)
   returns interval
   language sql immutable parallel safe security invoker cost 100
   as sha256 578381168e0c7031515ce9ac93bf0a823d8ec23a566b452a91380ef684126a6c
   owner treadle_owner
   without a comment
 
--- function treadle.leave_dispatches(p_holder uuid)
-create function treadle.leave_dispatches(p_holder uuid)
-  returns integer
-  language plpgsql volatile security definer cost 100
+-- function treadle.ledger_total(p_scope text, p_key text, p_since timestamp with time zone)
+create function treadle.ledger_total(p_scope text, p_key text, p_since timestamp with time zone)
+  returns numeric
+  language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c6d132666c23513c89c8310ceda2aad61c317d440049359dab4414efa4c8ae79
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
--- function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_actor text)
-create function treadle.let_go(p_ids uuid[], p_now timestamp with time zone, p_actor text DEFAULT NULL::text)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f8d093b3546d586dcce08ab12e41de4d2aa2c294dbe5afd75da81fba87f0d144
-  owner treadle_owner
-  without a comment
-
--- function treadle.letter_facts(p_letter treadle.dead_letters)
-create function treadle.letter_facts(p_letter treadle.dead_letters)
-  returns jsonb
-  language sql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e844fab35ad2b127b4153091ea2eb5a0835158edff8dc15243662a53d71209f0
-  owner treadle_owner
-  without a comment
-
--- function treadle.letters_of(p_ids uuid[])
-create function treadle.letters_of(p_ids uuid[])
-  returns treadle.letter[]
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 96eb275222d09247dbf8b7eec5ff7395546a484e96aa2a5d0bc7b67380339cfd
-  owner treadle_owner
-  without a comment
-
--- function treadle.limit_key(p_key text, p_max integer)
-create function treadle.limit_key(p_key text, p_max integer)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e288dc42cea650b8665312abb85d0dcc06f3b8167d5e905b0d15a7cf4bc9e377
-  owner treadle_owner
-  without a comment
-
--- function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
-create function treadle.line_of(p_queue text, p_limit integer, p_now timestamp with time zone)
-  returns TABLE(id uuid, shut text, turn numeric, place bigint)
-  language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 197b52ba58ddb638b6626bf58ca3e1df2f19cddcedb834631f6064ba5084cceb
-  owner treadle_owner
-  without a comment
-
--- function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
-create function treadle.link_task(p_task uuid, p_on uuid[], p_optional boolean, p_policy text, p_now timestamp with time zone)
-  returns integer
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 3de65e2ab52951d6e9a56d68b1de5bbb5d08ec09f8fffdba6f4662308e26e8d6
+  as sha256 516ba2a86c00030d8460c55e11c7accecd4805ad788cfa0e9feebaaa848af61d
   owner treadle_owner
   without a comment
 
@@ -5357,12 +6150,12 @@ create function treadle.list_artifacts(p_task uuid)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.list_work(p_status text, p_agent text, p_project uuid, p_since timestamp with time zone, p_after uuid, p_limit integer)
-create function treadle.list_work(p_status text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_since timestamp with time zone DEFAULT NULL::timestamp with time zone, p_after uuid DEFAULT NULL::uuid, p_limit integer DEFAULT 200)
+-- function treadle.list_work_items(p_status text, p_agent text, p_project uuid, p_since timestamp with time zone, p_after uuid, p_limit integer)
+create function treadle.list_work_items(p_status text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_project uuid DEFAULT NULL::uuid, p_since timestamp with time zone DEFAULT NULL::timestamp with time zone, p_after uuid DEFAULT NULL::uuid, p_limit integer DEFAULT 200)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
-  as sha256 4cef0f999c8692f6ab2e9d45cd7f9f6fae47df0babd87f1379ce50f0521469d4
+  as sha256 093efc3469d5493ade7be8a1418b2e4a767491b782efe49438ea7256c284580d
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5374,7 +6167,7 @@ create function treadle.listen_events(p_name text, p_seconds double precision DE
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d81830742606bed4cd076cdf9b65166545cfa10c8748e2df0bac9c6773cb80dc
+  as sha256 5b47a37eabb86956814d0b89856dd0390be97bd3668b1b43ca693f376dc15deb
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -5400,6 +6193,24 @@ create function treadle.live_runs(p_schedule uuid)
   owner treadle_owner
   without a comment
 
+-- function treadle.lock_action(p_id uuid, p_to text)
+create function treadle.lock_action(p_id uuid, p_to text)
+  returns treadle.harness_actions
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 bbce5c3a38f2cdcc31d982395e0488a687c55f26a3273379853e6c27c2a2a53a
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_affected_tasks(p_ids uuid[])
+create function treadle.lock_affected_tasks(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 291f54d0769924e60c0d1be7802ccfbcf4c9b45a00f8fa6ea7c91596b5ea6df1
+  owner treadle_owner
+  without a comment
+
 -- function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
   returns bigint[]
@@ -5409,12 +6220,39 @@ create function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
   owner treadle_owner
   without a comment
 
+-- function treadle.lock_claim(p_id uuid, p_token uuid)
+create function treadle.lock_claim(p_id uuid, p_token uuid)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 785fbdf8d2a68a17347a597f0d50f1f481fe32ad0c9e32dd9ee9908420f1207e
+  owner treadle_owner
+  without a comment
+
 -- function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid)
 create function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid DEFAULT NULL::uuid)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 a975ee46440ba6a570bcacb4e59bb004be4715be77721cad25eaeda4744eee3f
+  as sha256 2f9a97066ae30863e985778fddb5736fe26fcf299e9c6f0269c5b7823de44739
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_dependencies(p_ids uuid[])
+create function treadle.lock_dependencies(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 3b6162617b6825c6d89d4604b9d6d754eae4cabd7a7d4545a23911190e708a39
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_dispatch(p_task uuid, p_token uuid, p_holder uuid)
+create function treadle.lock_dispatch(p_task uuid, p_token uuid, p_holder uuid)
+  returns treadle.dispatches
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 03e858bf52be22bd3d325315237b976d19df51c147a3eb8e02fbeac6c46453b4
   owner treadle_owner
   without a comment
 
@@ -5423,25 +6261,25 @@ create function treadle.lock_downstream(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 311f517b940e44934bcbb6d10cf1cb3a05f9ee23e0f307982dc8304ab79bda50
+  as sha256 7914e882e2fbd17b29f2c26d78ac0274637fc4c069f59681138fad4061bf1b56
   owner treadle_owner
   without a comment
 
--- function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
-create function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
+-- function treadle.lock_expired_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
+create function treadle.lock_expired_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
+  returns TABLE(ctid tid, id uuid, reason text)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 dbed7df14f1b7f71024c0d6f601d5746dc50c4d8ab10fcf053315aedaea0daf4
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_failure_cascade(p_ids uuid[], p_cancels boolean)
+create function treadle.lock_failure_cascade(p_ids uuid[], p_cancels boolean)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4fe20a83a62df6a53df4835a63bec0dbe8dca45ca44d0feedaa03f67bbedb208
-  owner treadle_owner
-  without a comment
-
--- function treadle.lock_family(p_ids uuid[])
-create function treadle.lock_family(p_ids uuid[])
-  returns uuid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 f7eb8341d0fc8d4fde8e880f0be5ff474c45dbe4be211e2877c5cabe16f20720
+  as sha256 9d94a2e0c7fb4bc70311ed07ffb0f4bf37ea11bee69f6a3fc576c31ba3082a2b
   owner treadle_owner
   without a comment
 
@@ -5450,7 +6288,25 @@ create function treadle.lock_gates(p_keys text[], p_wait boolean)
   returns text[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 beaeb7a75f68ffa6f395c03e8ca2c892c9c72ece9c53acbf2849deaa9ad5a71f
+  as sha256 29f53db90c0fab16205f8705e00705a49b3e029a1f128620d26949587f0c4cec
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_key(p_key text)
+create function treadle.lock_key(p_key text)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 e73ae9250c561cfc31306978c8390fbbe60897dc63e6d1458c5869391812b29b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_prunable(p_ids uuid[])
+create function treadle.lock_prunable(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 bf2c27c6c4ddda81415c49b73eb763492694f8a12018b6681d5b13cf10509fa7
   owner treadle_owner
   without a comment
 
@@ -5459,7 +6315,25 @@ create function treadle.lock_ready(p_rows tid[], p_limit integer)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 b6e431a73d0bb1ca3df047f578deeb4d1faefedf4f79a230a070bc33660718f9
+  as sha256 241d140a21add36be9d3f67c6fa39bbfc661f51a08c9f13172b12117f3ed170c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
+create function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 78783fcbacfa67688f25f3fecf34795f386c86447f19c77903a6e48535b7013c
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_reply(p_key text, p_principal text, p_route text, p_hash text)
+create function treadle.lock_reply(p_key text, p_principal text, p_route text, p_hash text)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, lock_timeout=100ms
+  as sha256 425c4835dc76e657bf3fc64531761c291af1e6707c238a84869d856fa788e53f
   owner treadle_owner
   without a comment
 
@@ -5472,12 +6346,40 @@ create function treadle.lock_tasks(p_ids uuid[])
   owner treadle_owner
   without a comment
 
--- function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
-create function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
+-- function treadle.lock_topic(p_event text, p_key text, p_event_id bigint)
+create function treadle.lock_topic(p_event text, p_key text, p_event_id bigint DEFAULT NULL::bigint)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 21e301693c651c0ed906a050783b520433644b52036d77349e9a8fed986346a2
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_visible(p_tasks uuid[], p_dag uuid, p_queues text[], p_project uuid, p_agent text)
+create function treadle.lock_visible(p_tasks uuid[], p_dag uuid, p_queues text[], p_project uuid, p_agent text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 19f4c211442fb2c4f9903b4af35c361c95975f9a51c584551a2a0c5b0c2650c3
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.lock_waiting_tasks(p_event text, p_key text, p_last boolean)
+create function treadle.lock_waiting_tasks(p_event text, p_key text, p_last boolean)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 04b2072d8acb67f3c5cd1b56fe20e7f0e63775967ed9592087776b18209fa5d7
+  as sha256 042c8bf120c854127275966bb6ca88451d6946696b816638b39dfb4fd29f81bf
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_webhook(p_name text, p_token uuid, p_lease_s double precision)
+create function treadle.lock_webhook(p_name text, p_token uuid, p_lease_s double precision DEFAULT 60)
+  returns treadle.webhooks
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 6fd21c413dcae3f8fbabab3547e03a5811849f98ddf286cacbd89041e1e5b70d
   owner treadle_owner
   without a comment
 
@@ -5486,7 +6388,7 @@ create function treadle.lock_whole_dag(p_dag uuid)
   returns treadle.dags
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 5143510241ba6ae3c082e339f115518396acfe4a45252e2cc603c7d569fabbb3
+  as sha256 e199c20b8b6b9328efbd188e9e7ba6bdec7bd8c0ad3ea20a8d13bc3732d5338f
   owner treadle_owner
   without a comment
 
@@ -5495,7 +6397,16 @@ create function treadle.lock_with_dependents(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 05c3a234763ea1976e251e97fc10db257576b1a3f0b701081c5581167bb8febd
+  as sha256 924a850953acbf12258138067ab86072c0ef2f4509e22f1be22516ef5d154bff
+  owner treadle_owner
+  without a comment
+
+-- function treadle.lock_work_item(p_id uuid, p_to text)
+create function treadle.lock_work_item(p_id uuid, p_to text)
+  returns treadle.tasks
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b42c95d491f7574513778fc6f699590e2096143b95c830022521b729b59fc8c3
   owner treadle_owner
   without a comment
 
@@ -5508,24 +6419,12 @@ create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to te
   owner treadle_owner
   without a comment
 
--- function treadle.looks_secret(p_value jsonb)
-create function treadle.looks_secret(p_value jsonb)
-  returns text
-  language sql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 48534bca870ba66fbad7332bc30bc400418beb9d140d32e07632c91624b7cfcc
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-  grant execute to treadle_producer
-  grant execute to treadle_worker
-
 -- function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
 create function treadle.make_budget(p_scope text, p_key text, p_limit numeric, p_period text, p_on_exhausted text, p_by text)
   returns bigint
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bdaf2350ff87dc422d7279c30bb3cb0744399b2e25fc3dbce4a73d4d42053e98
+  as sha256 e217a27fa1183ce3d65d02012c8dc98fcea297734b418109d0ae4ec343b88576
   owner treadle_owner
   without a comment
 
@@ -5534,16 +6433,7 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dd3311013fbb60e08dc978a619a819b316802cda4d05eb6ae34bf9310a6627ea
-  owner treadle_owner
-  without a comment
-
--- function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
-create function treadle.make_from(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
-  returns record
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ab3273f8493b2028ad33ff0f783440c155c5c9237a2f93984fc372adfca59453
+  as sha256 2e436de72f7294fd5d5eb38cc1cac7e39adafe13f4960bdef0041ee46fc184d0
   owner treadle_owner
   without a comment
 
@@ -5552,16 +6442,7 @@ create function treadle.make_gates(p_keys text[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7ed092fef9036ab68e10f565142ce7e732f8939d730ff82324a5680cca44aff0
-  owner treadle_owner
-  without a comment
-
--- function treadle.make_harness()
-create function treadle.make_harness()
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 d1a780a6fd44857c435a9eb83ae61d2f40ca31dee4e4bf1f970a7c51f71e1383
+  as sha256 ca10a5cb32f60eebfdb9a3dbebb12bfb583eb42e8f530884486bdeb6fb4c737c
   owner treadle_owner
   without a comment
 
@@ -5583,6 +6464,25 @@ create function treadle.make_run(p_schedule treadle.schedules, p_nominal timesta
   owner treadle_owner
   without a comment
 
+-- function treadle.mark_agents_offline()
+create function treadle.mark_agents_offline()
+  returns SETOF text
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 5338707ddc8badab109798892953af19ec75d91c1d73ecf5a0554409f37d1b80
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.mark_awaited(p_task uuid, p_waits uuid[])
+create function treadle.mark_awaited(p_task uuid, p_waits uuid[])
+  returns integer
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 bc4c7061870b99e7bd1e840690d97c5ba3b09cc71b47a643ef85d06f959fca98
+  owner treadle_owner
+  without a comment
+
 -- function treadle.mark_idle(p_queues text[])
 create function treadle.mark_idle(p_queues text[])
   returns void
@@ -5592,12 +6492,12 @@ create function treadle.mark_idle(p_queues text[])
   owner treadle_owner
   without a comment
 
--- function treadle.mark_silent_agents()
-create function treadle.mark_silent_agents()
-  returns SETOF text
-  language plpgsql volatile security definer cost 100 rows 1000
+-- function treadle.mark_schedule_invalid(p_id uuid, p_revision bigint, p_problem text)
+create function treadle.mark_schedule_invalid(p_id uuid, p_revision bigint, p_problem text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5cb966671118267eb1e4f798cd05a090232c132fc406fbbb16115beb9d3bbd0a
+  as sha256 ac43c7fa24f7d515a0b4ddaf1d76013c5d8fb63d43cf38ffc630d7df1b56d935
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5620,12 +6520,12 @@ create function treadle.mask_text(p_text text)
   owner treadle_owner
   without a comment
 
--- function treadle.matching_letters(p_filter jsonb, p_after uuid, p_most integer)
-create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid, p_most integer DEFAULT NULL::integer)
+-- function treadle.matching_letters(p_filter jsonb, p_after uuid, p_max integer)
+create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NULL::uuid, p_max integer DEFAULT NULL::integer)
   returns TABLE(letter_id uuid, task_id uuid, queue text, type text, class text, fingerprint text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
-  as sha256 e3c6b7afd0503d10d8d657e062bed204a3248feff967d751fb48df7b119b1108
+  as sha256 ce3417937a3daa542a47ef20f4fc38345c9bbf4dc13b7a2a241b354c87c3afdc
   owner treadle_owner
   without a comment
 
@@ -5634,7 +6534,7 @@ create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uu
   returns TABLE(id uuid, queue text, type text, status text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
-  as sha256 da83d9e4a9c57e8e81566932ff874440d6e8ef1e2346614a786d88e5b4556f6c
+  as sha256 6893c8b05b90e88dd4befa615cfad446ecf35dadb95654f84f364e994c70311a
   owner treadle_owner
   without a comment
 
@@ -5647,56 +6547,12 @@ create function treadle.may_admit()
   owner treadle_owner
   without a comment
 
--- function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
-create function treadle.meet_edges(p_ids uuid[], p_end text, p_now timestamp with time zone)
-  returns void
+-- function treadle.merge_trigger_settings(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
+create function treadle.merge_trigger_settings(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
+  returns treadle.triggers
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0ca1d3e77fbb8ca4025c2101ee71ada4857079accc5c47d59e45cfa089004dc7
-  owner treadle_owner
-  without a comment
-
--- function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
-create function treadle.met_since(p_task uuid, p_optional boolean, p_policy text, p_now timestamp with time zone)
-  returns timestamp with time zone
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 9723920a46cc8100a29368a9306953e47bd9f76d3fa786c48da125996ae767e5
-  owner treadle_owner
-  without a comment
-
--- function treadle.misfit_of(p_row anyelement, p_given jsonb)
-create function treadle.misfit_of(p_row anyelement, p_given jsonb)
-  returns text
-  language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ebd6a8fca0596b6880415532f0facbd7689ba80a09db03467c535fee5b980bfa
-  owner treadle_owner
-  without a comment
-
--- function treadle.moment_of(p_text text, p_now timestamp with time zone)
-create function treadle.moment_of(p_text text, p_now timestamp with time zone)
-  returns timestamp with time zone
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 a8ace1f72f7f6df677811bc39d366f762b270bac33e06ec59570a04d2341e1f3
-  owner treadle_owner
-  without a comment
-
--- function treadle.money_needed(p_task treadle.tasks)
-create function treadle.money_needed(p_task treadle.tasks)
-  returns numeric
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 663ee725fd3904cfd33611e1827c5c9a258ab3d0cda0feab56ff8f2d08a82dee
-  owner treadle_owner
-  without a comment
-
--- function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
-create function treadle.move_attempts(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
-  returns TABLE(place tid, id uuid, status text, retry_at timestamp with time zone, queue text, counted boolean)
-  language sql volatile security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 9ff125b5369f8a8f9ae19a0c985fa625071222b5a6cfa986a7bd548a0fd124c3
+  as sha256 a9ac40f01f2c0693f88ac03911932f1fe481969ad45ceac1ce6f40b1e675b2f8
   owner treadle_owner
   without a comment
 
@@ -5705,16 +6561,7 @@ create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text,
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 477091472eeb1bc0289108138ea1ee6804580818cf3eec2eae44269f53119508
-  owner treadle_owner
-  without a comment
-
--- function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
-create function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
-  returns jsonb
-  language sql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 6638fd9d4e45746a9caaf9dd4a79d2ad4bb796dc1fb266407471ca7490f4740d
+  as sha256 90f40238a763f9732771e0fbc516097fc9f11651c94437fbc6f32d184e0e6b1e
   owner treadle_owner
   without a comment
 
@@ -5723,7 +6570,25 @@ create function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
   returns text
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4ce49ca9ec7b806c96075ecf692c375296b3e25a863f88f395f6d12e3c812470
+  as sha256 f0d3dbdae72d1765deb4924c76bcdc49b97cb915db897f52ed6d101679445995
+  owner treadle_owner
+  without a comment
+
+-- function treadle.needed_as_input(p_ids uuid[])
+create function treadle.needed_as_input(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 5f8e258d6c3f066e2e7324c2d989c054c7ba68a1ef282c4e2551d911583860b7
+  owner treadle_owner
+  without a comment
+
+-- function treadle.needed_by_fork(p_ids uuid[])
+create function treadle.needed_by_fork(p_ids uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 0bd32cbc3950ffb72afa8feb6985b34723bb6aa851c5a48e761a386fb0ab4ad4
   owner treadle_owner
   without a comment
 
@@ -5732,7 +6597,7 @@ create function treadle.new_secret()
   returns text
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 9befa717b29dc459b66a1b0b185c8b3185b10148aa8c6a26e121652b6f497a85
+  as sha256 eaa12488e84e6f1773b78793207520ae7a191079a047d4074e2fdd4753796ce4
   owner treadle_owner
   without a comment
 
@@ -5741,7 +6606,7 @@ create function treadle.new_token()
   returns text
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 44fcf0adcd657611606d391fe09fd90ef388f95d4fb8a4aaa2e0e5cdfd97f7bb
+  as sha256 d66e161c2879a018c89d3fe5a61135a5d2fe7b02fb1eb07a8ec88d84ee472d56
   owner treadle_owner
   without a comment
 
@@ -5760,7 +6625,7 @@ create function treadle.next_due_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 8cbdc2e364e7643c4739e1dfecc1e945b421eed817e059b062a856f222a8b219
+  as sha256 fc7d71ed1ff5fd1a553b09cb2b47707a668877dc403aaf960f15b3b0e2610d07
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5770,7 +6635,16 @@ create function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
   returns SETOF treadle.events
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 c59120cd7affab501e37a835b6e36b5bd396c9627ea2adb4cc07a89af51cc07e
+  as sha256 5c2ae35a9f1275df9ee4a7413b9dd2f279c5950289101d794298eb2e131f435d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.next_probe(p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.next_probe(p_agent treadle.agents, p_now timestamp with time zone)
+  returns uuid
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 34a4517365e8949e124eeec5c71ab2c922602b4a2dff1a4a436c3ce0c33b0d9a
   owner treadle_owner
   without a comment
 
@@ -5784,6 +6658,15 @@ create function treadle.next_reap_at()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.next_room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
+create function treadle.next_room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 cbf637afe03fa84035864d13f45f19e85cb6519bf1b78e81f6dd3d2ce9ff2488
+  owner treadle_owner
+  without a comment
+
 -- function treadle.next_schedule_at()
 create function treadle.next_schedule_at()
   returns timestamp with time zone
@@ -5794,40 +6677,31 @@ create function treadle.next_schedule_at()
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
+create function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
+  returns treadle.events
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
+  owner treadle_owner
+  without a comment
+
 -- function treadle.next_webhook_at()
 create function treadle.next_webhook_at()
   returns timestamp with time zone
   language sql stable security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 8354ca8b103929956d805fcb7bc58e66bc31adaa0da0609f9d9f1c7498de89b5
+  as sha256 4af0201876adbb53e4a3a928c42bac46942d271989d413843e5cd04b709db553
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
-
--- function treadle.no_artifact(p_reference text)
-create function treadle.no_artifact(p_reference text)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 c564eef8a5b4a3cc97608a197ef130b533f152f297428e166af59037ecdf78c9
-  owner treadle_owner
-  without a comment
 
 -- function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
 create function treadle.node_edges(p_tasks jsonb, p_ids uuid[], p_dag uuid)
   returns TABLE(at integer, depends_on uuid, place integer, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 51373e41dd868a04cf648f5dae3e30aea882a5c09ab044f6fac92e4d1e5ed9ab
-  owner treadle_owner
-  without a comment
-
--- function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
-create function treadle.node_kinds(p_tasks jsonb, p_now timestamp with time zone, p_project uuid DEFAULT NULL::uuid, OUT kinds treadle.tasks[], OUT kind_of integer[])
-  returns record
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ed2bb1c48c761ccfded08b7e94cce32e1d545c845a23802cbd5a234703930657
+  as sha256 12ccea011fc70e2afb99d56716c43eec1faa50489c85d103d3ae1ae536d20258
   owner treadle_owner
   without a comment
 
@@ -5836,90 +6710,72 @@ create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 ecbea2811b9a6f3bed58629212503a1fa9411e178ede95cc0cc87eba972b8aa3
+  as sha256 088ac9c594b2cf04ecdb7548a18c10c5de0744a555e5f7733fcca95bf050b141
   owner treadle_owner
   without a comment
 
--- function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
-create function treadle.note_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 466d307b4a6a73baa88dd35a93118076472a32d44e4d3ced393ef1b00b463acf
-  owner treadle_owner
-  without a comment
-
--- function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
-create function treadle.note_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1797325c257e4ed01b13dcc386320e95f634c750b071b012298a3003c1140c9e
-  owner treadle_owner
-  without a comment
-
--- function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
-create function treadle.note_fires(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
-  owner treadle_owner
-  without a comment
-
--- function treadle.note_nudge(p_agent_url text, p_error text)
-create function treadle.note_nudge(p_agent_url text, p_error text DEFAULT NULL::text)
-  returns void
-  language sql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 09b4098a653567153aebaa8130cf03d8a9eb75ecf71f44db44007d6670dd6902
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
--- function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
-create function treadle.note_success(p_ids uuid[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
-  owner treadle_owner
-  without a comment
-
--- function treadle.note_token_use(p_id text)
-create function treadle.note_token_use(p_id text)
-  returns boolean
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 80ad6a8191c1b89fb9c84f855bc1c14a222aa6f8b57a45625d898b51cb1b0554
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-
--- function treadle.numbered_name(p_name text, p_id uuid)
-create function treadle.numbered_name(p_name text, p_id uuid)
-  returns text
-  language sql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 16929ed0851c8d9ab842e41581c1cab3c15bd6aeaee6169c3f13b4252f4cfff0
-  owner treadle_owner
-  without a comment
-
--- function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
-create function treadle.object_problem(p_schema jsonb, p_value jsonb, p_root jsonb, p_path text)
+-- function treadle.normalize_agent_url(p_url text)
+create function treadle.normalize_agent_url(p_url text)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 fc82cb150fb11339a135bdb23eb53f6705bdecbcaff767372cc405a4eb7e7619
+  as sha256 264e7fafcb4d338ddd34bcb2a9cd3cac27c8a4157db6e50ff65369eb0dbe9412
   owner treadle_owner
   without a comment
 
--- function treadle.old_before(p_kind text)
-create function treadle.old_before(p_kind text)
-  returns timestamp with time zone
+-- function treadle.notify_gate_queues(p_keys text[])
+create function treadle.notify_gate_queues(p_keys text[])
+  returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 43dabf31b9d4de7f496e4bef32efc294acb2e55f9e8d7ac34335c4d1e315dda8
+  as sha256 d318c5267f326ab7a9b6d1ae4dd8c313dbdac596286bbcf64f5c1970584263bc
+  owner treadle_owner
+  without a comment
+
+-- function treadle.notify_harness()
+create function treadle.notify_harness()
+  returns void
+  language sql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 90b8e0e20807ec37f83d7d2f3337239044336ea1a862c064874c9191a16ff1a5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.notify_promoter(p_due_at timestamp with time zone)
+create function treadle.notify_promoter(p_due_at timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 c32d6757cbacc194d721b0ed3391c91cb4863b94059e4371b346b4027905704f
+  owner treadle_owner
+  without a comment
+
+-- function treadle.notify_released(p_rows tid[], p_what text)
+create function treadle.notify_released(p_rows tid[], p_what text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 c7905ba37a9eb36b3f44d223e4acefffadc77c55a3add0881ca7595125f3d334
+  owner treadle_owner
+  without a comment
+
+-- function treadle.notify_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
+create function treadle.notify_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 2865c10f4c9c54b56936ff7a36309ac90fa51dbf1295e39071fd71b34669dea5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.notify_workers(p_queues text[])
+create function treadle.notify_workers(p_queues text[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
   owner treadle_owner
   without a comment
 
@@ -5928,7 +6784,7 @@ create function treadle.oldest_open_at()
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 28bf005da1be1c3d0e15c8460be7d88d709847e0011b39dd621e5c964b1e7c5e
+  as sha256 72567d3ba33e87d2207b5a25e1dc5f52128f9583e4a90e869950c30714676c56
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5938,7 +6794,16 @@ create function treadle.open_breaker(p_type text, p_seconds double precision, p_
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 9bb0881ccdf6a6f08c9530a4a386f7293dfe9debfc1a08c8117d8b272a03e145
+  as sha256 c5f8c6cbfa396a43b468249aa411247233d0260dc076d32b763632b0294660be
+  owner treadle_owner
+  without a comment
+
+-- function treadle.open_budget_wait(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean)
+create function treadle.open_budget_wait(p_task treadle.tasks, p_budget bigint, p_needed numeric, p_reason text, p_awaited boolean, p_tokens boolean DEFAULT false)
+  returns uuid
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 c6dc5409614beabe27b73331ad7495943fa75737bad1b4c371cd6159aa4daf4e
   owner treadle_owner
   without a comment
 
@@ -5947,7 +6812,7 @@ create function treadle.open_dag(p_name text, p_options jsonb DEFAULT '{}'::json
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 050f4fedf80db7c726eb27acec0778404939a91fb8e1797089d8f3230f6d2860
+  as sha256 880ef02ffc09d9e9efcb66405a4d52c8494121c2c86cb8c46ea54436431143c1
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5958,7 +6823,7 @@ create function treadle.open_gate(p_key text, p_actor text DEFAULT NULL::text)
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b3c3bb4104725d3f28e6f01a18280f9afef6c8f266b264360d34a00401386be4
+  as sha256 35aebea64dd546e5cc0d53a8ecdbe37659c42455d997b36c2b28a6ae687649eb
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5968,16 +6833,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a27a3bd2557fcf36dcb30535a944ddb11d150271c2507a933cf040aed819aedd
-  owner treadle_owner
-  without a comment
-
--- function treadle.open_push(p_max_depth integer, p_max_attempts integer)
-create function treadle.open_push(p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 1336709fa1b3b523b38eae16155153755fbb9c5871fffe5e8d5174584bca7653
+  as sha256 679a9116f58a5776cfb4a1beaf2ff19f0ad5dd678a965d59ca269d242a2a439a
   owner treadle_owner
   without a comment
 
@@ -5986,35 +6842,44 @@ create function treadle.open_wait(p_id uuid, p_token uuid, p_name text, p_wait j
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 15dfd93c820f4214c6ac8ffcbeba20896209fe29cd3a70434dd64ce7911f171c
+  as sha256 fa9f45c2a377031847a1f52174961f11dcd2ceff01852e0218887fa8c6b5c304
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.open_work(p_type text)
-create function treadle.open_work(p_type text)
-  returns void
-  language plpgsql volatile security invoker cost 100
+-- function treadle.options_of(p_task treadle.tasks)
+create function treadle.options_of(p_task treadle.tasks)
+  returns treadle.task_options
+  language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 99edec804e48a1472e98b77c2bd84bcd615cfa673a9b3c257ac7d83f6204ec6c
+  as sha256 dbab134b6632e32a85094cb3b9c236fe351ccdf29b66cd11cdaae8c231d638ee
   owner treadle_owner
   without a comment
 
--- function treadle.own_kinds()
-create function treadle.own_kinds()
-  returns text[]
+-- function treadle.origin(p_source text, p_job text)
+create function treadle.origin(p_source text, p_job text)
+  returns jsonb
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 10672333df67de12107e18ca55dc4225f162a76ea24e871c969adadf94a18794
+  as sha256 7ce7152fd1b99f24174fdedd2cb1462b971e319af87e458338cfe157dce61dcb
   owner treadle_owner
   without a comment
 
--- function treadle.own_options(p_task treadle.tasks)
-create function treadle.own_options(p_task treadle.tasks)
-  returns jsonb
+-- function treadle.oversized_gate(p_task treadle.tasks)
+create function treadle.oversized_gate(p_task treadle.tasks)
+  returns text
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ee5be5770e30a4690be65dbefdc9c1fa2b2adea578eaef60f75b1ad9d6c82d6f
+  as sha256 ad62cdcd5c1b10b3d5410bef5b87b5623f8607159f434aa474ec8dd57068f61b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.park_lane_heads(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
+create function treadle.park_lane_heads(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 b5d0578928e2b9658c06a791879c1e2b0866f24cbf414abf3fb009c32a4f98dc
   owner treadle_owner
   without a comment
 
@@ -6023,7 +6888,7 @@ create function treadle.park_rows(p_rows tid[], p_budgets bigint[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 b4a13672a8651aef95b269cbc350f132ae6c909685dcb25715f35f242323bb93
+  as sha256 072f60872fa218ee6a14c7d2cc64ad75fd036b9ed8c20a883bfe602315aa5cc8
   owner treadle_owner
   without a comment
 
@@ -6036,21 +6901,21 @@ create function treadle.parked_budgets()
   owner treadle_owner
   without a comment
 
+-- function treadle.parse_time(p_text text, p_now timestamp with time zone)
+create function treadle.parse_time(p_text text, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7288effddc95ca1097fbb5f13c85db24914ebe30601a28bf2d6f84a089bc3c7a
+  owner treadle_owner
+  without a comment
+
 -- function treadle.pass_gates(p_rows tid[], p_wait boolean)
 create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1e8a51ce727f9fd82ea3fe83a38204b47accb405edc7b9b89d122f7cf304a527
-  owner treadle_owner
-  without a comment
-
--- function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
-create function treadle.pass_seen(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
-  returns record
-  language plpgsql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ff4173ec8fdc2432158bb3272a7d772affbf17524571d1e65289057f533f5fe7
+  as sha256 196c37081bbc8f4aff190138170c69060e411e143b513ca40d381db9e7505980
   owner treadle_owner
   without a comment
 
@@ -6079,7 +6944,7 @@ create function treadle.pause_trigger(p_name text, p_reason text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 41d4e2337584b78a15174ca58594acf2f619d32cb09c4208be655057d7f5b5e9
+  as sha256 88f924be0fa48016d7825ca54995b0d867749d2cd27145cfcb75fa74a205dfb6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6099,7 +6964,7 @@ create function treadle.pause_webhook(p_name text, p_reason text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f39f8fb76b5ecc6de2db424b149374c00a2e7766e0482e3802219086ea4ea204
+  as sha256 ae8f7f124b11b2bdb4f110be13d2a165b022f1892ab601ed08e5998e307fb897
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6109,7 +6974,7 @@ create function treadle.peek_lanes(p_lanes integer[], p_shifts bigint[], p_ranks
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 dfbf52e41fd863230b505a0b4a2ff26e2162fff8d22dc200f2ce148f06144988
+  as sha256 d9d31ae0a5631f18ecfc54ab84da4daf8fd1f62b342a6d200fb34ea2ea3f22cc
   owner treadle_owner
   without a comment
 
@@ -6136,7 +7001,7 @@ create function treadle.pick_fair(p_lanes integer[], p_shifts bigint[], p_projec
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d9fcd384dd90cdd2e7313eacd94c0aba99ac5baa0f005197f6048291c95a197d
+  as sha256 695941b03d7b375b07f4ea2a8a3047cb28f38a9ce7f0dc2c25878f750f79d271
   owner treadle_owner
   without a comment
 
@@ -6149,21 +7014,12 @@ create function treadle.pick_from_lane(p_lane integer, p_limit integer, p_budget
   owner treadle_owner
   without a comment
 
--- function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
-create function treadle.pick_one(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
-  returns tid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 8c4ac3f07dd09f965cb72e21c9efaae962313a7627711cfca1a3a19febd8f4a5
-  owner treadle_owner
-  without a comment
-
 -- function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
 create function treadle.pick_over_lanes(p_lanes integer[], p_shifts bigint[], p_limit integer, p_budget numeric)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 36d5deaf80ed7b12428c13504dae629b3418efc0c66a78ec88d90ae081c7e692
+  as sha256 960706f65e4cec6fc577d51bd85559fe221e936adcb5b1500c53fa5e83e9a59b
   owner treadle_owner
   without a comment
 
@@ -6172,7 +7028,16 @@ create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_ty
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 75ab58f1d2c860277d877be5a2355549ae1a7d90c3218ab1ae6dd4464ae02b65
+  as sha256 163c0c8c722ce42e9f5b1e293412ebd610994a4f4da97682a558bc3e3a17883d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.pick_probe_task(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
+create function treadle.pick_probe_task(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 4e7b17b76d744c9f9460cb6515a95fb791d76d2801ac5efa56cf3dc9cbcfdfed
   owner treadle_owner
   without a comment
 
@@ -6190,7 +7055,7 @@ create function treadle.pick_waiting(p_key text, p_limit integer)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, enable_sort=off
-  as sha256 3b650b6b5afbd979470b2051794bab7321b11451dbff9c7b53ef05719a39b25c
+  as sha256 c99d65fe7b23efdca6d890e765409f5a994860b9f73f158a4f8239c9703ed614
   owner treadle_owner
   without a comment
 
@@ -6199,33 +7064,7 @@ create function treadle.pinned_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 1126b66163ebe8a8e3353c9c30c8a08d8671b0e0886a581964dd8236f19a5a18
-  owner treadle_owner
-  without a comment
-
--- function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
-create function treadle.place_task(p_task treadle.tasks, p_type treadle.task_types, p_queue treadle.queues)
-  returns treadle.tasks
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 bb6c0e43e4a7ff7d35b3416d8d6b4d7465cf4f15545ef97cb7b02042f0049770
-  owner treadle_owner
-  without a comment
-
--- function treadle.place_webhook(p_name text, p_from_start boolean)
-create function treadle.place_webhook(p_name text, p_from_start boolean)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 40157dda6b1fb3b544122fff439dbc40a6a1567ec89fba0112c7c9ded34f6a3b
-  owner treadle_owner
-  without a comment
-
--- function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
-create function treadle.placed_step(p_urgency bigint, p_deadline timestamp with time zone, p_rerank_at timestamp with time zone)
-  returns integer
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 6186cd2932c266af0fc60443689d8a873322c5262e5353e744753920ad6c8b12
+  as sha256 8beb1c8633f9d30f54f2fa9f79dfab1108cfcb95388c544f786cae765387f02d
   owner treadle_owner
   without a comment
 
@@ -6234,16 +7073,25 @@ create function treadle.placeholder_problem(p_template jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ff47c83a976c9aef655564ca8ef8a144a645bc9db5a349b99dc95d97d576e597
+  as sha256 feb6b8cf7ed4a24002eed4af175cbb34d0b2380015c7a6bb3337ea7c4c737859
   owner treadle_owner
   without a comment
 
--- function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
-create function treadle.prepare_task(p_options jsonb, p_now timestamp with time zone)
-  returns treadle.tasks
+-- function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+  returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5ab977f2ae3ede813231c6f829771bd587535b6cd5b8344bb6cae9cebadfcaff
+  as sha256 5f4157c0b476b97081f7d97d82396673cb2d3234a6d4db534a4b988915fb82b1
+  owner treadle_owner
+  without a comment
+
+-- function treadle.prepare_task(p_options jsonb, p_use text, p_now timestamp with time zone, p_task treadle.tasks, p_rest treadle.task_options, OUT task treadle.tasks, OUT rest treadle.task_options)
+create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestamp with time zone, p_task treadle.tasks DEFAULT NULL::treadle.tasks, p_rest treadle.task_options DEFAULT NULL::treadle.task_options, OUT task treadle.tasks, OUT rest treadle.task_options)
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 e2935ab3565d8f44fad3490d09d4862cb7a85394309648ea8dd829a7d96670b1
   owner treadle_owner
   without a comment
 
@@ -6252,7 +7100,7 @@ create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zon
   returns treadle.waits
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 467a1eaf4c82f4717fc5ecd61ae20c756b2ec33583e35028e842f90c7dc50632
+  as sha256 39ca666f1670c361ba3921bdc37ae2dc5790a5aa974ea6f9929587fdabd3eb0d
   owner treadle_owner
   without a comment
 
@@ -6261,7 +7109,7 @@ create function treadle.previous_attempts(p_id uuid)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c6724bbac53fa010b4d85c7ed588ac87e5435bde44c576ca3fd76a24adff4d55
+  as sha256 c9ff297ca24c1e51876818804c44963968b04a660d83faeb178ea31991da50d5
   owner treadle_owner
   without a comment
 
@@ -6270,7 +7118,7 @@ create function treadle.priority_of_tier(p_tier text)
   returns smallint
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4321ae970862abe6c5ff8961d01ed903b8e0ae36bfb546514770502a334d0718
+  as sha256 0a31a7d3b980f5d9ea7840ac29de222268ff4c2226fefa0bfc9e29f0747addf7
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6283,7 +7131,7 @@ create function treadle.priority_of_urgency(p_urgency integer)
   returns smallint
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 075c4dcd637ae0bf7cb8b97901fa5ac572eb32eecfaab2b63a2d4dfa460db691
+  as sha256 d10252d09930e37ba29bc1382eb86a172225b8d5f67146654ebd34cd71d52e33
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -6291,48 +7139,12 @@ create function treadle.priority_of_urgency(p_urgency integer)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.probe_for(p_agent treadle.agents, p_now timestamp with time zone)
-create function treadle.probe_for(p_agent treadle.agents, p_now timestamp with time zone)
-  returns uuid
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 d527db96f9a5b0e8c08ff89e4466e7ea316f7e560c94ff8750ce79ca4e40ba54
-  owner treadle_owner
-  without a comment
-
 -- function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
 create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_type text, p_now timestamp with time zone, OUT lanes integer[], OUT shifts bigint[])
   returns record
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0d828e83db8f08364d18722a4f17a3ff211aac72cd89fdd0240c415921cc1685
-  owner treadle_owner
-  without a comment
-
--- function treadle.project_named(p_name text)
-create function treadle.project_named(p_name text)
-  returns uuid
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 d418b00343c7e393dfbb507736839f56271a2eb112dbe53b2486828a8888e696
-  owner treadle_owner
-  without a comment
-
--- function treadle.project_of(p_id uuid)
-create function treadle.project_of(p_id uuid)
-  returns treadle.projects
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e0845eaa322827f25c12ff5e8577298ff50afc3ae012c8827b65a2134a3e3bc1
-  owner treadle_owner
-  without a comment
-
--- function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
-create function treadle.project_turns(p_running bigint[], p_shares double precision[], p_limit integer)
-  returns integer[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 9f8415c7e7754dc2535b44c248aaf198f3ba596b8f2fc665330aeaafe0190098
+  as sha256 47ca7683b07946770a9b5974f3b1cd08b10910c07e11ae8f153cb0b8df602d88
   owner treadle_owner
   without a comment
 
@@ -6350,17 +7162,35 @@ create function treadle.promote_tasks(p_limit integer DEFAULT 1000, p_skip uuid[
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 a096d0fb5a23828d42ad7485fbe1ced57844cd4f122a494297033880b1ae3e89
+  as sha256 8ddab917564afe577115e24315428b6f91e4dfe6376b393a02debf8fb49abe86
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.propagate_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
+create function treadle.propagate_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 7865d0ea19781dcb10162f0376888cc76c43fa07d4d1372f4c843fc8224f45fd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.propagate_ended(p_ids uuid[], p_now timestamp with time zone, p_old_status text)
+create function treadle.propagate_ended(p_ids uuid[], p_now timestamp with time zone, p_old_status text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 665325c0f8cf2ba746bd14669688b43e2f500fe845a573489cf34e881aa26e48
+  owner treadle_owner
+  without a comment
 
 -- function treadle.prune_agents(p_limit integer)
 create function treadle.prune_agents(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e6214c929110ba4194d4ef6adc84d108441b056f676420f3f1af7581b87b0d72
+  as sha256 41022c35c2b2477e6c4496d8f4dca331a4afe4527457324ea0fa029e1211a970
   owner treadle_owner
   without a comment
 
@@ -6378,7 +7208,7 @@ create function treadle.prune_events(p_after bigint DEFAULT 0, p_limit integer D
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 297018b09c34c81406717927aaba0483e9240194423ea3b0fccb1a85f8a572ad
+  as sha256 8c2c10083b6bed76c9c3e94b9032875f6513c929dda6c9d98b05601809b4e54f
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6388,9 +7218,19 @@ create function treadle.prune_keys(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 b11eb21eafbba928d0a1ae43062b6c5359ad6aa3059f3944f0c597ae275e8138
+  as sha256 c58335bd6c8ae00808e9953edf9465fe43c111e48e74f774448c70320db33d03
   owner treadle_owner
   without a comment
+
+-- function treadle.prune_other(p_limit integer)
+create function treadle.prune_other(p_limit integer DEFAULT 1000)
+  returns TABLE(kind text, pruned integer)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 ee0847f78570211f3da7c67db80435189b918486a614c72981ec99ab0815e9d4
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.prune_replies(p_limit integer)
 create function treadle.prune_replies(p_limit integer)
@@ -6401,22 +7241,12 @@ create function treadle.prune_replies(p_limit integer)
   owner treadle_owner
   without a comment
 
--- function treadle.prune_rest(p_limit integer)
-create function treadle.prune_rest(p_limit integer DEFAULT 1000)
-  returns TABLE(kind text, pruned integer)
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 ee0847f78570211f3da7c67db80435189b918486a614c72981ec99ab0815e9d4
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
 -- function treadle.prune_rows(p_ids uuid[])
 create function treadle.prune_rows(p_ids uuid[])
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f621980987141a1b2b994baf74aa629808c46ac42d65f3f4526f4d5db24625ca
+  as sha256 15337c0159ef0411bf46c63c2aeb49ef66c1c2e32a916d2ceca12e770621b23c
   owner treadle_owner
   without a comment
 
@@ -6425,7 +7255,7 @@ create function treadle.prune_runs(p_limit integer)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e2159e693e2bc28469eb7f6690b42ac2c4563494d09ca8463904b9147c106a0b
+  as sha256 b519abc8919e64b80c94a45129f71dbfbcb57b032e6dc5644cead99ef8e2df55
   owner treadle_owner
   without a comment
 
@@ -6434,10 +7264,19 @@ create function treadle.prune_tasks(p_after tid DEFAULT '(0,0)'::tid, p_limit in
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 78a53e6430cf12fa8014c32e7e69a8f9cf0abd6abc677170a688088416970728
+  as sha256 95c2acc6d8eedf518b5e6560e5a84ab2d4a5b64f8e10002a487d4999a888cf36
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.prune_unit(p_id uuid, p_of uuid[])
+create function treadle.prune_unit(p_id uuid, p_of uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 0cb980425363d72d95fae968a269fc4bc23f18a6fa111b78061449f8f8b4fd3a
+  owner treadle_owner
+  without a comment
 
 -- function treadle.prune_uses(p_limit integer)
 create function treadle.prune_uses(p_limit integer)
@@ -6453,7 +7292,7 @@ create function treadle.push_id(p_queue_id text)
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0048056f3a46bd11cd69f56a879a3dd23f09ef8a3d001bfdb709f6149b6ba21e
+  as sha256 97d4ae073321ccdbf6ae51e7d414935a31c59f1c182c2936a8500ff8f865e60e
   owner treadle_owner
   without a comment
 
@@ -6462,7 +7301,7 @@ create function treadle.push_rank(p_task treadle.tasks, p_at timestamp with time
   returns bigint
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0073f3288230689175aef40c4ea8c365281cfa86f2c40a38f298c4f9257f139f
+  as sha256 55fe9daa2579bb937cea20a6d8665ba602ebe70bbd9ed653a6c61ddb5264bc35
   owner treadle_owner
   without a comment
 
@@ -6471,7 +7310,7 @@ create function treadle.push_spec(p_request jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 47742fe52145f12d379b048534612a666f4c0b15350846f97037e062f89cefbb
+  as sha256 77eb3c5af89d770c670a93089b25c57811d88f00eccf3eae2ad79d8b070e8413
   owner treadle_owner
   without a comment
 
@@ -6480,16 +7319,7 @@ create function treadle.push_template(p_task jsonb)
   returns jsonb
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2da3608d517abfe7a2ec6e4e6bc516823fc61915b2f90b9bcab82157138a59fa
-  owner treadle_owner
-  without a comment
-
--- function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
-create function treadle.put_aside(p_task treadle.tasks, p_status text, p_left integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 b92982d03fb57fab8cbece8498484bc33c7274a1afaa7e3c3280a57abb042e80
+  as sha256 f95e524c4bc02893e777bb47f08621f616fd296c9208f7da5d5ba1fe24f54d9c
   owner treadle_owner
   without a comment
 
@@ -6502,12 +7332,129 @@ create function treadle.queue_depth(p_queue text)
   owner treadle_owner
   without a comment
 
--- function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
-create function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
+-- function treadle.queue_positions(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.queue_positions(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(agent treadle.agents, has_room boolean, fair boolean, queues text[], ahead integer, ready integer)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 ef892c65a2e7b8449c649d33de36da554ad4eec783acab9f2e7f0cdc3f238e50
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_artifact_not_found(p_reference text)
+create function treadle.raise_artifact_not_found(p_reference text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 2edbba289b85d8030b070719bdac5d436b0b8c229402195779d7c6b7b3384bdb
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_cycle(p_names text[], p_unmet integer[], p_tasks integer[], p_after integer[])
+create function treadle.raise_cycle(p_names text[], p_unmet integer[], p_tasks integer[], p_after integer[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 15af5a4480619ef9dce70818ec3698a55c867fc0fc0d84d98af4d2274dba1a6e
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_dag_not_found(p_dag uuid)
+create function treadle.raise_dag_not_found(p_dag uuid)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 eb1939c7c0753168b60fcc3a68ad8d43ea92796f78fca10f3a04a3f09dfae085
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_error(p_message text, p_detail jsonb, p_hint text, p_code text)
+create function treadle.raise_error(p_message text, p_detail jsonb DEFAULT '{}'::jsonb, p_hint text DEFAULT ''::text, p_code text DEFAULT 'TR001'::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 02ab73115bc447d41f293918c47311c082d1169f5c3dbe587288b7ff48aff21b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_gate_not_found(p_key text)
+create function treadle.raise_gate_not_found(p_key text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 ea7d44f4a7ccb26d9baaf19d4f9797400b3fe18b7ba8297eaf71d2280b97025b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_if_lost(p_id uuid, p_verdict text)
+create function treadle.raise_if_lost(p_id uuid, p_verdict text)
+  returns text
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b9c225c51724d1865093f7b16cfeddb4967bffd721536905648413806eaa1a81
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_invalid_option(p_name text, p_rule jsonb)
+create function treadle.raise_invalid_option(p_name text, p_rule jsonb)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 0ea8161c5011fb5f31e19acc0635d9ef76721716a6d74225ed022014cc081672
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_invalid_priority(p_priority integer)
+create function treadle.raise_invalid_priority(p_priority integer)
+  returns void
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b832603f43b390f68b3f8fb263fe9b23e23826e6e583d8eb1590d87d7630ae0e
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_invalid_transition(p_id uuid, p_to text, p_by text)
+create function treadle.raise_invalid_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b5fa39db715ce3769d3a91db7ba375153ff946226179402258707109ae629a10
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_invalid_work_change(p_id uuid, p_from text, p_to text, p_reason text)
+create function treadle.raise_invalid_work_change(p_id uuid, p_from text, p_to text, p_reason text DEFAULT NULL::text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 afc00227506f7ddf0d5e72e515123a7a19cd1ad2e20974ef87a66a5927b17280
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_late_answer(p_wait treadle.waits)
+create function treadle.raise_late_answer(p_wait treadle.waits)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 e33ffaf39f8745b848ae11fb5f6d672b097da2ed53145d1679b4ccc163134a96
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_reservations(p_task uuid, p_budgets bigint[], p_usd numeric)
+create function treadle.raise_reservations(p_task uuid, p_budgets bigint[], p_usd numeric)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 8277c05e93dc9b9b4afe36b5b2a1a0befe180fbbe28e47ec28a24fba980402c2
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 38d6779b99776fbb5d46107310c91cfd9195c1dad54c70233b153f9d06064ff5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_unknown_option(p_name text, p_use text, p_also text[])
+create function treadle.raise_unknown_option(p_name text, p_use text, p_also text[])
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 cb63cac4b5b1d5d781d99057d0e13fca4a2287f9c8318ce1592da0ab75624a36
   owner treadle_owner
   without a comment
 
@@ -6521,22 +7468,12 @@ create function treadle.rank_ms(p_at timestamp with time zone)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zone)
-create function treadle.rank_shift(p_ageing bigint, p_at timestamp with time zone)
-  returns bigint
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 f6495077d97fc386050f677d4d2afeddbc2a4362627a251779918bf0557268a0
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
-
 -- function treadle.rate_limit_in(p_text text)
 create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 06c9ad2bb907ad05372f31126e6f7ffe5b76b6ca74dc3415c1784c3d9c9828db
+  as sha256 b247c361bba3a7b1b26e1375000f2d9dc499ff47e0c81679e08a0b96636a46e9
   owner treadle_owner
   without a comment
 
@@ -6545,7 +7482,7 @@ create function treadle.rate_problem(p_rate jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f086e70039e59cd822c7b349e61f0ceb7d74a7e80c09c170c82cfdf5eb4bc50d
+  as sha256 e6850557177a7359d3588368987e72d3f1b9a798f1e483580c35b19697d188e4
   owner treadle_owner
   without a comment
 
@@ -6554,27 +7491,18 @@ create function treadle.read_artifact(p_reference text, p_task uuid DEFAULT NULL
   returns record
   language plpgsql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1072d6da53a2fd6e9f5c6b1c948c8e99202d5e385d4148cd9bcea3e714cf10c0
+  as sha256 acee5e1a3553f9957e1a5bdbdb8aa42c7d14e08ccf9b33a92baf44b7c0e164e4
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
-
--- function treadle.read_by_all()
-create function treadle.read_by_all()
-  returns treadle.event_readers
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 4f90449b975d7e60b9a968533fbce69d88f210d4e09efaed72fb228241c2e0e3
-  owner treadle_owner
-  without a comment
 
 -- function treadle.read_dag(p_dag uuid)
 create function treadle.read_dag(p_dag uuid)
   returns TABLE(id uuid, name text, status text, tasks integer, completed integer, cancelled integer, dead_lettered integer, cost_usd numeric, duration_s double precision, open_waits integer)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 2271ad5e498830a1a3a2175300c1e60ea112828c9f68b5a2692f4802f8dc6b7e
+  as sha256 e2404a2836bd25e51f2fa685ac0c892fb007b71c1882fb0b089b68741624c579
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6586,20 +7514,11 @@ create function treadle.read_events(p_after text, p_kinds text[] DEFAULT NULL::t
   returns TABLE(wanted boolean, place text, id bigint, at timestamp with time zone, kind text, task_id uuid, dag_id uuid, queue text, actor text, key text, data jsonb)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 50d54f87b5ba1791445e3f1d3f0d11d0b11bac9a8671dd59d24aaa2033af6a3c
+  as sha256 97e5d66e5d41233c45e58f095146d61f0e26d1c6329698d694eef68ebfcda6b6
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
-
--- function treadle.read_options(p_options jsonb, p_now timestamp with time zone)
-create function treadle.read_options(p_options jsonb, p_now timestamp with time zone)
-  returns treadle.tasks
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 d7dc6e3bc29babec8b9c9f3311368adeb162a9a390fd6e2bd323a676543f282d
-  owner treadle_owner
-  without a comment
 
 -- function treadle.read_queue(p_queue text)
 create function treadle.read_queue(p_queue text)
@@ -6637,7 +7556,7 @@ create function treadle.read_webhook(p_name text, p_token uuid, p_limit integer 
   returns TABLE(xid xid8, id bigint, kind text, document text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 0845c5cbcb59d816a43831dcac7529d75bbfcbb7cfb323b3cc9e96e1bb28158c
+  as sha256 71f3e26901673da1dac946c2406a73fce1c3e7f6482ae7a5004fda61b65f043a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6647,7 +7566,7 @@ create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 656d05f01f29c8496c1408990bfb446cc2f0d59196d2ccacee23e314b82b6485
+  as sha256 d1c149b1eef3d4b0c87f92e61bee04dcc27485dcd5130369635173cf7531d952
   owner treadle_owner
   without a comment
 
@@ -6656,7 +7575,7 @@ create function treadle.reap_claims(p_limit integer DEFAULT 100, p_skip uuid[] D
   returns TABLE(id uuid, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, lock_timeout=200ms
-  as sha256 76dac41d44a621cab1e4e1aa2b524cb2598dac4c93f28fc01be1bcce4f031418
+  as sha256 07074e3d8d2fb0cf9b961006de874f232f8127325a13006c5e97f422512ddee9
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6666,7 +7585,7 @@ create function treadle.reap_rows(p_rows tid[], p_reasons text[])
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 c234dd20992eb28e04708ac172fa01cf63571a1ec819e1ce7f6d0eefed9da13c
+  as sha256 1195da65bab7152393b6fb259960723d561da33cf5cc67d8a8f3bb2e5a4a8e2b
   owner treadle_owner
   without a comment
 
@@ -6675,7 +7594,7 @@ create function treadle.rebase_events()
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 49103310a154a0811212bc19067de17a1f76f517bb26ce92f38b2c6794c344d6
+  as sha256 270148e2e7b0a289d417e8a2468827a0afec4bcea0e715781b77fb5cc5f74830
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6685,7 +7604,7 @@ create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers 
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 655671d5b7c672cc409ca9248c7b0d50e58268afdd488f52e71e05c3dae579ce
+  as sha256 162e748191b3ccfd8b6798e291923784953cf73c3c9b852d6940b1f700dfd58e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6697,7 +7616,7 @@ create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 b662e8f2675ddab4ffca83347b8133d90555561f0e736842cdbd3bca77bd8810
+  as sha256 70f82686f87e6be3b4ea1b8c7331854cd3c744b7836abed4a4a795ad8272d843
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6707,165 +7626,198 @@ create function treadle.record_attempts(p_ended treadle.ended_attempt[], p_now t
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 db6c405f5a0a7883aca85cc12c5d1e50d8b4a2d0f7b3b8be85aa1f6aa46bb9af
+  as sha256 9382a0839a6e4b466114b29cf96893831e65074cb040c8a02b72f2735de39793
   owner treadle_owner
   without a comment
+
+-- function treadle.record_bulk_results(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
+create function treadle.record_bulk_results(p_found treadle.bulk_task[], p_ids uuid[], p_verdict text)
+  returns treadle.bulk_task[]
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 c6790a842c66f163b7b9dbe2a726be1f3da3ba1eb8beb965313e411eaeac54e5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
+create function treadle.record_delivery(p_name text, p_event bigint, p_status integer, p_error text, p_ms integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 466d307b4a6a73baa88dd35a93118076472a32d44e4d3ced393ef1b00b463acf
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+create function treadle.record_failures(p_ended treadle.ended_attempt[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 938623b1f230061dfb5a30fc67214a6727aedf5ba64ce5d2a2406b4e87a0671d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_fire(p_fire treadle.trigger_fires)
+create function treadle.record_fire(p_fire treadle.trigger_fires)
+  returns treadle.trigger_fires
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 498b6eec7d8a6b6917b08b125ad07f50775415de343442d595bdc9ad14625f49
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_fire_counts(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
+create function treadle.record_fire_counts(p_fires treadle.trigger_fires[], p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_gate_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
+create function treadle.record_gate_uses(p_keys text[], p_amounts numeric[], p_now timestamp with time zone)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 5cd59ac1bd61fef6f66e8085da1c2bac8e28c18dcfcaaa06ddb30993cdf46370
+  owner treadle_owner
+  without a comment
+
+-- function treadle.record_nudge(p_agent_url text, p_error text)
+create function treadle.record_nudge(p_agent_url text, p_error text DEFAULT NULL::text)
+  returns void
+  language sql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 09b4098a653567153aebaa8130cf03d8a9eb75ecf71f44db44007d6670dd6902
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
+-- function treadle.record_push_heartbeats(p_ids text[])
+create function treadle.record_push_heartbeats(p_ids text[])
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 07577040f73853b9002dc5e889acc251f8696fb46a537e84e1a90b26dfdcdd2c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.record_run(p_run treadle.schedule_runs)
 create function treadle.record_run(p_run treadle.schedule_runs)
   returns boolean
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f1e6d8cbf89699ad54e58ebe4fdfd920c602c07399f0f611e2de5d8a9a232251
+  as sha256 31be7d99308507fb9de4f60c21a18413a6e7942eea27f3bccee19af5c6e06d4a
   owner treadle_owner
   without a comment
+
+-- function treadle.record_skipped_run(p_name text, p_error text, p_actor text)
+create function treadle.record_skipped_run(p_name text, p_error text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 8512e7d5f523d3fd979145141a10a9a6e9e604786bde3c316436040d8835fb7a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
 create function treadle.record_spend(p_id uuid, p_token uuid, p_calls jsonb, OUT cost_usd numeric, OUT max_cost_usd numeric, OUT left_usd numeric, OUT verdict text, OUT reason text)
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1bcbc09f8b1735e42a3ed1b995371f787e49d1235820a8775c737f19885c31f8
+  as sha256 75a8a1104592ea9b626b30b725003e59bae183c9121c88e5571a3149cb65a2e1
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
-create function treadle.record_wait(p_wait treadle.waits, p_what text, p_actor text, p_data jsonb)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 0d07a5aebe03cb5f5b1d13bcc74e8fcf42755f69e2c628417ff1adb25d1e895f
-  owner treadle_owner
-  without a comment
-
--- function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
-create function treadle.recount_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
-  returns TABLE(id uuid, problem text)
-  language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 8a8514a01fc803a11383e8b7ee279dcb72c08723d29d678a3466eac551204446
-  owner treadle_owner
-  without a comment
-
--- function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
-create function treadle.recount_rows(p_rows tid[], p_now timestamp with time zone)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 bff249d774c84127f5e2073d1242c684c5a302c8be2d4decc4070bc59e0957b2
-  owner treadle_owner
-  without a comment
-
--- function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
-create function treadle.refit_gate(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
+-- function treadle.record_success(p_ids uuid[], p_now timestamp with time zone)
+create function treadle.record_success(p_ids uuid[], p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 5609b17d7bf57879d27c82d7e0b9a31612986330861aade4fa8f3e2c7979a341
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 8ece69b3979f27e1b26c8bb74158afb8f38ce8786c333f2ccd868f0c1f920163
   owner treadle_owner
   without a comment
 
--- function treadle.refuse(p_message text, p_detail jsonb, p_hint text, p_code text)
-create function treadle.refuse(p_message text, p_detail jsonb DEFAULT '{}'::jsonb, p_hint text DEFAULT ''::text, p_code text DEFAULT 'TR001'::text)
-  returns void
-  language plpgsql stable security invoker cost 100
+-- function treadle.record_token_use(p_id text)
+create function treadle.record_token_use(p_id text)
+  returns boolean
+  language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 02ab73115bc447d41f293918c47311c082d1169f5c3dbe587288b7ff48aff21b
+  as sha256 80ad6a8191c1b89fb9c84f855bc1c14a222aa6f8b57a45625d898b51cb1b0554
   owner treadle_owner
-  without a comment
-
--- function treadle.refuse_answer(p_wait treadle.waits)
-create function treadle.refuse_answer(p_wait treadle.waits)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e27da000a6dd1b6683c85237e876ea8d78b3490ab6a91f0a215bb91e917eb262
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
-create function treadle.refuse_circle(p_names text[], p_left integer[], p_tasks integer[], p_after integer[])
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 fb323be8975c42a9515d828bb5fa53d73ad0411d55ac2d0ecf8d0bfa4992d28a
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_dag(p_dag uuid)
-create function treadle.refuse_dag(p_dag uuid)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 34f3d1a2f727728373457ecf8fb078a64bf2910f3837ed969d19547da2919416
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_gate(p_key text)
-create function treadle.refuse_gate(p_key text)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 29ca884ab62b33cfe2540859fcdf3f5f6e72ddc8c1dd9226bf9525bc94714cfc
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_priority(p_priority integer)
-create function treadle.refuse_priority(p_priority integer)
-  returns void
-  language plpgsql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 5a28979435fd71bb961e155b7296c386b01229ca412e5462a12dae8209dcdb2c
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_secret(p_value jsonb, p_name text)
-create function treadle.refuse_secret(p_value jsonb, p_name text)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 472f62284eb2176cddcec7cbeb2bda90a842aaf7e5ff6a5634453de551ed1e62
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_transition(p_id uuid, p_to text, p_by text)
-create function treadle.refuse_transition(p_id uuid, p_to text, p_by text DEFAULT NULL::text)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 a899ce11f651723b38c1b7c0b22283f2986bc004a5766ff906f1c9561f7c8702
-  owner treadle_owner
-  without a comment
-
--- function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text)
-create function treadle.refuse_work(p_id uuid, p_from text, p_to text, p_reason text DEFAULT NULL::text)
-  returns void
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 5148bc42b24b0ab771fbe6be8f2460e4384005df059cb4012014fa6cc8c037ec
-  owner treadle_owner
-  without a comment
+  with a comment
+  grant execute to treadle_operator
 
 -- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb)
 create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5e8c1f51a4e8a5160d5f8c6296934933807eec9b409caa76cae677218d28c5b0
+  as sha256 6401acd48c2ecdbd783962082d05a8670185c92fc55f43ed6ffd9bdbf776826c
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem text)
-create function treadle.reject_schedule(p_id uuid, p_revision bigint, p_problem text)
-  returns boolean
+-- function treadle.register_harness_agent(p_url text, p_timeout_s double precision)
+create function treadle.register_harness_agent(p_url text, p_timeout_s double precision)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 daf27fdb00d0cf80a178a80b8e8558b4ed5ee6a1401112c01feba573a9b90315
+  owner treadle_owner
+  without a comment
+
+-- function treadle.reject_secret(p_value jsonb, p_name text)
+create function treadle.reject_secret(p_value jsonb, p_name text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 8ac264f650f1570d4042f590451eb21e6f3da2816b5139d17293290b0a8a2892
+  owner treadle_owner
+  without a comment
+
+-- function treadle.related_tasks(p_ids uuid[], p_skip uuid[])
+create function treadle.related_tasks(p_ids uuid[], p_skip uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
+  owner treadle_owner
+  without a comment
+
+-- function treadle.release_dispatches(p_holder uuid)
+create function treadle.release_dispatches(p_holder uuid)
+  returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ac43c7fa24f7d515a0b4ddaf1d76013c5d8fb63d43cf38ffc630d7df1b56d935
+  as sha256 c6d132666c23513c89c8310ceda2aad61c317d440049359dab4414efa4c8ae79
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.release_held_rows(p_ids uuid[], p_now timestamp with time zone, p_actor text)
+create function treadle.release_held_rows(p_ids uuid[], p_now timestamp with time zone, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 0ad7cb84a13de5105fb4eef8cdc0121dacae332d63069eb9487b5e1296eb9752
+  owner treadle_owner
+  without a comment
+
+-- function treadle.release_held_tasks(p_ids uuid[], p_actor text)
+create function treadle.release_held_tasks(p_ids uuid[], p_actor text DEFAULT NULL::text)
+  returns TABLE(id uuid, verdict text)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 31bd33849d3151f9b42fa2dd167ffc04c6a6193526e95d3239ccab487403d670
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
 
 -- function treadle.release_reservations(p_ids uuid[])
 create function treadle.release_reservations(p_ids uuid[])
@@ -6876,12 +7828,21 @@ create function treadle.release_reservations(p_ids uuid[])
   owner treadle_owner
   without a comment
 
+-- function treadle.release_resources(p_ids uuid[])
+create function treadle.release_resources(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 aa362e73cbb0bc05dbcadb8bf08a50f14381aca8f1b62860ee0a19fe82b4f988
+  owner treadle_owner
+  without a comment
+
 -- function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
 create function treadle.release_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0051ff464e6a1e6f098ce4a58e658df296fbac9c0c73d0acbd2d9671ef89ef0b
+  as sha256 0fad88cd2b1d47e819a06c03a49e591710117401d24ced64e10291f91106ca49
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6891,27 +7852,45 @@ create function treadle.release_webhook(p_name text, p_token uuid)
   returns void
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 064f7be387eb786ce6d6045e3da7b1fcb124cea56d947e6aaec14a4c102f293a
+  as sha256 4c4504192b1a219dbd8798fa8cee1fb1ae505f7f7cd5f5d3b70f978926e629d7
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.remaining_cost(p_task treadle.tasks)
+create function treadle.remaining_cost(p_task treadle.tasks)
+  returns numeric
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 663ee725fd3904cfd33611e1827c5c9a258ab3d0cda0feab56ff8f2d08a82dee
+  owner treadle_owner
+  without a comment
 
 -- function treadle.remove_budget(p_scope text, p_key text, p_period text, p_actor text)
 create function treadle.remove_budget(p_scope text, p_key text DEFAULT NULL::text, p_period text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3a6a9cd7150a9a1440b264bcbb1ccf320ad2175a954c23087ecc4de4020a2839
+  as sha256 a5e7a790a14a09f1ab9ab1ec05c33e0af02224c75b5f67cf70cd96146a7345fc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.remove_deleted_artifacts(p_ids uuid[])
+create function treadle.remove_deleted_artifacts(p_ids uuid[])
+  returns integer
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 6d5625734c6e2cf6fd296d70aa81099c7b0da110eaed4bd628c0454c98f94a4b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
 
 -- function treadle.remove_push_agent(p_id text, p_actor text)
 create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cbf6f56dd7227fab5b740fd2f32146a41cc6aaec0fba8b6ec2f1b63dad600b71
+  as sha256 ff1f73756a0a647c63dd193858b01639301c56f68fac608f85d825e795eee5ab
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6931,7 +7910,7 @@ create function treadle.remove_trigger(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 931e0ed269d58d2d5480f1eba34330b1b1b643495b71535f8a30636a136f7d8d
+  as sha256 d76ceb72976fca09bca29c57d5aee7b5e5de1d4250cd5e4d6251042cecf51cb2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6941,17 +7920,26 @@ create function treadle.remove_webhook(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 347c4580e94a238ed8cffc55235b060442f49f017c02acd6c3295f5089b9895e
+  as sha256 6f4db869c72d4dea4fd1d1308690cf44e8a6f4a12c83762ba4beccf30491b8b8
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.render_schedule_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+create function treadle.render_schedule_template(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 5a860725fd81de90e77bdeb4876475dbbe6390bf398aaafa75d32568bfd1f054
+  owner treadle_owner
+  without a comment
 
 -- function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s double precision)
 create function treadle.renew_actions(p_ids uuid[], p_tokens uuid[], p_lease_s double precision DEFAULT 60)
   returns SETOF uuid
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 068fd6d36faa5407a4f78fb9d867b3dab82ca31e3c3ced30c454982aeb3d9c3e
+  as sha256 2048d795e69ed848ea0b4f9a0a1c5e8003cdd930c1f81022bda3c22458899cda
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -6966,12 +7954,21 @@ create function treadle.renew_dispatches(p_holder uuid, p_heard uuid[] DEFAULT '
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.renew_trigger_listener()
+create function treadle.renew_trigger_listener()
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
+  owner treadle_owner
+  without a comment
+
 -- function treadle.reopen_gates()
 create function treadle.reopen_gates()
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f109cb7ce5fad4a844614fd2b7c2c4a5c90622c67e26312a091419e612d4ea6c
+  as sha256 1d41ef62568f8464b95c3ba377fedcf47bc1f424dc911ddfb9f6ad2344549878
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6990,7 +7987,7 @@ create function treadle.report_problem(p_report jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cbcd34a4be63a7de821506a98cce6dcb31cd732c117b960d97884b0415af6691
+  as sha256 c4275ba5e262352cfe2a179c604393178959e1b17ee3fd910c7f66ce0d524bea
   owner treadle_owner
   without a comment
 
@@ -6999,7 +7996,16 @@ create function treadle.request_budgets(p_ids bigint[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e54f397afe77c2229a524acedf171ff2e15b65e3dd2d3310c647ed7c23542ed1
+  as sha256 7632cca925e9302416da8876510b8b36b56e8959446ae98d86c5dc3d59fcf8c3
+  owner treadle_owner
+  without a comment
+
+-- function treadle.request_key_limit(p_key text, p_max integer)
+create function treadle.request_key_limit(p_key text, p_max integer)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 c1dff04c7763020784ce35f5c1ab1a566f6e5abf28a4e98c1036bd3d738b6a8d
   owner treadle_owner
   without a comment
 
@@ -7008,16 +8014,25 @@ create function treadle.request_slots(p_keys text[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 7507a3b40394a698332dedc9ad07518b9830d46f54fc75efde8f6236c61280fb
+  as sha256 57f22cccc1f46ad922801c1038425e4981ff61b8f1fd9eb0fc0c2ea28c6b5347
   owner treadle_owner
   without a comment
 
--- function treadle.requeue_harness(p_limit integer, p_skip uuid[])
-create function treadle.requeue_harness(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
+-- function treadle.requested_keys(p_kind text, p_limit integer)
+create function treadle.requested_keys(p_kind text, p_limit integer)
+  returns text[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 f83dca5ab438b66fb8168d9c1e589d0523b7c93009b69384eb0f99ce5e7fc9dd
+  owner treadle_owner
+  without a comment
+
+-- function treadle.requeue_harness_tasks(p_limit integer, p_skip uuid[])
+create function treadle.requeue_harness_tasks(p_limit integer DEFAULT 100, p_skip uuid[] DEFAULT '{}'::uuid[])
   returns TABLE(id uuid, agent_url text, reason text, status text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off, lock_timeout=200ms
-  as sha256 5c1b30a5980f4f0a0d5571c095e0e798ddf17cc12b61913f3f03248651e418c9
+  as sha256 0ff6c149a43152c96121ea55fe9d62cc6cf82bd647ee2aeae9dfc15a1cc244a6
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7027,7 +8042,7 @@ create function treadle.rerank_rows(p_rows tid[], p_now timestamp with time zone
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 20cc59e37955c2da58c527f17b40f5056fa7b5d7b63a00fc3bf3c19fbc466919
+  as sha256 8d8bb02cc19e01ae43bda297f38d1b8966936461d1628d169d0acd1d456e5ae2
   owner treadle_owner
   without a comment
 
@@ -7036,7 +8051,7 @@ create function treadle.rerank_tasks(p_limit integer DEFAULT 1000, p_skip uuid[]
   returns TABLE(id uuid, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 e73a0b7d806d2ee77f76563d8a8a064bd7b7919fae8a02c4e08aa2e7c46ecc78
+  as sha256 e8a957d514bd968cf53034672c7a95507dd515c8fe2bcf0614b506d1a16f9913
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7046,17 +8061,26 @@ create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text,
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4aa93332abf5cd72bd7ed25ab38a93ba7f1ad1f55f64a5ba8ab22f77c9a5acb6
+  as sha256 550db6d79f2ebedba1938fd88d0a4aeb1d752bd814810bb6c38e82b1d954d01e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.rescale_gate_use(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
+create function treadle.rescale_gate_use(p_old treadle.gates, p_new treadle.gates, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 8a6157c012db8f5ce72ea89c9bab5754652cb59c0fc8299c43dcb84f2a5185f8
+  owner treadle_owner
+  without a comment
 
 -- function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text, OUT key text, OUT uri text)
 create function treadle.reserve_artifact(p_id uuid, p_token uuid, p_artifact uuid, p_name text, p_url text, p_media_type text DEFAULT NULL::text, OUT key text, OUT uri text)
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 267a58f61b8cd815fc4f3cf257215d15e707063a5d4df6cd0acecb29086d541b
+  as sha256 df4b16a4b8bc9a20c82963b303af91b9e7960d7f67160822b0e450716f224982
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7066,7 +8090,7 @@ create function treadle.reserve_rows(p_rows tid[], p_agent text, p_now timestamp
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 3aa1fa64a16bdacc41e27a4901147ebe597d1da9c01aa716a6b446d22e3e0d1d
+  as sha256 fe1f823c1e30c7d41cc8f457ae998532e16c570b74b27fd81e26b52ee985710c
   owner treadle_owner
   without a comment
 
@@ -7075,7 +8099,7 @@ create function treadle.reserve_spend(p_id uuid, p_token uuid, p_usd numeric DEF
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 3aeaae231b8d21986eb4741bc6f873f838c10b812c6bf01a6289ed5a392d267e
+  as sha256 b4c444f4332a44fc23d81b2048e1871e1a2374d4226365237371c2add5f331a6
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7090,25 +8114,52 @@ create function treadle.reset_breaker(p_type text, p_actor text DEFAULT NULL::te
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.reset_expired_waits(p_task uuid)
+create function treadle.reset_expired_waits(p_task uuid)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 999282f20d4d58feda2987c9bfd2905834a94f942c9bf8fc5b6e7b07a8119c46
+  owner treadle_owner
+  without a comment
+
+-- function treadle.reset_slowdowns(p_ids uuid[])
+create function treadle.reset_slowdowns(p_ids uuid[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 e06bcddf3896fa0a67d6cc9828226242f8331d45c2875186aab418e4105b47ea
+  owner treadle_owner
+  without a comment
+
 -- function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text)
 create function treadle.resolve_dead_letters(p_ids uuid[], p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text)
   returns TABLE(id uuid, task_id uuid, letter_id uuid, verdict text, status text, why text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 7ebd5025f8e0f24750d928b6357c77a24ce90379327b8e311693d6d03b81559a
+  as sha256 d63f013675465ea70694834d3fd167d8b81fd19618427315a3a8dae1fb957435
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.resolve_dead_where(p_filter jsonb, p_resolution text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text, p_dry_run boolean, p_limit integer, p_after uuid)
-create function treadle.resolve_dead_where(p_filter jsonb, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 1000, p_after uuid DEFAULT NULL::uuid)
+-- function treadle.resolve_dead_letters_where(p_filter jsonb, p_resolution text, p_changes jsonb, p_actor text, p_note text, p_delay_s double precision, p_to text, p_dry_run boolean, p_limit integer, p_after uuid)
+create function treadle.resolve_dead_letters_where(p_filter jsonb, p_resolution text DEFAULT 'retry'::text, p_changes jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_delay_s double precision DEFAULT NULL::double precision, p_to text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 1000, p_after uuid DEFAULT NULL::uuid)
   returns TABLE(queue text, type text, class text, fingerprint text, verdict text, why text, letters bigint, last_task uuid)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 047b0b1320e052a849cd82dfe2891b0f2e88a15db4f2b8c3d148ffe3494cffc8
+  as sha256 71dcefcf832d6300c97e14dcb2114a10aa08c76fd301117233b1a181758f7976
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.resolve_input_names(p_inputs jsonb, p_ids jsonb, p_dag uuid)
+create function treadle.resolve_input_names(p_inputs jsonb, p_ids jsonb, p_dag uuid)
+  returns jsonb
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 781e96ed180d0f0e589be34392ad8648b8b24a52980036d50605bbdafe6fb2c3
+  owner treadle_owner
+  without a comment
 
 -- function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
 create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT problem text)
@@ -7133,16 +8184,34 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 314f5412fe0c7734320af23c22ec4e3ab07c2e9972566298d09a1fea3fcbc471
+  as sha256 dac941b7e86ae082702c48bfe20ee40d7b2fce7f312962c197881ee2d68171c2
   owner treadle_owner
   without a comment
 
--- function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
-create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_now timestamp with time zone)
+-- function treadle.restart_delay_rows(p_rows tid[], p_now timestamp with time zone)
+create function treadle.restart_delay_rows(p_rows tid[], p_now timestamp with time zone)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 bff249d774c84127f5e2073d1242c684c5a302c8be2d4decc4070bc59e0957b2
+  owner treadle_owner
+  without a comment
+
+-- function treadle.restart_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
+create function treadle.restart_delays(p_limit integer, p_skip uuid[], p_now timestamp with time zone)
+  returns TABLE(id uuid, problem text)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
+  as sha256 e0e48f1c63dbb7c9f5723b8ab97079ff87db9d6d57253a18420d8b289431c165
+  owner treadle_owner
+  without a comment
+
+-- function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_run_at timestamp with time zone, p_now timestamp with time zone)
+create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_run_at timestamp with time zone, p_now timestamp with time zone)
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d5b0acc194da229f7c95efc672fde58554bd17c6018c689e40344b850fc6aa2b
+  as sha256 c0cff4f707467350324664953ab46238a10979a0321a8f2829f8ade62373b2a5
   owner treadle_owner
   without a comment
 
@@ -7151,7 +8220,7 @@ create function treadle.resume_queue(p_name text, p_actor text DEFAULT NULL::tex
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7526c8e0ad02abb108937a104a7a0f122b8a7e8062909da751cffa50a93bfb9d
+  as sha256 6ab4d15c5abd64d30603245832ad1f41fe5372354b9d2b63e5b9b9b4a44ccaef
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7171,7 +8240,7 @@ create function treadle.resume_tasks(p_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 caa7ea3e1a1abc4d1d975b282cb0101fa70a86f0a6459652e2f9f47288387640
+  as sha256 9daa91606fefaaa07a2eb0dbfe691ac941169e14f1c21de8fbf684dcdd090478
   owner treadle_owner
   without a comment
 
@@ -7180,7 +8249,7 @@ create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 afa0f864c9f54768639b7fc55f500de2003834d79a8d73556b6fb62a28277677
+  as sha256 e642bffa5dd9855afbb19f41b118d465d331d71924c7bac764b396c9d0396305
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7190,7 +8259,7 @@ create function treadle.resume_type(p_name text, p_actor text DEFAULT NULL::text
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e2205ca07ed00fe8411d217f4d880c548805f2e86e10dedb0483f0479abbbcb5
+  as sha256 a0ad3d8029d1dd604844bb266e64b0a185b3bddbeee3c44e1c6223db3c7d969a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7200,10 +8269,19 @@ create function treadle.resume_webhook(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5aab01e24f53eb7485592677b07659d33969b0269f8af305f82cdf6b94ff7597
+  as sha256 1f2028164eadd20ac717bb0c9845cda04f5f70680cad3e8035c980dc05429c4f
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.retention_cutoff(p_kind text)
+create function treadle.retention_cutoff(p_kind text)
+  returns timestamp with time zone
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 43dabf31b9d4de7f496e4bef32efc294acb2e55f9e8d7ac34335c4d1e315dda8
+  owner treadle_owner
+  without a comment
 
 -- function treadle.retry_after_in(p_text text)
 create function treadle.retry_after_in(p_text text)
@@ -7219,7 +8297,7 @@ create function treadle.retry_bulk(p_found treadle.bulk_task[], p_actor text, p_
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a1059a0b8597b18fe77b3db45100637c270d981bec3067e3ec6fcc6994646b3d
+  as sha256 adee95632ba55a5217cf22c56d40f8466a34dbf65592c9ce5d9fc2d1d196ff0a
   owner treadle_owner
   without a comment
 
@@ -7228,7 +8306,7 @@ create function treadle.retry_dag(p_dag uuid, p_actor text DEFAULT NULL::text, p
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1be2ec775854b17a064620402d73e8892f8ffee2ffa2b1e445e7a30c6be1bc2a
+  as sha256 63f83daab9d7948b6ebf53e58b9073dc5426ea043bcd06ef3003f1e20e4c8555
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7249,7 +8327,7 @@ create function treadle.retry_fires(p_now timestamp with time zone)
   returns treadle.trigger_fires[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f4351bbe1b7b0eefe684028cfe9e01eb93bfebe83a26845f21acbb56de6044f5
+  as sha256 031b073d9e73a3f032cdde82d16aff24d8c33b16b65d0b0ac12e5b410730ab19
   owner treadle_owner
   without a comment
 
@@ -7269,7 +8347,17 @@ create function treadle.retry_task(p_id uuid, p_resolution text DEFAULT 'retry':
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 59f982c3dc39f8e5025eb498a0edf7c234c76e480cfc96adb43da9cdd9c22716
+  as sha256 f8df98617ddcda4f1075fa4e9e9a54cf6f8ac96ac1b618ddde455422418ec776
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.retry_tasks_where(p_filter jsonb, p_note text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.retry_tasks_where(p_filter jsonb, p_note text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 15d23be732da0ddd145d0fd4451511a57513c16d1b597478cbae7c46a12a9b18
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7279,26 +8367,25 @@ create function treadle.retry_wave(p_wave treadle.bulk_task[], p_actor text, p_n
   returns treadle.bulk_task[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 38f4bb9c9f0cce128a3482ed703ca503655eb02bb2601b349933bd42c978a179
+  as sha256 a40bc56605b2320ecc935ce6ebf4534d44a6ed2e51fc640f877a4c172a68414d
   owner treadle_owner
   without a comment
 
--- function treadle.retry_where(p_filter jsonb, p_note text, p_actor text, p_dry_run boolean, p_limit integer)
-create function treadle.retry_where(p_filter jsonb, p_note text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
-  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 ccb42a432429c4b6b5bb34b9eaaefa001b819ab79aca6debc23e1749e344e9ad
+-- function treadle.retryable_tasks(p_ids uuid[])
+create function treadle.retryable_tasks(p_ids uuid[])
+  returns uuid[]
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 62e1cccb6fb9374b0bf2bc1488900737c7d052e8db11193b50aafe670103a03d
   owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
+  without a comment
 
 -- function treadle.review_budget(p_budget bigint, p_now timestamp with time zone)
 create function treadle.review_budget(p_budget bigint, p_now timestamp with time zone)
   returns uuid
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 6e0ee27f5ee25cf56b8736d3c33435d138c3c9ec06e094641932704cb35f1469
+  as sha256 830f74e89b06c6aa56000edae30bebc4a273fa8b2cd11012925657b91abc7392
   owner treadle_owner
   without a comment
 
@@ -7307,26 +8394,17 @@ create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[
   returns TABLE(id uuid, verdict text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, lock_timeout=200ms
-  as sha256 e6f69de4987ecd2bea7692614b79dea61196b7b363d6df97286b56892fcc4f49
+  as sha256 1e05fb794ec118f647b5a708a990a9c26c3b513be0e9fc58146fc8c13e0272b9
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
-
--- function treadle.revivable_of(p_ids uuid[])
-create function treadle.revivable_of(p_ids uuid[])
-  returns uuid[]
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 62e1cccb6fb9374b0bf2bc1488900737c7d052e8db11193b50aafe670103a03d
-  owner treadle_owner
-  without a comment
 
 -- function treadle.revoke_token(p_token text, p_actor text)
 create function treadle.revoke_token(p_token text, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5d42b366fc03a14d4c8e45c476db11538252eca908042535d646bad9081a983d
+  as sha256 62b683c1f2a95602aeb40ae1982a14bf0caa677a971e0a83b0eda3069720a08d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7340,33 +8418,15 @@ create function treadle.roll_budgets(p_ids bigint[], p_now timestamp with time z
   owner treadle_owner
   without a comment
 
--- function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
-create function treadle.room_at(p_key text, p_need numeric, p_new numeric, p_now timestamp with time zone)
-  returns timestamp with time zone
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 10637ec260aaaf8be2e82e83ab293bb67bcb499d7d89955107c557366f777a2e
-  owner treadle_owner
-  without a comment
-
 -- function treadle.rotate_webhook(p_name text, p_keep_s double precision, p_actor text)
 create function treadle.rotate_webhook(p_name text, p_keep_s double precision DEFAULT 86400, p_actor text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a303a66a1e61f58e034a5daffe72dcfb539742488468ed34c0a065483d359301
+  as sha256 b33a7d775e6dc26bd989e1cd25474711d5ae887e3c39767ce2503979437a7dcc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
-
--- function treadle.run_moment(p_schedule treadle.schedules, p_nominal timestamp with time zone)
-create function treadle.run_moment(p_schedule treadle.schedules, p_nominal timestamp with time zone)
-  returns timestamp with time zone
-  language sql immutable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e6d5375614b981118f8e7e5e5e8fe2c37197ca7924f248fe33a0341d5b1c9068
-  owner treadle_owner
-  without a comment
 
 -- function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
 create function treadle.run_plan(p_schedule treadle.schedules, p_due timestamp with time zone[], p_now timestamp with time zone)
@@ -7387,22 +8447,61 @@ create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::tex
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.run_start_at(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+create function treadle.run_start_at(p_schedule treadle.schedules, p_nominal timestamp with time zone)
+  returns timestamp with time zone
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 e6d5375614b981118f8e7e5e5e8fe2c37197ca7924f248fe33a0341d5b1c9068
+  owner treadle_owner
+  without a comment
+
+-- function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
+create function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 28e09671899ed11c138609edd1c37cc94f7248665623bf72e723058884014a35
+  owner treadle_owner
+  without a comment
+
+-- function treadle.save_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
+create function treadle.save_feedback(p_ids uuid[], p_tokens uuid[], p_feedback jsonb[])
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 2b93499c4ff763bdfab7dc901d196c9492793c6ece1135dce0bc7ffacd2f5d23
+  owner treadle_owner
+  without a comment
+
+-- function treadle.save_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
+create function treadle.save_reply(p_key text, p_principal text, p_route text, p_hash text, p_status integer, p_headers jsonb, p_body bytea)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b539bc699379253f6736d665243d41c86e652e1af84f57314968167c5163bef7
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_calls jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
 create function treadle.save_step(p_id uuid, p_token uuid, p_name text, p_output jsonb, p_kind text DEFAULT 'step'::text, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_calls jsonb DEFAULT '[]'::jsonb, OUT output jsonb, OUT saved boolean, OUT verdict text)
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 ed9511a643cd07919656156028e4bb72958e146aca48673a3925d4d0ebe2fd65
+  as sha256 4810c555c0d07f3c1a4c003712255c2584e829e5be2ba3b861644a250da96fd0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
-create function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
+-- function treadle.schema_problem(p_schema jsonb, p_path text)
+create function treadle.schema_problem(p_schema jsonb, p_path text)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 77478fb28b5853b29efb4821fc35aa914c2580e47fd16abf24be23fcf9826d0a
+  as sha256 dbab45f250194bbf08a5d8e0a084e8b992fac9f9b15d7c342b46a23765622c59
   owner treadle_owner
   without a comment
 
@@ -7419,22 +8518,12 @@ create function treadle.schema_version(OUT version integer, OUT code_checksum te
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.seen_agents(p_ids text[])
-create function treadle.seen_agents(p_ids text[])
-  returns void
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 07577040f73853b9002dc5e889acc251f8696fb46a537e84e1a90b26dfdcdd2c
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
 -- function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid)
 create function treadle.send_event(p_event text, p_payload jsonb, p_key text, p_dedup_key text, p_actor text, p_last boolean, p_task uuid DEFAULT NULL::uuid)
   returns bigint
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 5b2b21c9ec9deab23c1856ac6388db6cd0bfacc0e5d64fc64c234931813ea602
+  as sha256 5300ea23f59b7f2023ae14b01cb32294d6d4ed23411611c57feb0a93d36b9381
   owner treadle_owner
   without a comment
 
@@ -7443,37 +8532,28 @@ create function treadle.set_agent_status(p_id text, p_status text, p_actor text 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e5da8652b7b0b4ff6912f58b294590a50f1e857c7004e39246e5c7e4eead7418
+  as sha256 7fe601f530ff7ee1c90312c4f60b6277074ba85ae19d5612d277ac6dc64bebc7
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
   grant execute to treadle_worker
-
--- function treadle.set_aside(p_rows tid[], p_wait boolean)
-create function treadle.set_aside(p_rows tid[], p_wait boolean)
-  returns tid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e6b387aad943e5ef0ce70d7144360bd3605701f1d276af67a572cd7eb0f5b987
-  owner treadle_owner
-  without a comment
 
 -- function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text, p_on_exhausted text, p_actor text)
 create function treadle.set_budget(p_scope text, p_key text, p_limit_usd numeric, p_period text DEFAULT NULL::text, p_on_exhausted text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8ee7ebd0b79bac2433e1f0fe644a75be416dc90d480a60d4d58a82b4b429b67c
+  as sha256 ee81d19093db966414d12a65ffa495f367132920bf47f3beccafcb7e6d065a39
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.set_concurrency(p_key text, p_max integer, p_actor text)
-create function treadle.set_concurrency(p_key text, p_max integer, p_actor text DEFAULT NULL::text)
+-- function treadle.set_concurrency_limit(p_key text, p_max integer, p_actor text)
+create function treadle.set_concurrency_limit(p_key text, p_max integer, p_actor text DEFAULT NULL::text)
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a4dea5814094effb169f49f621397bd1d4b713932e218d4a9401fbe54f62eebd
+  as sha256 008efe5ce31ad3879954f4c7a39671efd28611319163c5db39229327b6759dc5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7483,17 +8563,17 @@ create function treadle.set_retention(p_kind text, p_keep_s double precision, p_
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5a37fda10741e74de93b9115bf22b1695386b5093d5643b72de31e8d9bb5f717
+  as sha256 32714304227df92efa74da807a1d1464d301f6512c6d0b07ae291c3d043804a1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
-create function treadle.settle_completed(p_ids uuid[], p_dags uuid[], p_durable uuid[], p_counted uuid[], p_now timestamp with time zone)
+-- function treadle.set_webhook_cursor(p_name text, p_from_start boolean)
+create function treadle.set_webhook_cursor(p_name text, p_from_start boolean)
   returns void
-  language plpgsql volatile security invoker cost 100
+  language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 23747b276b37c5bfb9f895408a69f5b9899004e0e59b8cb79fe20ad18f86420a
+  as sha256 1464901d317cb201293d0171d07a63805c4ecbc3c0d1c31bbb60f73071671496
   owner treadle_owner
   without a comment
 
@@ -7502,16 +8582,7 @@ create function treadle.settle_dispatch(p_task uuid, p_token uuid, p_outcome tex
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5e22bfe06d773993a9080a325f3d7f59b00fa30ca0e0941416e06efb1777ec52
-  owner treadle_owner
-  without a comment
-
--- function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text)
-create function treadle.settle_ends(p_ids uuid[], p_now timestamp with time zone, p_was text DEFAULT NULL::text)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 01bbb0b5a34fd213a2c073f2e74c10d29f427a484f336af54f1a09f835703880
+  as sha256 e72ca3a0e5a264ee40d643270c7b33aff7109811e90507c71eda9295111e8746
   owner treadle_owner
   without a comment
 
@@ -7520,64 +8591,26 @@ create function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 6836c404d42ee7348ebca8c4dc9d2c6a715941b03aa6e551aca8631117db07df
+  as sha256 1c38e2d10be6b87580569a159e0182b6c3c9ce30633b7c79e1349b7dd5dace7d
   owner treadle_owner
   without a comment
-
--- function treadle.settled_before()
-create function treadle.settled_before()
-  returns xid8
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 73ba5d9e619d9cecbdafffce26a74d8dd9f31b240f302a14aa76cb11f2cf4c32
-  owner treadle_owner
-  without a comment
-
--- function treadle.shift_at(p_ageing bigint, p_ms bigint)
-create function treadle.shift_at(p_ageing bigint, p_ms bigint)
-  returns bigint
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 0b31e03ec5390705bf9110b961b075a6c7d3872ebaee2fc77c674ecdf491e5a9
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
 
 -- function treadle.skip_action(p_id uuid, p_actor text, p_note text)
 create function treadle.skip_action(p_id uuid, p_actor text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2850b47c333d6d9ea3279f97b636208228f3055ccb983d8619f61da3e3ec4f42
+  as sha256 8d799093b428c2658919c94f680458e6b892990ab23854e0cb1a99be48718de1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.skip_schedule(p_name text, p_error text, p_actor text)
-create function treadle.skip_schedule(p_name text, p_error text, p_actor text DEFAULT NULL::text)
-  returns void
-  language plpgsql volatile security definer cost 100
+-- function treadle.skip_seen_tasks(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
+create function treadle.skip_seen_tasks(p_lanes integer[], p_seen_lanes integer[], p_seen_ranks bigint[], p_seen_tasks uuid[], INOUT ranks bigint[], INOUT tasks uuid[])
+  returns record
+  language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8512e7d5f523d3fd979145141a10a9a6e9e604786bde3c316436040d8835fb7a
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-
--- function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
-create function treadle.slow_down(p_ended treadle.ended_attempt[], p_keys text[], p_after double precision[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 a6917d7fb4c19b7e557d19e7261b0dbf8532b219134e1df80beb0bcd1f133878
-  owner treadle_owner
-  without a comment
-
--- function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
-create function treadle.slow_gate(p_key text, p_after_s double precision, p_task uuid, p_agent text, p_now timestamp with time zone)
-  returns timestamp with time zone
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 2c689f27d969e4f7655b38f17ae8587d42c82188304476e4198ef97779cd1784
+  as sha256 ff4173ec8fdc2432158bb3272a7d772affbf17524571d1e65289057f533f5fe7
   owner treadle_owner
   without a comment
 
@@ -7590,8 +8623,17 @@ create function treadle.slowdown_s(p_times integer)
   owner treadle_owner
   without a comment
 
--- function treadle.sorted(p_names text[])
-create function treadle.sorted(p_names text[])
+-- function treadle.slowest_reader()
+create function treadle.slowest_reader()
+  returns treadle.event_readers
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 4f90449b975d7e60b9a968533fbce69d88f210d4e09efaed72fb228241c2e0e3
+  owner treadle_owner
+  without a comment
+
+-- function treadle.sorted_names(p_names text[])
+create function treadle.sorted_names(p_names text[])
   returns text[]
   language plpgsql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
@@ -7599,69 +8641,22 @@ create function treadle.sorted(p_names text[])
   owner treadle_owner
   without a comment
 
--- function treadle.span_words(p_span interval)
-create function treadle.span_words(p_span interval)
-  returns text
-  language sql immutable parallel safe security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 9bf0f24c8e36f330166134fd7426ab1d15ea4f2757b654c950cf7cb5d39a3193
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
-
 -- function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
 create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 f987cfa9f36517db6704aab6708680031c2cabb7dd7a7780f1f09f75ac33000b
+  as sha256 7f4b9e2765f1277c741cfe5a688f276026027ded0ad63468785e51c868dc74e6
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.spent_in(p_scope text, p_key text, p_since timestamp with time zone)
-create function treadle.spent_in(p_scope text, p_key text, p_since timestamp with time zone)
-  returns numeric
+-- function treadle.stable_xid()
+create function treadle.stable_xid()
+  returns xid8
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 516ba2a86c00030d8460c55e11c7accecd4805ad788cfa0e9feebaaa848af61d
-  owner treadle_owner
-  without a comment
-
--- function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
-create function treadle.stale_claims(p_now timestamp with time zone, p_limit integer, p_skip uuid[])
-  returns TABLE(ctid tid, id uuid, reason text)
-  language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 8fd5f844d87647174b937b9db62d6758466f46f4b4c022c1c9131d012759d6be
-  owner treadle_owner
-  without a comment
-
--- function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
-create function treadle.stale_reason(p_task treadle.tasks, p_now timestamp with time zone)
-  returns text
-  language sql stable security invoker cost 100
-  as sha256 8875ab4daa73223238e2007a6b29a0332e74c45f30f6e87ee32bc1ad24eba402
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
-
--- function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
-create function treadle.stall_work(p_rows tid[], p_now timestamp with time zone)
-  returns TABLE(id uuid, status text)
-  language plpgsql volatile security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 da071f2271023aa4d55647d72aa03da69c1bbd6325e96c15970fe9dcfc8cf27e
-  owner treadle_owner
-  without a comment
-
--- function treadle.stamp(p_at timestamp with time zone)
-create function treadle.stamp(p_at timestamp with time zone)
-  returns text
-  language sql stable parallel safe security invoker cost 100
-  as sha256 dc55cd3e15bd93799422d45ff8de1ab238f09037ccf4bf3d561bb880eda7656d
+  as sha256 85e24c01b74a7ecf5c07cb33116daf2a22798b797e46913396370604f47ab8da
   owner treadle_owner
   without a comment
 
@@ -7670,7 +8665,7 @@ create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 317fda841b0d0b5d32fee44c4c045079239ff54a28d714c58f350596ee82bebe
+  as sha256 1b0102f7aabeba91f6b65f456f0f8795adfedb22512209415b3b281f9cb1d935
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7682,10 +8677,19 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 aa13a4b790bc01c9c92636b6eea36509de06f70fb8f13dbf509b75876210a69a
+  as sha256 7dd84b815d48eee08229caa6feaa84d3565bdda2aa2dde1ce23bf09c55657f27
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.start_work_item(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
+create function treadle.start_work_item(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 59025766207d8ba77e4acde984ec8be119dd2d9e8b8e14f79ae5639abcd6f55a
+  owner treadle_owner
+  without a comment
 
 -- function treadle.status_of_token(p_revoked_at timestamp with time zone, p_expires_at timestamp with time zone)
 create function treadle.status_of_token(p_revoked_at timestamp with time zone, p_expires_at timestamp with time zone)
@@ -7703,26 +8707,53 @@ create function treadle.store_artifact(p_id uuid, p_token uuid, p_artifact uuid,
   returns jsonb
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 a4badd0ac3a0d7897d3709964407f4d2e8a250ae92299ff71e8340d05090f5f8
+  as sha256 7882f5fac369707a635cdd8fdfbf86d5b1b55c87d60420e90dc389481a8d56e2
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
-create function treadle.store_nodes(p_tasks jsonb, p_home treadle.tasks, p_ids uuid[], p_kinds treadle.tasks[], p_kind_of integer[], p_waits integer[], p_paths integer[])
+-- function treadle.store_options(p_rest treadle.task_options[], p_ids uuid[], p_kind_of integer[])
+create function treadle.store_options(p_rest treadle.task_options[], p_ids uuid[], p_kind_of integer[] DEFAULT NULL::integer[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 fa509e8f1197ed0f9ebca48863832c7ad2f8eb60ad5ebe428315d576cd487d1b
+  as sha256 55c549b3005c1e498103e7d1143c377a459e6fb48380105ad09c9a24aae1945f
   owner treadle_owner
   without a comment
 
--- function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
-create function treadle.store_webhook(p_hook treadle.webhooks, p_made boolean, p_actor text)
+-- function treadle.store_results(p_ids uuid[], p_reports jsonb[], p_now timestamp with time zone)
+create function treadle.store_results(p_ids uuid[], p_reports jsonb[], p_now timestamp with time zone)
   returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 aedac2ba11034a15bbad0bcd386c0cea6dd4afdd463b70392f7e7e935c145f8f
+  owner treadle_owner
+  without a comment
+
+-- function treadle.store_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text, p_input text, p_started_at timestamp with time zone, p_cost_usd numeric)
+create function treadle.store_step(p_task uuid, p_name text, p_kind text, p_output jsonb, p_attempt smallint, p_agent text, p_token uuid, p_input_hash text DEFAULT NULL::text, p_input text DEFAULT NULL::text, p_started_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_cost_usd numeric DEFAULT 0)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 1049d0c969552180839e51c2c058de3f1bc45b10466667e5d5e803f5f8ed65c1
+  owner treadle_owner
+  without a comment
+
+-- function treadle.store_tasks(p_kinds treadle.tasks[], p_rest treadle.task_options[], p_specs jsonb[], p_keys text[], p_ids uuid[], p_kind_of integer[], p_nodes treadle.dag_node[])
+create function treadle.store_tasks(p_kinds treadle.tasks[], p_rest treadle.task_options[], p_specs jsonb[], p_keys text[] DEFAULT NULL::text[], p_ids uuid[] DEFAULT NULL::uuid[], p_kind_of integer[] DEFAULT NULL::integer[], p_nodes treadle.dag_node[] DEFAULT NULL::treadle.dag_node[])
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 fd997baa36c2f4f12792767926416d773f0447d80e11641b77ad92646d4d83ac
+  owner treadle_owner
+  without a comment
+
+-- function treadle.store_webhook(p_hook treadle.webhooks, p_actor text)
+create function treadle.store_webhook(p_hook treadle.webhooks, p_actor text)
+  returns boolean
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4f7236de20bdc404f960744e61d2518778e94c64b179b90c78525f9265ac2349
+  as sha256 632ac4d6023680a6fcf47876637f52c8161555e7c953547360dfa4b879903b61
   owner treadle_owner
   without a comment
 
@@ -7735,12 +8766,12 @@ create function treadle.stored_reply(p_principal text, p_key text)
   owner treadle_owner
   without a comment
 
--- function treadle.submit_push(p_request jsonb, p_source text, p_source_job text, p_max_depth integer, p_max_attempts integer)
-create function treadle.submit_push(p_request jsonb, p_source text, p_source_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+-- function treadle.submit_push(p_request jsonb, p_source text, p_job text, p_max_depth integer, p_max_attempts integer)
+create function treadle.submit_push(p_request jsonb, p_source text, p_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
   returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 86933c094a433503e6101ed13cf482fc50657cb23e1235bb6df013b68ee67e34
+  as sha256 e7695680442626eccf695e18f40e1353b70ec34040d457bbd6c77b76a456437a
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -7751,24 +8782,16 @@ create function treadle.subschemas(p_schema jsonb, p_path text)
   returns TABLE(path text, schema jsonb)
   language sql immutable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 f24356f3ace1fcd6f2e3ea5e98fe9b00fcc32c475e7de2bdcf09986c0c4d476c
+  as sha256 d38c36e20728eb71923eeeb38db1b962bde69c9fc344e1ff781ba346c6865918
   owner treadle_owner
   without a comment
 
--- function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
-create function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
-  returns boolean
-  language sql immutable parallel safe security invoker cost 100
-  as sha256 89d8a2267eda2b41959cd89da6e628007aea749b1a1763f91855cd79058c6ae1
-  owner treadle_owner
-  without a comment
-
--- function treadle.sum_spend(p_ids uuid[])
-create function treadle.sum_spend(p_ids uuid[])
+-- function treadle.suspend_claim(p_task treadle.tasks, p_status text, p_unmet integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
+create function treadle.suspend_claim(p_task treadle.tasks, p_status text, p_unmet integer, p_run_at timestamp with time zone, p_now timestamp with time zone)
   returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 18adadcd0e73424e3881d834c51a5332006d6c97680016f237c7655f13662f2a
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 b331d5666789d33d0f15b348996e13b3d2af41d193ec39abdd34f746e8fd717c
   owner treadle_owner
   without a comment
 
@@ -7777,48 +8800,20 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cac335abee555b62e6a0d41492114ec0658356ae78b345cc30f642dbe4db2c5d
+  as sha256 f95e9b6cd031deab33a052dfb959ac2819e1f2e5bdbd0b284f075ad9342103ac
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
-
--- function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
-create function treadle.sweep_lanes(p_lanes integer[], p_budgets bigint[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 4da208ec1cb9404b75170c9355d9589234410f61ec58e239f7e02f78220801cf
-  owner treadle_owner
-  without a comment
 
 -- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision)
 create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
   returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 b0232f978c5b320a9f2b539cbd1c5c64e65346b4acd3480265b82db7f1486eb3
+  as sha256 2435ae15e6badd7d8c7b3005440ab6f00f12e76ae0b1bfd64ad68384c46dfdda
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
-
--- function treadle.take_dispatches(p_holder uuid, p_limit integer, p_lease_s double precision)
-create function treadle.take_dispatches(p_holder uuid, p_limit integer DEFAULT 100, p_lease_s double precision DEFAULT 15)
-  returns SETOF treadle.dispatch_target
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 fe466148aa964c39313a1c261b814a952ea318020d9e685c256b87d932adbf86
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_worker
-
--- function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
-create function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
-  returns treadle.waits
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 6752321dc9cdee99770199773a31a9ea8bb70d74b9762a8eebcc846e75ab787e
-  owner treadle_owner
-  without a comment
 
 -- function treadle.take_nudges(p_limit integer, p_skip text[])
 create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] DEFAULT '{}'::text[])
@@ -7830,82 +8825,38 @@ create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] D
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.take_over_dispatches(p_holder uuid, p_limit integer, p_lease_s double precision)
+create function treadle.take_over_dispatches(p_holder uuid, p_limit integer DEFAULT 100, p_lease_s double precision DEFAULT 15)
+  returns SETOF treadle.dispatch_target
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 fe466148aa964c39313a1c261b814a952ea318020d9e685c256b87d932adbf86
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_worker
+
 -- function treadle.take_results(p_consumer text, p_limit integer, p_token uuid)
 create function treadle.take_results(p_consumer text, p_limit integer DEFAULT 100, p_token uuid DEFAULT NULL::uuid)
   returns TABLE(id uuid, queue text, type text, spec jsonb, output jsonb, decision_report jsonb, completed_by text, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 c200e724ba834cc7d929b0aaf91474376581943d9c055d54bc201b6a0bbae109
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 f9b9705479710900a154dca9bdbb56f2af1a54ca8ff4871b365c59cebf9e560c
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
-
--- function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
-create function treadle.take_rows(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
-  returns tid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 7c7f8cf251a826b112614a6b33a51c00cd70bfe105bf501a2ab5e576d3fb0450
-  owner treadle_owner
-  without a comment
 
 -- function treadle.take_webhooks(p_token uuid, p_limit integer, p_lease_s double precision)
 create function treadle.take_webhooks(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
   returns SETOF treadle.webhook_target
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 525895cd3cea9e2a1e6bb1d43240f595c881234c5f532d688c7246437ee21c2a
+  as sha256 04c9c605eb8a5b6fa6605f94cf2c8b53418c761704ac077c2ffd0863cc704ca8
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
-create function treadle.take_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 40146f0e22977a6170facb7e58facb2aba4921afab656e2466b3ec175c9c4d33
-  owner treadle_owner
-  without a comment
-
--- function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
-create function treadle.takers(p_lane treadle.lanes, p_now timestamp with time zone)
-  returns TABLE(agent treadle.agents, held bigint, has_room boolean)
-  language sql stable security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 467478098b129d0034fb45b99ef71c530fdfc79301cd0adec7a88545803bf58f
-  owner treadle_owner
-  without a comment
-
--- function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
-create function treadle.tally_dags(p_dags uuid[], p_was text[], p_is text[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 195aee2ff11a355160c7a0a97326de570a0e288fd3b37bd50631a7a69240ea44
-  owner treadle_owner
-  without a comment
-
--- function treadle.target_of(p_hook treadle.webhooks)
-create function treadle.target_of(p_hook treadle.webhooks)
-  returns treadle.webhook_target
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e32162d2d8327a829a8d2dc31f642701f71ef737afce797b2aad8437fa76c74f
-  owner treadle_owner
-  without a comment
-
--- function treadle.task_named(p_ref text, p_dag uuid)
-create function treadle.task_named(p_ref text, p_dag uuid)
-  returns uuid
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e9d1bef9a8e542f534e2532786270d1f60ee621296bc8b51d2268c81ec7bab29
-  owner treadle_owner
-  without a comment
-
--- function treadle.task_words(p_id uuid, p_name text, p_type text)
-create function treadle.task_words(p_id uuid, p_name text, p_type text)
+-- function treadle.task_label(p_id uuid, p_name text, p_type text)
+create function treadle.task_label(p_id uuid, p_name text, p_type text)
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 910cb6d4880997a1df7f0f194c103f194e979b0b471a20f252a545a3bfef0436
@@ -7914,75 +8865,12 @@ create function treadle.task_words(p_id uuid, p_name text, p_type text)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_note text)
-create function treadle.tell_action(p_id uuid, p_status text, p_actor text, p_note text)
-  returns void
+-- function treadle.tasks_waiting_for(p_event text, p_key text)
+create function treadle.tasks_waiting_for(p_event text, p_key text)
+  returns uuid[]
   language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
-  owner treadle_owner
-  without a comment
-
--- function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
-create function treadle.tell_budgets(p_ids bigint[], p_task uuid, p_usd numeric, p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 62b72fbccc1ad71bb84288b77d8f0835c20ca29fe8bdc7237a0e471c833b6b6b
-  owner treadle_owner
-  without a comment
-
--- function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
-create function treadle.tell_completed(p_ids uuid[], p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 42a5908a9f3e6143b811204e1adefc5b174cd082f78acbe71afd46051ba07778
-  owner treadle_owner
-  without a comment
-
--- function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
-create function treadle.tell_slowdown(p_key text, p_until timestamp with time zone, p_now timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 57b7990e494bed939415c87a32d3532362502b471c3941c99fba5ef58080a450
-  owner treadle_owner
-  without a comment
-
--- function treadle.tell_token(p_what text, p_id text, p_actor text)
-create function treadle.tell_token(p_what text, p_id text, p_actor text)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 dca30fe5eee59492faaa5f6804162549cc907ad14bfe24216806fe0e91ca1c8c
-  owner treadle_owner
-  without a comment
-
--- function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb)
-create function treadle.tell_webhook(p_what text, p_name text, p_actor text, p_data jsonb DEFAULT '{}'::jsonb)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 fe0b46bbb8e7c4e3e1f2c35f52f9d4f4242ecf9e2d23a9bfa62d03a020185027
-  owner treadle_owner
-  without a comment
-
--- function treadle.tend_triggers()
-create function treadle.tend_triggers()
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
-  owner treadle_owner
-  without a comment
-
--- function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
-create function treadle.terms_of(p_task treadle.tasks, OUT models text[], OUT validation jsonb, OUT report boolean)
-  returns record
-  language sql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 650769c50ad3244ddfa4d302b0fbc9ae9beb1e6324b88977ed6d6076c354e3a4
+  as sha256 4ae339fdb85dac2648e18f2a2c60f29cdfd2cc4372c1daceaf4955b060342b17
   owner treadle_owner
   without a comment
 
@@ -7991,7 +8879,7 @@ create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::b
   returns jsonb
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f02f3068321aa8f2689a24b0263702d2cd8ceea1d6cc20f87364c4f70846e7e1
+  as sha256 ee318a5a7072ded966ca80420e97d9b719085877399ec8bb4974e89ef9e5ea71
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8001,22 +8889,22 @@ create function treadle.test_webhook(p_name text)
   returns TABLE(target treadle.webhook_target, document text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 19060e4a1ebc78b7bb8d06c493194988c29bdd71b8d7d95c8cef289b6fefd9b2
+  as sha256 d5372142ea9b756b7a6251f06992d850a63660acf2dc8df1bfefa18caeeda11e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
 
--- function treadle.tg_dead_letter_decisions__keep()
-create function treadle.tg_dead_letter_decisions__keep()
+-- function treadle.tg_dead_letter_decisions__append_only()
+create function treadle.tg_dead_letter_decisions__append_only()
   returns trigger
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dfef3979210a841173140d619f877a49b91868e7039b6367e0deecc7238a3368
+  as sha256 2fb5785c983e2b5f3d5381416683894f41971138563146dd8adda1156ff9ef4c
   owner treadle_owner
   with a comment
 
--- function treadle.tg_events__tell()
-create function treadle.tg_events__tell()
+-- function treadle.tg_events__notify()
+create function treadle.tg_events__notify()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
@@ -8024,8 +8912,17 @@ create function treadle.tg_events__tell()
   owner treadle_owner
   with a comment
 
--- function treadle.tg_tasks__doom()
-create function treadle.tg_tasks__doom()
+-- function treadle.tg_tasks__notify()
+create function treadle.tg_tasks__notify()
+  returns trigger
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 cac51f16d362f7fca8204179c2e22897b097e22ec08987630baee6d5cb37daef
+  owner treadle_owner
+  with a comment
+
+-- function treadle.tg_tasks__orphan_artifacts()
+create function treadle.tg_tasks__orphan_artifacts()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
@@ -8033,30 +8930,21 @@ create function treadle.tg_tasks__doom()
   owner treadle_owner
   with a comment
 
--- function treadle.tg_tasks__place()
-create function treadle.tg_tasks__place()
+-- function treadle.tg_tasks__prepare()
+create function treadle.tg_tasks__prepare()
   returns trigger
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 37bf84f3ee5a5b071fdc1e431431bcf30bc7d3eea0c296f9aed4fe4012dbf671
+  as sha256 2e74169c3529ebd903af4248d0d5270a12f7149437e91479eba8c70b8fda2470
   owner treadle_owner
   with a comment
 
--- function treadle.tg_tasks__wake()
-create function treadle.tg_tasks__wake()
-  returns trigger
-  language plpgsql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 24d1a1b90d56af4834d790723e0abc15204c54da95019e793719eb777a151cbe
-  owner treadle_owner
-  with a comment
-
--- function treadle.tg_work_log__keep()
-create function treadle.tg_work_log__keep()
+-- function treadle.tg_work_log__append_only()
+create function treadle.tg_work_log__append_only()
   returns trigger
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bfe94283696cb5e286463b08172f580052276436208e7ac028820bfc100e23c0
+  as sha256 42b828aac685cafc080b34d15968fceeab80f9a540fc9c95bcfb6ed912f3222c
   owner treadle_owner
   with a comment
 
@@ -8065,7 +8953,7 @@ create function treadle.tier_of_priority(p_priority integer)
   returns text
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 77391bd36818f2ea637c90a3f52f9221fcc820d298a436c2e1fdd0b3e15745ce
+  as sha256 b97a6a873365612d9605aca0e3c539ce2547cfc1e4c1dcbcd3124e538a560442
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8073,48 +8961,30 @@ create function treadle.tier_of_priority(p_priority integer)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.too_large(p_task treadle.tasks)
-create function treadle.too_large(p_task treadle.tasks)
-  returns text
+-- function treadle.tokens_left(p_task uuid)
+create function treadle.tokens_left(p_task uuid)
+  returns bigint
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 18d5f53f99aaa0314122ea9c834e48eb50eb6c8ee6cb95e58dc27abb2b5f1768
+  owner treadle_owner
+  without a comment
+
+-- function treadle.tokens_of(p_task uuid)
+create function treadle.tokens_of(p_task uuid)
+  returns bigint
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ad62cdcd5c1b10b3d5410bef5b87b5623f8607159f434aa474ec8dd57068f61b
+  as sha256 771f57de38969dc05cdee243b2b2025c8309d7d6e93f98f77e513570ebd9dab2
   owner treadle_owner
   without a comment
 
--- function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
-create function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 0889d56dc8d35dd6652da1abb6b5dba0c1dd594f4d92c05aa70e291c239381da
-  owner treadle_owner
-  without a comment
-
--- function treadle.touch_topic(p_event text, p_key text, p_event_id bigint)
-create function treadle.touch_topic(p_event text, p_key text, p_event_id bigint DEFAULT NULL::bigint)
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 21e301693c651c0ed906a050783b520433644b52036d77349e9a8fed986346a2
-  owner treadle_owner
-  without a comment
-
--- function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
-create function treadle.trigger_from(p_old treadle.triggers, p_name text, p_settings jsonb, p_actor text)
-  returns treadle.triggers
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 d12f552a11d06da294924dae09d3658d85ea23686f8a12e2101e2e9ffd0a79c8
-  owner treadle_owner
-  without a comment
-
--- function treadle.trigger_named(p_name text)
-create function treadle.trigger_named(p_name text)
-  returns treadle.triggers
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 b41248837deb8245afedd6a46751e2c38de9f8c6adff83430d11864a0fbfb9e9
+-- function treadle.trigger_depth(p_event treadle.events)
+create function treadle.trigger_depth(p_event treadle.events)
+  returns integer
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 ad93f6ae9d0920cd33f2d5ee1c775248e62f2797d36046827f45f959f8139c7d
   owner treadle_owner
   without a comment
 
@@ -8123,7 +8993,7 @@ create function treadle.trip_breaker(p_type text, p_seconds double precision DEF
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f88b6a3340e8b3725d6ea3d334a26d3ad17e850473ec972472d6529b1d8b24ad
+  as sha256 2f4e3aeb7e21b3c149cc22c5b096b35943201433b829f3610a2a90e0d23b20d1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8133,45 +9003,34 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 464bd0b4fb48cf0832db51f06840cf20d2454f63d51e2a9b8fdb91f3a7375517
+  as sha256 338b0b278c1e27d0cdd46a3e58739dfdeebe3bc893e3567780ff46558812623d
   owner treadle_owner
   without a comment
 
--- function treadle.try_schedule(p_schedule treadle.schedules)
-create function treadle.try_schedule(p_schedule treadle.schedules)
-  returns void
-  language plpgsql volatile security invoker cost 100
+-- function treadle.types_with_requirements()
+create function treadle.types_with_requirements()
+  returns text[]
+  language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 39068599c1c952c8c6877075708eb50600cfa265966b08e1903adcc1f736cf8f
+  as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
   owner treadle_owner
   without a comment
 
--- function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
-create function treadle.turns_of(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
-  returns TABLE(agent treadle.agents, has_room boolean, fair boolean, queues text[], ahead integer, ready integer)
-  language sql stable security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 b4e48e001b9a20e873ec3b7e2069ca0541b4c49c6500bf63457857b11bfdd786
+-- function treadle.unaffordable_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
+create function treadle.unaffordable_tasks(p_budgets bigint[], p_policy text, p_now timestamp with time zone, p_limit integer)
+  returns TABLE(id uuid, budget_id bigint, need numeric, reason text)
+  language sql stable security invoker cost 100 rows 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 2f0dadb78e8059cbf2f1269c78a1ae6e6783879b89581541edd3df63ee3e41ce
   owner treadle_owner
   without a comment
 
--- function treadle.unhold_tasks(p_ids uuid[], p_actor text)
-create function treadle.unhold_tasks(p_ids uuid[], p_actor text DEFAULT NULL::text)
-  returns TABLE(id uuid, verdict text)
-  language plpgsql volatile security definer cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 88f0dcb154aca8be5d765bc2690d846c9f8c9dc86987b1c8f78530bebc83125a
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_operator
-  grant execute to treadle_producer
-
--- function treadle.unit_of(p_id uuid, p_of uuid[])
-create function treadle.unit_of(p_id uuid, p_of uuid[])
-  returns uuid[]
-  language sql volatile security invoker cost 100
+-- function treadle.unique_project_name(p_name text, p_id uuid)
+create function treadle.unique_project_name(p_name text, p_id uuid)
+  returns text
+  language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a6ed99d33e32a04f6dcfd61119288549ac0d52d92127c36fd0ce294696def07c
+  as sha256 16929ed0851c8d9ab842e41581c1cab3c15bd6aeaee6169c3f13b4252f4cfff0
   owner treadle_owner
   without a comment
 
@@ -8190,16 +9049,7 @@ create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e6e282374d2479f124d4e8953ce1e62afac5a51bfdbd1a1c913422437bf5271c
-  owner treadle_owner
-  without a comment
-
--- function treadle.unpinned(p_ids uuid[])
-create function treadle.unpinned(p_ids uuid[])
-  returns uuid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
+  as sha256 1c496cbe470410d36a479e71f43fa0d08e2a26d2507923ff41d1abe04e7c5dd3
   owner treadle_owner
   without a comment
 
@@ -8208,25 +9058,36 @@ create function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7030f2b8dd7cb22d35981003e578458d6b39660546b470837a1810570faeaac6
+  as sha256 fff6b4a49b720f5ae9f1832d01c8c9fa9a15621abff0bd75ee6a8a87a21e62ad
   owner treadle_owner
   without a comment
 
--- function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
-create function treadle.untaken_event(p_task treadle.tasks, p_event text, p_key text)
-  returns treadle.events
+-- function treadle.update_dag_counters(p_dags uuid[], p_old_status text[], p_new_status text[], p_now timestamp with time zone)
+create function treadle.update_dag_counters(p_dags uuid[], p_old_status text[], p_new_status text[], p_now timestamp with time zone)
+  returns void
   language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_sort=off
-  as sha256 0a33ece3d5f3f2c79388bff741c805318885e0f12fa45a025d5da3411ce4b67b
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 8f79a28c9bf7ef196a9b293b4e5ec04267957d202429ec9fb470f555c3a3b012
   owner treadle_owner
   without a comment
 
--- function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text, p_as text, p_stale_s double precision)
-create function treadle.update_work(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_as text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
+-- function treadle.update_project(p_id uuid, p_changes jsonb)
+create function treadle.update_project(p_id uuid, p_changes jsonb)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 ce80a19643bcfaea6cc9f351dcaebec8f8638fb519c2eb61ff9fa0aaad0cb64b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.update_work_item(p_id uuid, p_changes jsonb, p_actor text, p_acting_agent text, p_stale_s double precision)
+create function treadle.update_work_item(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_acting_agent text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6ef754e361b0a72c3d4b3b4609af364a8b10e1f57f944f79a89320cadcd7287a
+  as sha256 c16ad222a3c755054f7b953ea4e1a7e3bb48ba665dab247d22a7f16850775811
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8237,23 +9098,13 @@ create function treadle.urgency_of_priority(p_priority integer)
   returns smallint
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f62b4905bd71306209924fe313764d0356fe8c6745972eb76a42e50be9bb2ecb
+  as sha256 36fe5d2cfb84f4050a299faa027dc4f44bae697ec607d7fa88473d7d38d115b7
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
   grant execute to treadle_operator
   grant execute to treadle_producer
   grant execute to treadle_worker
-
--- function treadle.utc_words(p_at timestamp with time zone)
-create function treadle.utc_words(p_at timestamp with time zone)
-  returns text
-  language sql stable parallel safe security invoker cost 100
-  as sha256 cd49465be019782da15d955ce38e0fdae719e36ae35e2274f8c600453a9ffb76
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_observer
-  grant execute to treadle_operator
 
 -- function treadle.uuidv7()
 create function treadle.uuidv7()
@@ -8267,7 +9118,7 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 116a445eb653725bd191581e95ec7eed0a673245e9b1cf1f5873983438846ce9
+  as sha256 24e1190ba4551ac0c1ae4cfc909d87985584328759889a559a90c6ea698a0766
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -8277,7 +9128,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 789882ef705ed05e996f07f47bed126543f2f6012df2a59f25b6ef33a5265ebc
+  as sha256 a3ff5dfe6545f58a7f4b83771c546c6da6174bcb83b4ec1e9c9fae366b543606
   owner treadle_owner
   without a comment
 
@@ -8290,86 +9141,32 @@ create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text
   owner treadle_owner
   without a comment
 
+-- function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
+create function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
+  returns TABLE(id uuid)
+  language sql stable parallel safe security invoker cost 100 rows 1000
+  as sha256 2e1a3349cc51c336f0d5c0076d59632a576b07375ca1af312fabe750333226be
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
+-- function treadle.visible_tasks(p_queues text[], p_project uuid, p_agent text)
+create function treadle.visible_tasks(p_queues text[], p_project uuid, p_agent text)
+  returns TABLE(id uuid)
+  language sql stable parallel safe security invoker cost 100 rows 1000
+  as sha256 07d0daf30994f66636cf78fbd8d1499c8f2d59de169880c75cc3d62632fe4e0c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.wait_answer(p_wait treadle.waits)
 create function treadle.wait_answer(p_wait treadle.waits)
   returns jsonb
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
-  owner treadle_owner
-  without a comment
-
--- function treadle.waiting_for(p_event text, p_key text)
-create function treadle.waiting_for(p_event text, p_key text)
-  returns uuid[]
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 4ae339fdb85dac2648e18f2a2c60f29cdfd2cc4372c1daceaf4955b060342b17
-  owner treadle_owner
-  without a comment
-
--- function treadle.wake_gates(p_keys text[])
-create function treadle.wake_gates(p_keys text[])
-  returns void
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 50847520a6a620cc764a51631a804a655e957c1a9ac5c31bbde49a59ad8dc5e0
-  owner treadle_owner
-  without a comment
-
--- function treadle.wake_harness()
-create function treadle.wake_harness()
-  returns void
-  language sql volatile security definer cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 90b8e0e20807ec37f83d7d2f3337239044336ea1a862c064874c9191a16ff1a5
-  owner treadle_owner
-  with a comment
-  grant execute to treadle_producer
-  grant execute to treadle_worker
-
--- function treadle.wake_promoter(p_due_at timestamp with time zone)
-create function treadle.wake_promoter(p_due_at timestamp with time zone)
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 ddcc37b43455c7ae3de56c2888cbeda8a69931d547d48a5b335eb518885bf52d
-  owner treadle_owner
-  without a comment
-
--- function treadle.wake_queues(p_queues text[])
-create function treadle.wake_queues(p_queues text[])
-  returns void
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 dfc3f34fd14aaa57921420f19adaf21841b0d2e85d7fbf10311595c4f5d54e9a
-  owner treadle_owner
-  without a comment
-
--- function treadle.wanted_inputs(p_ids uuid[])
-create function treadle.wanted_inputs(p_ids uuid[])
-  returns uuid[]
-  language plpgsql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 a16c346244b092552d085f6aebcd2cfb4bfe18442e46a64400041384fec7ea30
-  owner treadle_owner
-  without a comment
-
--- function treadle.wanted_origins(p_ids uuid[])
-create function treadle.wanted_origins(p_ids uuid[])
-  returns uuid[]
-  language sql volatile security invoker cost 100
-  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 b29c09b36b3c38a648c7f82f7fd0b50821e15c5bba556085bbfb5064e675fc18
-  owner treadle_owner
-  without a comment
-
--- function treadle.wants_event(p_kind text, p_type text, p_queue text)
-create function treadle.wants_event(p_kind text, p_type text DEFAULT NULL::text, p_queue text DEFAULT NULL::text)
-  returns boolean
-  language plpgsql stable security invoker cost 100
-  set search_path=pg_catalog, pg_temp
-  as sha256 e599c782c836d37f58d2802e302b981e60e8876111adc772f30f3edca0090258
   owner treadle_owner
   without a comment
 
@@ -8387,16 +9184,16 @@ create function treadle.webhook_delay(p_failures integer, p_after_s double preci
   returns double precision
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 529df5cd153f60ada5839f04b102219f0b723812f837d40df3f2cbe08cac7830
+  as sha256 52e97203362087355b4a819a8c550ceab633afe921715dbffb12dd686174690e
   owner treadle_owner
   without a comment
 
--- function treadle.webhook_named(p_name text)
-create function treadle.webhook_named(p_name text)
-  returns treadle.webhooks
-  language plpgsql volatile security invoker cost 100
+-- function treadle.webhook_wants_event(p_event treadle.events, p_kinds text[], p_filter jsonb)
+create function treadle.webhook_wants_event(p_event treadle.events, p_kinds text[], p_filter jsonb)
+  returns boolean
+  language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 971d7aeeb00dc63133c205dcc489909f374ed2595a807c4882b11be153bd6409
+  as sha256 80ae382a4c672b3915282638508e9fbc50b171a1d9493f66e7b21233a9b684f5
   owner treadle_owner
   without a comment
 
@@ -8405,7 +9202,7 @@ create function treadle.why(p_id uuid)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 9fc56faccaf8a81fc69c4fb7360bdb8fde476a3cb6530f1a4495978905e0d592
+  as sha256 37873d57e954838bd3ca553fe1db5d6e81be6b6243e2a6c64d82a1246e395e60
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -8413,12 +9210,21 @@ create function treadle.why(p_id uuid)
   grant execute to treadle_producer
   grant execute to treadle_worker
 
+-- function treadle.why_agent_budgets(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_agent_budgets(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language plpgsql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 b6d0cf142352dd8d5a8081ff30515d9e31c847e8427054d7438b5fbb87f64f60
+  owner treadle_owner
+  without a comment
+
 -- function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with time zone)
 create function treadle.why_agents(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 d9f99c69b4f5c9c6c658064cec632d0a98824f2206fd07987d9d06ef1efa67fc
+  as sha256 cefc3b885902ee2f9cc5976ef2ce4090508ebfad0dd49d1a76853568f5e9e010
   owner treadle_owner
   without a comment
 
@@ -8427,7 +9233,7 @@ create function treadle.why_answers(p_task treadle.tasks, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 285b7fb1c1c5840447eabfab6143e2dc8c7214c9e7fe8d67d21add7f887c696f
+  as sha256 7a393f8beb1652d2466a8365a3baaf1cb579a3c43edb931b6dc84dfc79076277
   owner treadle_owner
   without a comment
 
@@ -8436,7 +9242,7 @@ create function treadle.why_assigned(p_lane treadle.lanes, p_now timestamp with 
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 172755eccaa2fd8f2ae1c29bb531450b0ef90d09f3789b6a371e5c7f813a24b6
+  as sha256 99c0071ed237e26edea72520d4e8d957d8e998c80228530d2ba32c9ba6b2b7c3
   owner treadle_owner
   without a comment
 
@@ -8445,7 +9251,7 @@ create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 3cf7f6262662d2b9a2243d9642943268b491a212e2bc9d54d56ff69c9e8b542e
+  as sha256 fac537f495dce943d7c3aaa788afef6af26bf1f1a82419d109179ee4251c07de
   owner treadle_owner
   without a comment
 
@@ -8454,7 +9260,7 @@ create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 dd7b6faaa82ff806a7deaf6c63d1be75d953e42bf7e1f05d97789c748a50bb2b
+  as sha256 9a0e3f81e5172d69657f36ac1ef822a20845bc98b0659c28bdb8b0ee67064542
   owner treadle_owner
   without a comment
 
@@ -8463,7 +9269,7 @@ create function treadle.why_dependencies(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 89cc8d0b656ad7e267e910ef86a0832e6014aa487afd3bad51147f8417eb064f
+  as sha256 d9c0efe44bcef920d9c0c1798f417eaefd1bc67c861315fb27a15e30abaceaa8
   owner treadle_owner
   without a comment
 
@@ -8472,7 +9278,7 @@ create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 6228cf6b961d415bd242ef0f9dd28fea8838811961f2c633c05f81ce5e84d68d
+  as sha256 2c7aa63c2a1b72d4edaae859bdc9a5baf829b3d7a5f5851e1852a6b0cfd046ff
   owner treadle_owner
   without a comment
 
@@ -8481,7 +9287,7 @@ create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 f6f1b283c488648f371f200027ee2bef6b51e8c29bf0608439465b51a2f72f4c
+  as sha256 031c89925c59ebdd612fc96a0f82de2891b923e6586d106ca6946ca8380cfbd3
   owner treadle_owner
   without a comment
 
@@ -8490,7 +9296,7 @@ create function treadle.why_held(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 791218e28478f2994d530384681093c6e6a0461234b57abcf390ca7257fe706f
+  as sha256 e4273b86728c55b6c6b603b613a104bcf89ba08c6f4667e0cb008c5c48868679
   owner treadle_owner
   without a comment
 
@@ -8499,7 +9305,7 @@ create function treadle.why_lane(p_lane treadle.lanes, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 badf2658f4f8be9be403ab53f714da477122ba6916cda25cf5dd82c137a22dff
+  as sha256 2f1b9b933b6210d61bce6049eaac2483f0093d188abf4d80c6652edf1d9fcec1
   owner treadle_owner
   without a comment
 
@@ -8508,16 +9314,25 @@ create function treadle.why_money(p_task treadle.tasks, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 324c8569998583c298b74efa7f86c2e721c9d6e647db73f8b834fb101957b81e
+  as sha256 3e474b4063f4ec555b1b169fa37e3f88d575630b72879438d9f44d1e8f3f5f1e
   owner treadle_owner
   without a comment
 
--- function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
-create function treadle.why_nobody(p_lane treadle.lanes, p_now timestamp with time zone)
+-- function treadle.why_no_agent(p_lane treadle.lanes, p_now timestamp with time zone)
+create function treadle.why_no_agent(p_lane treadle.lanes, p_now timestamp with time zone)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
   as sha256 31f296128edc572ba7c1d03735328597b9d50019879426e50e4454ff31281c52
+  owner treadle_owner
+  without a comment
+
+-- function treadle.why_paused(p_lane treadle.lanes)
+create function treadle.why_paused(p_lane treadle.lanes)
+  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
+  language sql stable security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 4a3ff8be01f1c3c4d2f4e09b53fff39c80f66b097a3de840c8659bfdfe73ad16
   owner treadle_owner
   without a comment
 
@@ -8526,16 +9341,7 @@ create function treadle.why_probe(p_task treadle.tasks, p_lane treadle.lanes, p_
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 586832ea3bd88caa9a55bb715f2816bd1727e9f4d15ff484d113c7ec466ed157
-  owner treadle_owner
-  without a comment
-
--- function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
-create function treadle.why_purses(p_task treadle.tasks, p_lane treadle.lanes, p_now timestamp with time zone)
-  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
-  language plpgsql stable security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 e409b7d2782a84100a508845b373bce55b588059a3f396edb6df43504802892e
+  as sha256 357488b0df7f638018afcf0a9fce706297b83942d3a82afb0e82f266180a0d61
   owner treadle_owner
   without a comment
 
@@ -8544,16 +9350,7 @@ create function treadle.why_rates(p_task treadle.tasks, p_lane treadle.lanes, p_
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4d174742fed2c3a81bc77bf1e677caf7c67a53507407a71fa1223fd7f3222a8b
-  owner treadle_owner
-  without a comment
-
--- function treadle.why_shut(p_lane treadle.lanes)
-create function treadle.why_shut(p_lane treadle.lanes)
-  returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
-  language sql stable security invoker cost 100 rows 1000
-  set search_path=pg_catalog, pg_temp
-  as sha256 8462b431c25b20f1bc53e0aa0a794f25a1578b5ac149c11d9e86384f1376a395
+  as sha256 f1ccfbbd07be397d6d96244594a414ca46e5d1daa59f8230c6b48efa8dfbccba
   owner treadle_owner
   without a comment
 
@@ -8562,7 +9359,7 @@ create function treadle.why_slot(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 347f7011f1de64022bf4c78d82559903c5ef66bdac9b55096b2f828d4b8fda16
+  as sha256 74351eb7192fb5d94e9f913096c0f2e29e201f6f815275bebf13161fbdfaca68
   owner treadle_owner
   without a comment
 
@@ -8571,7 +9368,7 @@ create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4a2e18ab1215fcde1ddaa29b196df18c3ed84534331dfad7e3a36c5ca3e78879
+  as sha256 ca68c54bd2245a69d852b55f2237a581a0be903d392c87c5fe616acc6e319955
   owner treadle_owner
   without a comment
 
@@ -8580,7 +9377,7 @@ create function treadle.why_turn(p_task treadle.tasks, p_lane treadle.lanes, p_n
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5a118bd2e77042164f20b91eae2ef7e988beb435f1b36001629a908a596244e4
+  as sha256 7a2014ad378617f3bf727eed404c241583712cae3e9900a60181457a0f26cce6
   owner treadle_owner
   without a comment
 
@@ -8598,7 +9395,7 @@ create function treadle.why_work(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 a1b79644a28f370442cc0122dbd2f032e7bb62f1f0b93b190638f6a2d3a77370
+  as sha256 279d7094b95605fc6a214c1303699494798024f1c777c5930ebaeaf685c8f5e4
   owner treadle_owner
   without a comment
 
@@ -8607,7 +9404,16 @@ create function treadle.without_nulls(p_object jsonb)
   returns jsonb
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 92c177b307fdf5a539b734f6b2f1fa4457efbfedbadef06295f7dbb16fe0591a
+  as sha256 ec5733a7c4256396a5004f226205db9018599292da99ac6c6bcc9c21142a13e9
+  owner treadle_owner
+  without a comment
+
+-- function treadle.without_pinned(p_ids uuid[])
+create function treadle.without_pinned(p_ids uuid[])
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 bd04529e4a943132feedb709b64a4921457cd4e765fde11ecf59a79a3642295d
   owner treadle_owner
   without a comment
 
@@ -8636,7 +9442,7 @@ create function treadle.work_states(p_status text)
   returns text[]
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6c2c2657235cc10c346e0b2b199465377644a26cc0a4c391ace6863d7f8a1aba
+  as sha256 2a3e167d8ef1f887eccff7b7613aa7ca774f7937e656815c4daa9fe9b94f5071
   owner treadle_owner
   without a comment
 
@@ -8650,11 +9456,29 @@ create function treadle.work_status(p_status text)
   grant execute to treadle_observer
   grant execute to treadle_operator
 
--- function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes text, p_stale_s double precision, p_now timestamp with time zone)
-create function treadle.write_work(p_task treadle.tasks, p_agent text, p_notes text, p_stale_s double precision, p_now timestamp with time zone)
+-- function treadle.write_claims(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
+create function treadle.write_claims(p_rows tid[], p_agent treadle.agents, p_token uuid, p_start boolean, p_budgeted boolean, p_now timestamp with time zone)
+  returns tid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 37ab8c8644325f9a62599109dbafb4304c929a9240b07e394f7198212f573851
+  owner treadle_owner
+  without a comment
+
+-- function treadle.write_notes(p_id uuid, p_notes text)
+create function treadle.write_notes(p_id uuid, p_notes text)
+  returns void
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 ca0ecaf39923bf5ac56f23e3c45912f6f2c5a9cf45881c44c29fd6c212843f90
+  owner treadle_owner
+  without a comment
+
+-- function treadle.write_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
+create function treadle.write_work(p_task treadle.tasks, p_agent text, p_stale_s double precision, p_now timestamp with time zone)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 9f22911d46e74ad66c4b88430eefa9f8c0ee5e40f315f5711e10ccfaedea67ec
+  as sha256 f64de78d1b57c74bb6aac7d75e86b1febe491665c6b18f543113b4a19ba7d34e
   owner treadle_owner
   without a comment

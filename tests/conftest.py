@@ -1,8 +1,10 @@
-"""One PostgreSQL server for the run, one fresh database for each test.
+"""One PostgreSQL server for the run, and databases on it.
 
 The server is the embedded one, or that of `TREADLE_TEST_DATABASE_URL` (a superuser's URL).
 `TREADLE_TEST_PG_BIN` names the programs of another PostgreSQL to test on. A test gets a clone of a
-template database that was migrated once; all of it is gone when the run ends.
+template database that was migrated once; all of it is gone when the run ends. Copying a database
+takes longer than most tests, so those that take `driver` share one that is emptied before each. A
+test that plants triggers or changes functions takes `fresh`, a copy of its own.
 """
 
 import itertools
@@ -12,8 +14,8 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,13 @@ from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
-from tests.worker.files import S3, s3_server
+from tests.drivers.databases import EMPTY, SEEDS, NewDatabase, OwnServer, Spares
+from tests.drivers.engine import Connection, Driver
+from tests.drivers.stores import S3, s3_server
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.db.install.migrate import migrate
-from treadle.db.testing import with_database
+from treadle.db.testing import temporary_database, with_database
 from treadle.errors import MissingExtra
-
-OwnServer = Callable[..., EmbeddedServer]
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 ROLES = "treadle_operator, treadle_observer, treadle_worker, treadle_producer, treadle_owner"
 # No test on the shared server needs a crash to be survived.
@@ -44,6 +45,8 @@ SHARED = {
     "autovacuum_analyze_threshold": "2147483647",
 }
 MEMORY = "/dev/shm"
+# Folders of tests with files that take many seconds.
+LONG = ("http", "plans", "process")
 
 _numbers = itertools.count(1)
 
@@ -73,17 +76,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealer | Non
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the folders for processes side by side: some tests are busy, others mostly wait."""
+    """Mix the folders for processes side by side: some tests are busy, others mostly wait.
+
+    Folders with long files are done a little earlier, so that all processes end at the same time.
+    """
     if not hasattr(config, "workerinput"):
         return
-    folders: dict[Path, dict[Path, int]] = {}
+    folders: dict[str, dict[Path, int]] = {}
     for item in items:
-        files = folders.setdefault(item.path.parent, {})
+        files = folders.setdefault(_folder(item), {})
         files.setdefault(item.path, len(files))
 
     def place(item: pytest.Item) -> float:
-        files = folders[item.path.parent]
-        return files[item.path] / len(files)
+        folder = _folder(item)
+        files = folders[folder]
+        return files[item.path] / len(files) * (0.9 if folder in LONG else 1)
 
     items.sort(key=place)
 
@@ -151,9 +158,7 @@ def template(server_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def new_database(
-    server_url: str, maintenance: Connection, template: str
-) -> Callable[[], AbstractContextManager[str]]:
+def new_database(server_url: str, maintenance: Connection, template: str) -> NewDatabase:
     """Make fresh databases with the schema, for fixtures that live longer than a test."""
 
     @contextmanager
@@ -165,7 +170,7 @@ def new_database(
 
 
 @pytest.fixture
-def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+def database_url(new_database: NewDatabase) -> Iterator[str]:
     """A fresh database with the schema."""
     with new_database() as url:
         yield url
@@ -199,6 +204,43 @@ def sync_conn(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]
         yield connection
 
 
+@pytest.fixture(scope="session")
+def shared_url(server_url: str, template: str) -> Iterator[str]:
+    """A database with the schema for all tests that leave the schema alone."""
+    with temporary_database(server_url, template=template) as name:
+        url = with_database(server_url, name)
+        with psycopg.connect(url) as conn:
+            conn.execute(SEEDS.encode())
+        yield url
+
+
+@pytest.fixture(scope="session")
+def spares(shared_url: str) -> Iterator[Spares]:
+    spares = Spares(shared_url)
+    yield spares
+    spares.close()
+
+
+@pytest.fixture
+def driver(shared_url: str, spares: Spares) -> Iterator[Driver]:
+    """A driver of an empty database with two agents, a and b."""
+    driver = Driver(shared_url, spares.take)
+    driver.conn.execute(EMPTY.encode())
+    yield _with_agents(driver)
+    spares.give_back()
+
+
+@pytest.fixture
+def fresh(database_url: str) -> Iterator[Driver]:
+    """The same on a database of its own."""
+    with ExitStack() as stack:
+
+        def connect() -> Connection:
+            return stack.enter_context(psycopg.connect(database_url, autocommit=True))
+
+        yield _with_agents(Driver(database_url, connect))
+
+
 @pytest.fixture
 def own_server(pg_bin: Path | None) -> Iterator[OwnServer]:
     """Start a server of the test's own, with fsync on, to crash it or to change its settings."""
@@ -217,6 +259,19 @@ def own_server(pg_bin: Path | None) -> Iterator[OwnServer]:
     for server in servers:
         server.stop("immediate")
         shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+def _with_agents(driver: Driver) -> Driver:
+    # Tests fail as many tasks of a type as they like; those about breakers turn them on again.
+    driver.rows("update treadle.task_types set breaker = '{\"threshold\": 0}'")
+    driver.agent("a")
+    driver.agent("b")
+    return driver
+
+
+def _folder(item: pytest.Item) -> str:
+    """The folder below tests that a test is in."""
+    return item.path.relative_to(item.config.rootpath).parts[1]
 
 
 @contextmanager

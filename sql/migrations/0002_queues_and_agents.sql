@@ -185,7 +185,7 @@ create table treadle.agents (
   heartbeat_at          timestamptz not null default clock_timestamp(),
   registered_at         timestamptz not null default clock_timestamp(),
   constraint agents_pkey primary key (id),
-  constraint agents_id_check check (octet_length(id) between 1 and 200),
+  constraint agents_id_check check (char_length(id) between 1 and 200),
   constraint agents_status_check check (status in ('active', 'draining', 'offline')),
   constraint agents_limit_check check (max_concurrent_tasks >= 0),
   constraint agents_heartbeat_check check (heartbeat_s > 0 and heartbeat_s <= 86400),

@@ -20,18 +20,12 @@ create table treadle.tasks (
   delayed_at       timestamptz,
   deadline_at      timestamptz,
   rerank_at        timestamptz,
-  consumed_at      timestamptz,
   timeout_s        double precision,
   claim_token      uuid,
   last_token       uuid,
-  consumed_token   uuid,
   parent_id        uuid,
   dag_id           uuid,
   project_id       uuid,
-  forked_from      uuid,
-  input_tokens     bigint not null default 0,
-  output_tokens    bigint not null default 0,
-  max_tokens       bigint,
   budget_id        bigint,
   lane_id          integer not null,
   blocked_count    integer not null default 0,
@@ -43,9 +37,9 @@ create table treadle.tasks (
   durable          boolean not null default false,
   budgeted         boolean not null default false,
   capped           boolean not null default false,
+  has_options      boolean not null default false,
   cost_usd         numeric(14, 6) not null default 0,
   max_cost_usd     numeric(14, 6),
-  ageing_rate      numeric(10, 6),
   status           text not null default 'ready',
   queue            text not null default 'default',
   type             text not null,
@@ -53,34 +47,16 @@ create table treadle.tasks (
   concurrency_key  text collate "C",
   agent_id         text collate "C",
   completed_by     text,
-  outcome          text,
   failure_class    text,
   failure_reason   text,
   idempotency_key  text collate "C",
-  consumer         text collate "C",
   assigned_agent   text,
-  on_budget        text,
-  report           text,
-  capabilities     text[],
-  gates            text[],
-  models           text[],
-  fallback_models  text[],
   tags             text[],
   name             text collate "C",
   title            text,
   created_by       text,
-  source           text,
-  source_job       text,
-  external_ref     text,
-  notes            text,
-  output_ref       text,
   inputs           jsonb,
-  retry            jsonb,
-  validation       jsonb,
-  artifacts        jsonb,
   progress         jsonb,
-  attempt_notes    jsonb,
-  decision_report  jsonb,
   spec             jsonb not null default '{}',
   output           jsonb,
   constraint tasks_pkey primary key (id),
@@ -117,7 +93,7 @@ create table treadle.tasks (
     and (deadline_at is null or deadline_at between '1970-01-01 00:00+00' and '9999-12-31 00:00+00')
   ),
   constraint tasks_timeout_check check (timeout_s > 0 and timeout_s <= 31536000),
-  constraint tasks_key_check check (octet_length(idempotency_key) between 1 and 200),
+  constraint tasks_key_check check (char_length(idempotency_key) between 1 and 200),
   constraint tasks_money_check check (max_cost_usd >= 0 and cost_usd >= 0)
 )
 with (
@@ -141,7 +117,6 @@ comment on column treadle.tasks.rerank_at is 'When its deadline changes its rank
 comment on column treadle.tasks.claim_token is 'Fencing token: new and random on every claim.';
 comment on column treadle.tasks.last_token is
 'Token of the last claim that ended: its result may be repeated, or arrive late.';
-comment on column treadle.tasks.forked_from is 'The task whose first steps were copied.';
 comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
 comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
@@ -156,21 +131,12 @@ comment on column treadle.tasks.durable is
 comment on column treadle.tasks.budgeted is 'Whether its last claim reserved money in a budget.';
 comment on column treadle.tasks.capped is
 'Whether it counts towards the depth of its queue while it waits.';
+comment on column treadle.tasks.has_options is 'Whether it has a row in task_options.';
 comment on column treadle.tasks.slot is 'State of its concurrency slot: waiting or held.';
-comment on column treadle.tasks.outcome is 'How the task ended.';
-comment on column treadle.tasks.consumer is
-'Name of the consumer that takes the result with take_results.';
-comment on column treadle.tasks.report is 'required or optional; null: as for its type.';
-comment on column treadle.tasks.gates is 'Gates that must be open for it to start.';
 comment on column treadle.tasks.name is 'Name in its DAG.';
 comment on column treadle.tasks.inputs is
 'Arguments taken from outputs of other tasks, filled in at the claim: {"brief": '
 '"task:<id>:output"}.';
-comment on column treadle.tasks.validation is 'Its own validators; null: those of its type.';
-comment on column treadle.tasks.attempt_notes is
-'Notes of attempts for later ones: [{"token", "attempt", "at", "note"}].';
-comment on column treadle.tasks.decision_report is
-'What was decided and why, as reported by the agent that completed it.';
 
 -- Same column order as the `order by` of claim_tasks.
 create index tasks_ready_idx on treadle.tasks (lane_id, rank, id)
@@ -208,9 +174,6 @@ where budget_id is not null;
 create unique index tasks_key_idx on treadle.tasks (idempotency_key, project_id) nulls not distinct
 where idempotency_key is not null and status not in ('dead_lettered', 'cancelled');
 
-create index tasks_results_idx on treadle.tasks (consumer, consumed_token, completed_at)
-where consumer is not null and status = 'completed';
-
 -- For rates over the last minutes; a block range index adds almost nothing to a completion.
 create index tasks_completed_idx on treadle.tasks using brin (completed_at)
 with (pages_per_range = 32, autosummarize = on)
@@ -222,15 +185,12 @@ where dag_id is not null;
 create index tasks_parent_idx on treadle.tasks (parent_id)
 where parent_id is not null;
 
-create index tasks_forks_idx on treadle.tasks (forked_from)
-where forked_from is not null;
-
--- Tasks that refer to another task by their inputs alone, without a dependency on it: forks, and
--- readers of artifacts. The pruner keeps the tasks that they need.
+-- Tasks that may refer to another task by their inputs alone, without a dependency on it: forks,
+-- which are in no DAG, and readers of artifacts. The pruner keeps the tasks that they need.
 create index tasks_references_idx on treadle.tasks (id)
 where
 inputs is not null and status not in ('completed', 'cancelled')
-and (forked_from is not null or inputs::text like '%artifact:%');
+and (dag_id is null or inputs::text like '%artifact:%');
 
 -- Work items are the tasks of queue `work`. An agent has at most one of them in progress.
 create unique index tasks_work_agent_idx on treadle.tasks (agent_id)
@@ -243,6 +203,73 @@ where queue = 'work';
 -- order in which they are claimed.
 create index tasks_push_idx on treadle.tasks (rank, id)
 where queue = 'push' and completed_at is null;
+
+-- What few tasks have. A claim or a completion looks here only where tasks.has_options says so. The
+-- columns are options of the same names, read and copied by the type of the row: a new one needs a
+-- column here and a line in src/treadle/fields.py. The pruner deletes the row with its task.
+create table treadle.task_options (
+  task_id          uuid not null,
+  forked_from      uuid,
+  max_tokens       bigint,
+  ageing_rate      numeric(10, 6),
+  on_budget        text,
+  report           text,
+  consumer         text,
+  source           text,
+  source_job       text,
+  external_ref     text,
+  notes            text,
+  capabilities     text[],
+  gates            text[],
+  models           text[],
+  fallback_models  text[],
+  retry            jsonb,
+  validation       jsonb,
+  constraint task_options_pkey primary key (task_id)
+);
+
+comment on table treadle.task_options is
+'Options that few tasks have; tasks.has_options says which. Null: as for its type or queue.';
+comment on column treadle.task_options.forked_from is 'The task whose first steps were copied.';
+comment on column treadle.task_options.report is 'required or optional; null: as for its type.';
+comment on column treadle.task_options.consumer is
+'Name of the consumer that takes the result with take_results.';
+comment on column treadle.task_options.gates is 'Gates that must be open for it to start.';
+comment on column treadle.task_options.validation is
+'Its own validators; null: those of its type.';
+
+create index task_options_forks_idx on treadle.task_options (forked_from)
+where forked_from is not null;
+
+-- Written at the completion, and only where there is something to write. The pruner deletes the row
+-- with its task.
+create table treadle.results (
+  task_id          uuid not null,
+  completed_at     timestamptz not null,
+  consumed_at      timestamptz,
+  consumed_token   uuid,
+  consumer         text collate "C",
+  decision_report  jsonb,
+  constraint results_pkey primary key (task_id)
+);
+
+comment on table treadle.results is
+'Completed tasks whose result a consumer takes, or that came with a decision report.';
+comment on column treadle.results.decision_report is
+'What was decided and why, as reported by the agent that completed the task.';
+
+create index results_consumer_idx on treadle.results (consumer, consumed_token, completed_at)
+where consumer is not null;
+
+-- What a new task of a DAG has besides its options: unmet dependencies, and the length of the
+-- longest chain of tasks that depend on it.
+create type treadle.dag_node as (
+  name    text,
+  title   text,
+  inputs  jsonb,
+  unmet   integer,
+  path    integer
+);
 
 -- The decision about one of many tasks in a bulk operation.
 create type treadle.bulk_task as (

@@ -37,6 +37,18 @@ comment on column treadle.attempts.feedback is
 
 create index attempts_ended_idx on treadle.attempts (ended_at);
 
+create table treadle.attempt_notes (
+  task_id      uuid not null,
+  number       smallint not null,
+  claim_token  uuid not null,
+  attempt      smallint not null,
+  at           timestamptz not null,
+  note         text not null,
+  constraint attempt_notes_pkey primary key (task_id, number)
+);
+
+comment on table treadle.attempt_notes is 'Notes of attempts for later attempts of the same task.';
+
 -- What the decision about an ended attempt hands to the history.
 create type treadle.ended_attempt as (
   place        tid,
@@ -90,7 +102,7 @@ create table treadle.dead_letters (
 comment on table treadle.dead_letters is
 'Tasks that gave up, and the decisions about them; a task can have several.';
 comment on column treadle.dead_letters.about is
-'The error without its variable parts; see error_about.';
+'The error without its variable parts; see error_pattern.';
 comment on column treadle.dead_letters.fingerprint is
 'Group key: dead letters of one class with the same error.';
 

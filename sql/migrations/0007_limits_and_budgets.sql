@@ -5,7 +5,7 @@ create table treadle.concurrency_keys (
   max      integer not null default 1,
   touched  bigint not null default 0,
   constraint concurrency_keys_pkey primary key (key),
-  constraint concurrency_keys_key_check check (octet_length(key) between 1 and 200),
+  constraint concurrency_keys_key_check check (char_length(key) between 1 and 200),
   constraint concurrency_keys_max_check check (max between 0 and 1000000)
 )
 with (fillfactor = 50);

@@ -1,6 +1,6 @@
 -- 0012_work_push_harness: the log of work items, dispatches to push agents, and harness actions.
 
--- Insert-only, see trigger work_log_100_keep; it outlives the tasks that it is about.
+-- Insert-only, see trigger work_log_100_append_only; it outlives the tasks that it is about.
 create table treadle.work_log (
   id           uuid not null default treadle.uuidv7(),
   number       bigint not null generated always as identity,

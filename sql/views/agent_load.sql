@@ -1,4 +1,4 @@
--- agent_load: what each agent is doing and whether it lives.
+-- agent_load: show what each agent is doing and whether it is alive.
 
 create view treadle.agent_load as
 select
@@ -47,6 +47,28 @@ left join lateral (
 ) as past on true;
 
 comment on view treadle.agent_load is
-'One row per agent: status, sign of life, tasks in hand, failures of the last hour.';
+'One row per agent: status, heartbeat, current tasks, failures of the last hour.';
+comment on column treadle.agent_load.agent_id is 'Id of the agent.';
+comment on column treadle.agent_load.type is 'Type of the agent, such as worker or push.';
+comment on column treadle.agent_load.status is 'active, draining or offline.';
+comment on column treadle.agent_load.alive is
+'Whether it has sent a heartbeat within the last three intervals.';
+comment on column treadle.agent_load.queues is 'Queues that it claims from.';
+comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
+comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
+comment on column treadle.agent_load.models is 'Models that it can use.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
+comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
+comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';
+comment on column treadle.agent_load.failed_1h is 'Attempts of the last hour that failed.';
+comment on column treadle.agent_load.budget_usd is 'Limit of its own budget, in dollars.';
+comment on column treadle.agent_load.heartbeat_at is 'When it sent its last heartbeat.';
+comment on column treadle.agent_load.heartbeat_age is 'Time since its last heartbeat.';
+comment on column treadle.agent_load.heartbeat_s is 'Its heartbeat interval, in seconds.';
+comment on column treadle.agent_load.claim_ttl_s is 'How many seconds a claim may stay unstarted.';
+comment on column treadle.agent_load.url is 'Its URL, if tasks are sent to it.';
+comment on column treadle.agent_load.registered_at is 'When it registered first.';
+comment on column treadle.agent_load.meta is 'Free JSON data given at registration.';
 
 grant select on treadle.agent_load to treadle_observer, treadle_operator;

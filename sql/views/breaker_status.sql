@@ -1,4 +1,5 @@
--- breaker_status: the breaker of every type: its state, what it counts, and when its probe is due.
+-- breaker_status: the circuit breaker of every type: its state, its failures, and when its probe is
+-- due.
 
 create view treadle.breaker_status as
 select
@@ -18,6 +19,23 @@ from treadle.task_types
 left join treadle.breakers on task_types.name = breakers.type;
 
 comment on view treadle.breaker_status is
-'Breakers by type; threshold 0 is none. opened_at is when it opened last, also of a closed one.';
+'Circuit breakers by type.';
+comment on column treadle.breaker_status.type is 'Task type.';
+comment on column treadle.breaker_status.state is 'closed, open or half_open.';
+comment on column treadle.breaker_status.failures is 'Failures in a row that count now.';
+comment on column treadle.breaker_status.threshold is
+'Failures in a row that open it; 0 means that there is no breaker.';
+comment on column treadle.breaker_status.opened_at is
+'When it opened last, also if it is closed now.';
+comment on column treadle.breaker_status.opened_by is
+'Who opened it manually; null if failures did.';
+comment on column treadle.breaker_status.probe_at is 'When a probe is due.';
+comment on column treadle.breaker_status.probe_task is 'Task that is the probe now.';
+comment on column treadle.breaker_status.last_failure_at is 'When a task of the type failed last.';
+comment on column treadle.breaker_status.last_error is 'Text of the last error.';
+comment on column treadle.breaker_status.first_probe_s is
+'Seconds until the first probe after it opens.';
+comment on column treadle.breaker_status.cooldown_s is
+'Seconds until the next probe after a failed one.';
 
 grant select on treadle.breaker_status to treadle_observer, treadle_operator;

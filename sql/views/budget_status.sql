@@ -1,4 +1,4 @@
--- budget_status: what each budget has spent, reserved and left, and who waits for it.
+-- budget_status: what each budget has spent, reserved and left, and which tasks wait for it.
 
 create view treadle.budget_status as
 with shown as (
@@ -52,6 +52,25 @@ from treadle.budgets
 inner join shown on budgets.id = shown.id;
 
 comment on view treadle.budget_status is
-'One row per budget: limit, spent, reserved, left, what passed it, and who waits for it.';
+'One row per budget: limit, spent, reserved, left, overrun, and the tasks that wait for it.';
+comment on column treadle.budget_status.id is 'Id of the budget.';
+comment on column treadle.budget_status.scope is 'agent, dag, project, type or all.';
+comment on column treadle.budget_status.key is 'Key of the scope, such as an agent id.';
+comment on column treadle.budget_status.name is 'Name of the scope for people.';
+comment on column treadle.budget_status.period is
+'hour, day, week or month; null if it never resets.';
+comment on column treadle.budget_status.limit_usd is 'Limit in dollars.';
+comment on column treadle.budget_status.spent_usd is 'Dollars spent in this period.';
+comment on column treadle.budget_status.reserved_usd is 'Dollars reserved by claimed tasks.';
+comment on column treadle.budget_status.left_usd is 'Dollars neither spent nor reserved.';
+comment on column treadle.budget_status.overrun_usd is 'Dollars spent above the limit.';
+comment on column treadle.budget_status.on_exhausted is
+'What happens if it is exhausted: ask or fail.';
+comment on column treadle.budget_status.parked_tasks is 'Tasks that wait for it.';
+comment on column treadle.budget_status.open_wait is 'Id of the open question about it.';
+comment on column treadle.budget_status.period_start is 'When the period began.';
+comment on column treadle.budget_status.period_end is 'When the period ends.';
+comment on column treadle.budget_status.set_by is 'Who set it last.';
+comment on column treadle.budget_status.created_at is 'When it was created.';
 
 grant select on treadle.budget_status to treadle_observer, treadle_operator;

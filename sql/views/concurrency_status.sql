@@ -1,4 +1,4 @@
--- concurrency_status: which concurrency keys are full, and who waits for a slot.
+-- concurrency_status: which concurrency keys are full, and how many tasks wait for a slot.
 
 create view treadle.concurrency_status as
 with counted as (
@@ -22,6 +22,12 @@ from treadle.concurrency_keys
 full join counted on concurrency_keys.key = counted.key;
 
 comment on view treadle.concurrency_status is
-'One row per concurrency key: its limit, slots held, tasks that wait for one.';
+'One row per concurrency key: its limit, slots in use, and tasks that wait for a slot.';
+comment on column treadle.concurrency_status.key is 'Concurrency key.';
+comment on column treadle.concurrency_status.max is 'How many tasks may run at once.';
+comment on column treadle.concurrency_status.held is 'Slots in use.';
+comment on column treadle.concurrency_status.waiting is 'Tasks that wait for a slot.';
+comment on column treadle.concurrency_status.oldest_waiting_at is
+'When the oldest waiting task was created.';
 
 grant select on treadle.concurrency_status to treadle_observer, treadle_operator;

@@ -1,6 +1,6 @@
--- dag_overview: how far each DAG is, what it cost, where it begins and ends.
+-- dag_overview: the progress and cost of each DAG, with its roots and leaves.
 --
--- Roots and leaves go by the edges inside the DAG; subtasks belong to the task that spawned them.
+-- Roots and leaves follow from edges inside the DAG; subtasks belong to the task that spawned them.
 
 create view treadle.dag_overview as
 select
@@ -71,6 +71,33 @@ left join lateral (
 ) as live on true;
 
 comment on view treadle.dag_overview is
-'One row per DAG: state, counts, roots and leaves, cost; filter by id.';
+'One row per DAG: state, counts, roots and leaves, cost. Filter by id.';
+comment on column treadle.dag_overview.id is 'Id of the DAG.';
+comment on column treadle.dag_overview.name is 'Name of the DAG.';
+comment on column treadle.dag_overview.status is 'open, running, failed, completed or cancelled.';
+comment on column treadle.dag_overview.on_dead_letter is
+'What a dead letter does to its dependents: wait, cancel or continue.';
+comment on column treadle.dag_overview.tasks is 'Number of tasks.';
+comment on column treadle.dag_overview.completed is 'Tasks completed.';
+comment on column treadle.dag_overview.cancelled is 'Tasks cancelled.';
+comment on column treadle.dag_overview.dead_lettered is 'Tasks in dead letter.';
+comment on column treadle.dag_overview.running is 'Tasks claimed or running.';
+comment on column treadle.dag_overview.ready is 'Tasks that can be claimed.';
+comment on column treadle.dag_overview.pending is 'Tasks that are held, waiting or retrying.';
+comment on column treadle.dag_overview.blocked is 'Tasks blocked by a question or an event.';
+comment on column treadle.dag_overview.roots is 'Ids of tasks without dependencies inside the DAG.';
+comment on column treadle.dag_overview.leaves is
+'Ids of tasks that no task inside the DAG depends on.';
+comment on column treadle.dag_overview.budget_usd is 'Limit of its own budget, in dollars.';
+comment on column treadle.dag_overview.cost_usd is 'What its tasks have cost, in dollars.';
+comment on column treadle.dag_overview.project_id is 'Id of its project.';
+comment on column treadle.dag_overview.created_by is 'Who created it.';
+comment on column treadle.dag_overview.created_at is 'When it was created.';
+comment on column treadle.dag_overview.started_at is 'When it started.';
+comment on column treadle.dag_overview.ended_at is 'When it ended; null while it is open.';
+comment on column treadle.dag_overview.duration_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_overview.open_waits is
+'Questions and events that its tasks wait for.';
+comment on column treadle.dag_overview.meta is 'Free JSON data.';
 
 grant select on treadle.dag_overview to treadle_observer, treadle_operator;

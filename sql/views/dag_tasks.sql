@@ -1,4 +1,4 @@
--- dag_tasks: the tasks of a DAG with what they wait for, their times and their cost.
+-- dag_tasks: the tasks of a DAG with their dependencies, times and cost.
 
 create view treadle.dag_tasks as
 select
@@ -64,6 +64,33 @@ left join lateral (
 where tasks.dag_id is not null;
 
 comment on view treadle.dag_tasks is
-'One row per task of a DAG, with its dependencies as json; filter by dag_id.';
+'One row per task of a DAG, with its dependencies as JSON. Filter by dag_id.';
+comment on column treadle.dag_tasks.dag_id is 'Id of the DAG.';
+comment on column treadle.dag_tasks.id is 'Id of the task.';
+comment on column treadle.dag_tasks.name is 'Name of the task in the DAG.';
+comment on column treadle.dag_tasks.title is 'Short text for people.';
+comment on column treadle.dag_tasks.type is 'Name of its task type.';
+comment on column treadle.dag_tasks.queue is 'Name of its queue.';
+comment on column treadle.dag_tasks.status is 'Current state.';
+comment on column treadle.dag_tasks.attempt is 'Number of the attempt, from 1.';
+comment on column treadle.dag_tasks.max_attempts is 'How many attempts the task may use.';
+comment on column treadle.dag_tasks.blocked_count is 'Dependencies that are not met yet.';
+comment on column treadle.dag_tasks.is_root is 'Whether it has no dependency inside the DAG.';
+comment on column treadle.dag_tasks.is_leaf is 'Whether no task inside the DAG depends on it.';
+comment on column treadle.dag_tasks.depends_on is
+'Its dependencies with id, name, state and policy, as JSON.';
+comment on column treadle.dag_tasks.agent_id is 'Agent that has it or had it last.';
+comment on column treadle.dag_tasks.created_at is 'When it was created.';
+comment on column treadle.dag_tasks.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.dag_tasks.started_at is 'When the handler started; null if it has not.';
+comment on column treadle.dag_tasks.completed_at is 'When the task ended; null while it is open.';
+comment on column treadle.dag_tasks.run_at is 'The task does not start before this time.';
+comment on column treadle.dag_tasks.retry_at is 'When the next attempt may start.';
+comment on column treadle.dag_tasks.wait_s is 'Seconds from creation to the claim.';
+comment on column treadle.dag_tasks.run_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_tasks.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.dag_tasks.failure_class is 'Class of the last failure.';
+comment on column treadle.dag_tasks.failure_reason is 'Text of the last failure.';
+comment on column treadle.dag_tasks.parent_id is 'Id of the task that spawned it.';
 
 grant select on treadle.dag_tasks to treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
--- daily_spend: what was paid each day, by agent, model, type and project; days are those of UTC.
+-- daily_spend: spending per day in UTC, by agent, model, type and project.
 
 create view treadle.daily_spend as
 with paid as (
@@ -14,7 +14,7 @@ with paid as (
     spend.usd
   from treadle.spend
   union all
-  -- Of tasks that were pruned.
+  -- Totals of pruned tasks.
   select
     spend_hours.hour,
     spend_hours.agent_id,
@@ -47,5 +47,15 @@ group by
 
 comment on view treadle.daily_spend is
 'One row per day, agent, model, type and project: calls, tokens and dollars.';
+comment on column treadle.daily_spend.day is 'Day in UTC.';
+comment on column treadle.daily_spend.agent is 'Agent that spent it.';
+comment on column treadle.daily_spend.model is 'Model that was paid for.';
+comment on column treadle.daily_spend.type is 'Task type.';
+comment on column treadle.daily_spend.project_id is 'Id of its project.';
+comment on column treadle.daily_spend.project is 'Name of the project.';
+comment on column treadle.daily_spend.calls is 'Number of paid calls.';
+comment on column treadle.daily_spend.input_tokens is 'Input tokens used.';
+comment on column treadle.daily_spend.output_tokens is 'Output tokens used.';
+comment on column treadle.daily_spend.usd is 'Dollars.';
 
 grant select on treadle.daily_spend to treadle_observer, treadle_operator;

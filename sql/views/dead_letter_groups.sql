@@ -1,4 +1,4 @@
--- dead_letter_groups: dead letters that wait for a decision, by what went wrong.
+-- dead_letter_groups: undecided dead letters, grouped by what went wrong.
 
 create view treadle.dead_letter_groups as
 select
@@ -56,6 +56,24 @@ cross join lateral (
 ) as sample;
 
 comment on view treadle.dead_letter_groups is
-'One row per fingerprint of open dead letters: how many, whose, since when, at what cost.';
+'One row per fingerprint of undecided dead letters: count, tasks, agents, times and cost.';
+comment on column treadle.dead_letter_groups.fingerprint is
+'Identifier shared by errors of the same kind.';
+comment on column treadle.dead_letter_groups.class is 'Failure class.';
+comment on column treadle.dead_letter_groups.about is
+'First line of the error with variable parts replaced.';
+comment on column treadle.dead_letter_groups.letters is 'Open dead letters in the group.';
+comment on column treadle.dead_letter_groups.poison_pills is
+'How many of them killed several workers.';
+comment on column treadle.dead_letter_groups.escalated is 'How many of them are escalated.';
+comment on column treadle.dead_letter_groups.queues is 'Queues of the tasks.';
+comment on column treadle.dead_letter_groups.types is 'Types of the tasks.';
+comment on column treadle.dead_letter_groups.agents is 'Agents of the last attempts.';
+comment on column treadle.dead_letter_groups.attempts is 'Attempts used in total.';
+comment on column treadle.dead_letter_groups.total_cost_usd is 'What the tasks cost, in dollars.';
+comment on column treadle.dead_letter_groups.first_at is 'When the first of them gave up.';
+comment on column treadle.dead_letter_groups.last_at is 'When the last of them gave up.';
+comment on column treadle.dead_letter_groups.sample_task is 'Id of one of the tasks.';
+comment on column treadle.dead_letter_groups.sample_reason is 'Failure text of that task.';
 
 grant select on treadle.dead_letter_groups to treadle_observer, treadle_operator;

@@ -1,6 +1,6 @@
--- dispatch_log: every attempt of every task: who got it, when, how it ended.
+-- dispatch_log: every attempt of every task: agent, times and outcome.
 --
--- Ended attempts are in attempts; the one that is alive or completed the task is on the task.
+-- Ended attempts are in the table attempts; the current or completing attempt is on the task.
 
 create view treadle.dispatch_log as
 select
@@ -45,16 +45,31 @@ select
       limit 1
     ),
     (treadle.attempt_models(
-      tasks.attempt, tasks.models, tasks.fallback_models,
+      tasks.attempt, task_options.models, task_options.fallback_models,
       task_types.models, task_types.fallback_models
     ))[1]
   ),
   null
 from treadle.tasks
+left join treadle.task_options on tasks.has_options and tasks.id = task_options.task_id
 left join treadle.task_types on tasks.type = task_types.name
 where tasks.status in ('claimed', 'running', 'validating', 'completed');
 
 comment on view treadle.dispatch_log is
-'One row per attempt, the live and the completing ones included; filter by task_id.';
+'One row per attempt, including the current and the completing one. Filter by task_id.';
+comment on column treadle.dispatch_log.task_id is 'Id of the task.';
+comment on column treadle.dispatch_log.attempt is 'Number of the attempt, from 1.';
+comment on column treadle.dispatch_log.agent_id is 'Agent that had the attempt.';
+comment on column treadle.dispatch_log.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.dispatch_log.started_at is
+'When the handler started; null if it has not.';
+comment on column treadle.dispatch_log.ended_at is 'When the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.outcome is 'How the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.class is 'Failure class.';
+comment on column treadle.dispatch_log.reason is 'Text of the failure.';
+comment on column treadle.dispatch_log.error is 'Full error text, such as a traceback.';
+comment on column treadle.dispatch_log.cost_usd is 'What it has cost, in dollars.';
+comment on column treadle.dispatch_log.model is 'Model that the attempt used.';
+comment on column treadle.dispatch_log.feedback is 'What validators reported, as JSON.';
 
 grant select on treadle.dispatch_log to treadle_observer, treadle_operator;

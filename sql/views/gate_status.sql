@@ -1,4 +1,4 @@
--- gate_status: every gate that somebody made, limited or closed, and how much of a limit is used.
+-- gate_status: every gate, whether it is closed, and how much of its rate limit is used.
 
 create view treadle.gate_status as
 select
@@ -30,6 +30,17 @@ left join lateral (
 where gates.key not like 'over:%';
 
 comment on view treadle.gate_status is
-'Gates: closed until when and why, the limit by rate and what of it is used in its period.';
+'Gates: until when and why they are closed, their rate limit, and how much of it is used.';
+comment on column treadle.gate_status.key is 'Key of the gate.';
+comment on column treadle.gate_status.state is 'open or closed.';
+comment on column treadle.gate_status.closed_until is 'Until when it is closed.';
+comment on column treadle.gate_status.reason is 'Why it is closed.';
+comment on column treadle.gate_status.closed_by is 'Who closed it; null if a limit did.';
+comment on column treadle.gate_status.slowdowns is 'Rate limits in a row.';
+comment on column treadle.gate_status.unit is 'What the limit counts: starts, tokens or usd.';
+comment on column treadle.gate_status."limit" is 'Limit per period; null for none.';
+comment on column treadle.gate_status.per_s is 'Length of the period in seconds.';
+comment on column treadle.gate_status.used is 'Amount used in the current period.';
+comment on column treadle.gate_status.types is 'Task types that name this gate.';
 
 grant select on treadle.gate_status to treadle_observer, treadle_operator;

@@ -1,7 +1,8 @@
--- harness_tasks: the tasks of the harness in the words of its protocol, and the action of each.
+-- harness_tasks: the tasks of the harness and their actions, as the harness protocol names them.
 --
--- A task of the queue that has no agent is none of them; an output that is no object, no decision.
--- An action whose harness gave no sign of life is interrupted, also while nobody has written so.
+-- Tasks of the queue without an agent are left out, and an output that is not an object is not a
+-- decision. An action whose harness sent no heartbeat counts as interrupted, even before that is
+-- stored.
 
 create view treadle.harness_tasks as
 select
@@ -9,7 +10,7 @@ select
   tasks.assigned_agent as agent_url,
   case
     when tasks.status in ('claimed', 'running', 'validating') then 'claimed'
-    when tasks.status = 'completed' and tasks.consumed_at is not null then 'done'
+    when tasks.status = 'completed' and results.consumed_at is not null then 'done'
     when tasks.status = 'completed' then 'completed'
     when tasks.status in ('dead_lettered', 'cancelled') then 'failed'
     else 'pending'
@@ -39,10 +40,30 @@ select
   harness_actions.next_try_at as action_next_try_at,
   harness_actions.error as action_error
 from treadle.tasks
+left join treadle.results on tasks.id = results.task_id
 left join treadle.harness_actions on tasks.id = harness_actions.task_id
 where tasks.queue = 'harness' and tasks.assigned_agent is not null;
 
 comment on view treadle.harness_tasks is
-'Tasks of the harness: pending, claimed, completed, done or failed, and the action of each.';
+'Harness tasks: pending, claimed, completed, done or failed, and the action of each.';
+comment on column treadle.harness_tasks.task_id is 'Id of the task.';
+comment on column treadle.harness_tasks.agent_url is 'URL of the agent.';
+comment on column treadle.harness_tasks.status is 'pending, claimed, completed, done or failed.';
+comment on column treadle.harness_tasks.payload is 'Payload of the task.';
+comment on column treadle.harness_tasks.created_at is 'When it was created.';
+comment on column treadle.harness_tasks.claimed_at is 'When the attempt was claimed.';
+comment on column treadle.harness_tasks.completed_at is 'When the agent stored its decision.';
+comment on column treadle.harness_tasks.result is 'Decision of the agent.';
+comment on column treadle.harness_tasks.retry_count is 'How often the task was requeued.';
+comment on column treadle.harness_tasks.max_retries is 'How often it may be requeued.';
+comment on column treadle.harness_tasks.last_heartbeat is 'When the agent sent its last heartbeat.';
+comment on column treadle.harness_tasks.claim_until is 'When the claim expires.';
+comment on column treadle.harness_tasks.last_error is 'Text of the last error.';
+comment on column treadle.harness_tasks.action is 'State of its action in the action log.';
+comment on column treadle.harness_tasks.action_tries is 'How often the action was tried.';
+comment on column treadle.harness_tasks.action_started_at is 'When the action was started last.';
+comment on column treadle.harness_tasks.action_ended_at is 'When the action ended.';
+comment on column treadle.harness_tasks.action_next_try_at is 'When the action is tried again.';
+comment on column treadle.harness_tasks.action_error is 'Error of the last try.';
 
 grant select on treadle.harness_tasks to treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
--- project_load: what each project has waiting and under way, and its share in fair queues.
+-- project_load: waiting and running tasks of each project, and its share in fair queues.
 
 create view treadle.project_load as
 with live as (
@@ -27,5 +27,14 @@ from treadle.projects
 left join live on projects.id = live.project_id;
 
 comment on view treadle.project_load is 'Projects with their share and their load.';
+comment on column treadle.project_load.id is 'Id of the project.';
+comment on column treadle.project_load.name is 'Unique name.';
+comment on column treadle.project_load.share is 'Share of the project in fair queues.';
+comment on column treadle.project_load.external_ref is 'Reference in another system.';
+comment on column treadle.project_load.ready is 'Tasks that can be claimed.';
+comment on column treadle.project_load.waiting is
+'Tasks that have not been claimed, including ready ones.';
+comment on column treadle.project_load.running is 'Tasks claimed or running.';
+comment on column treadle.project_load.created_at is 'When it was created.';
 
 grant select on treadle.project_load to treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
--- push_agent_status: agents that tasks are sent to, what they do and what came of the last one.
+-- push_agent_status: agents that tasks are sent to, their current task and last submission.
 
 create view treadle.push_agent_status as
 select
@@ -37,6 +37,20 @@ left join lateral (
 ) as last on true;
 
 comment on view treadle.push_agent_status is
-'One row per agent that tasks are sent to: its address, its task, its last submission.';
+'One row per push agent: its URL, its current task and its last submission.';
+comment on column treadle.push_agent_status.agent_id is 'Id of the agent.';
+comment on column treadle.push_agent_status.url is 'URL of the agent.';
+comment on column treadle.push_agent_status.allow_private is
+'Whether private addresses are allowed.';
+comment on column treadle.push_agent_status.status is 'active, draining or offline.';
+comment on column treadle.push_agent_status.silent is
+'Whether it was set offline because it did not respond.';
+comment on column treadle.push_agent_status.answered_at is 'When it responded last.';
+comment on column treadle.push_agent_status.queue_id is 'Entry that it works on now.';
+comment on column treadle.push_agent_status.last_sent_at is 'When a task was sent to it last.';
+comment on column treadle.push_agent_status.last_outcome is 'How its last submission ended.';
+comment on column treadle.push_agent_status.last_error is 'Text of the last error.';
+comment on column treadle.push_agent_status.created_at is 'When it was created.';
+comment on column treadle.push_agent_status.created_by is 'Who created it.';
 
 grant select on treadle.push_agent_status to treadle_observer, treadle_operator;

@@ -1,13 +1,13 @@
--- push_queue: the entries of queue `push`, in the words of the queue interface.
+-- push_queue: the entries of queue `push`, as the queue interface names them.
 --
--- Those that wait have a position, in the order in which they would be claimed.
+-- Waiting entries have a position, in the order in which they would be claimed.
 
 create view treadle.push_queue as
 with line as (
   select
     waiting.id,
     row_number() over (
-      order by waiting.rank - treadle.rank_shift(lanes.ageing, now()), waiting.id
+      order by waiting.rank - treadle.ageing_offset(lanes.ageing, now()), waiting.id
     )::integer as position
   from treadle.tasks as waiting
   inner join treadle.lanes on waiting.lane_id = lanes.id
@@ -65,14 +65,16 @@ select
     order by ended.ended_at desc nulls last
     limit 1
   ) as last_error,
-  case when tasks.source = 'schedule' then 'scheduler' else coalesce(tasks.source, 'api') end
-    as source,
-  tasks.source_job,
+  case task_options.source
+    when 'schedule' then 'scheduler' else coalesce(task_options.source, 'api')
+  end as source,
+  task_options.source_job,
   tasks.completed_at,
   tasks.status,
   tasks.id
 from treadle.tasks
 left join line on tasks.id = line.id
+left join treadle.task_options on tasks.has_options and tasks.id = task_options.task_id
 left join treadle.dispatches
   on
     tasks.id = dispatches.task_id
@@ -82,6 +84,30 @@ left join treadle.dispatches
 where tasks.queue = 'push';
 
 comment on view treadle.push_queue is
-'Entries of queue push: the state, the position of those that wait, the agent of the others.';
+'Entries of queue push: state, position while waiting, and agent afterwards.';
+comment on column treadle.push_queue.queue_id is
+'Id in the queue interface: queue- and the task id.';
+comment on column treadle.push_queue.state is
+'pending, dispatching, working, completed, failed or cancelled.';
+comment on column treadle.push_queue.position is 'Position among the waiting entries, from 1.';
+comment on column treadle.push_queue.created_at is 'When it was created.';
+comment on column treadle.push_queue.prompt is 'Prompt for the agent.';
+comment on column treadle.push_queue.model is 'Model that was asked for.';
+comment on column treadle.push_queue.timeout_seconds is 'Time limit in seconds.';
+comment on column treadle.push_queue.session_id is 'Session that the prompt continues.';
+comment on column treadle.push_queue.project is 'Project data of the request.';
+comment on column treadle.push_queue.env is 'Environment variables of the request.';
+comment on column treadle.push_queue.thinking is 'Whether thinking was asked for.';
+comment on column treadle.push_queue.dispatched_at is 'When it was sent or given to an agent.';
+comment on column treadle.push_queue.task_id is 'Id that the agent gave the task.';
+comment on column treadle.push_queue.agent_url is 'URL of the agent that has it.';
+comment on column treadle.push_queue.attempts is 'Attempts used.';
+comment on column treadle.push_queue.last_error is 'Text of the last error.';
+comment on column treadle.push_queue.source is
+'Where the task comes from, such as schedule or trigger.';
+comment on column treadle.push_queue.source_job is 'Name of the schedule, trigger or job.';
+comment on column treadle.push_queue.completed_at is 'When it ended.';
+comment on column treadle.push_queue.status is 'State of the task.';
+comment on column treadle.push_queue.id is 'Id of the task.';
 
 grant select on treadle.push_queue to treadle_observer, treadle_operator;

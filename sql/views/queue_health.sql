@@ -1,4 +1,4 @@
--- queue_health: how deep each queue is, how old its oldest task, how fast it moves.
+-- queue_health: depth, oldest task and throughput of each queue.
 
 create view treadle.queue_health as
 select
@@ -63,6 +63,27 @@ left join lateral (
 ) as dead on true;
 
 comment on view treadle.queue_health is
-'One row per queue: depth by state, the oldest ready task, rates over the last five minutes.';
+'One row per queue: counts by state, the oldest ready task, rates over the last five minutes.';
+comment on column treadle.queue_health.queue is 'Name of its queue.';
+comment on column treadle.queue_health.paused is 'Whether claims are paused.';
+comment on column treadle.queue_health.ready is 'Tasks that can be claimed.';
+comment on column treadle.queue_health.waiting is 'Tasks that wait for something else.';
+comment on column treadle.queue_health.in_flight is 'Tasks claimed or running.';
+comment on column treadle.queue_health.retrying is 'Tasks that wait for their next attempt.';
+comment on column treadle.queue_health.dead_letters is 'Dead letters that wait for a decision.';
+comment on column treadle.queue_health.oldest_ready_at is 'When the oldest ready task was created.';
+comment on column treadle.queue_health.oldest_ready_age is 'Age of the oldest ready task.';
+comment on column treadle.queue_health.completed_5m is 'Tasks completed in the last five minutes.';
+comment on column treadle.queue_health.completed_per_s is
+'Tasks completed per second, over five minutes.';
+comment on column treadle.queue_health.failed_attempts_5m is
+'Attempts that failed in the last five minutes.';
+comment on column treadle.queue_health.wait_p50_s is
+'Median seconds from creation to claim, over five minutes.';
+comment on column treadle.queue_health.run_p50_s is
+'Median seconds from start to end, over five minutes.';
+comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
+comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
+comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';
 
 grant select on treadle.queue_health to treadle_observer, treadle_operator;

@@ -1,6 +1,6 @@
--- stuck: what should move and does not, and why. Empty when all is well.
+-- stuck: tasks that should move and do not, and why. Empty if there is no problem.
 --
--- Ready tasks are counted by lane, since all of a lane wait for the same thing.
+-- Ready tasks are counted by lane, since all tasks of a lane wait for the same thing.
 
 create view treadle.stuck as
 with waiting as (
@@ -19,7 +19,7 @@ shut as (
     waiting.*,
     lanes.queue,
     lanes.type,
-    treadle.lane_trouble(waiting.lane_id) as reason
+    treadle.lane_problem(waiting.lane_id) as reason
   from waiting
   inner join treadle.lanes on waiting.lane_id = lanes.id
 )
@@ -36,7 +36,7 @@ from shut
 where shut.reason is not null
 union all
 select
-  'the claim of ' || tasks.agent_id || ' ran out and no reaper took it back',
+  'the claim of agent ' || tasks.agent_id || ' has expired, but no reaper has ended it',
   tasks.status,
   tasks.queue,
   tasks.type,
@@ -46,11 +46,11 @@ select
 from treadle.tasks
 where
   tasks.status in ('claimed', 'running', 'validating')
-  and treadle.stale_reason(tasks, clock_timestamp() - interval '15 seconds') is not null
+  and treadle.claim_expiry_reason(tasks, clock_timestamp() - interval '15 seconds') is not null
 union all
 select
   'due since ' || to_char(coalesce(tasks.retry_at, tasks.run_at), 'YYYY-MM-DD HH24:MI:SS')
-  || ' and no promoter made it ready',
+  || ', but no promoter has made it ready',
   tasks.status,
   tasks.queue,
   tasks.type,
@@ -87,7 +87,7 @@ group by dead.id
 union all
 select
   'its question expired at ' || to_char(waits.expires_at, 'YYYY-MM-DD HH24:MI:SS')
-  || ' and no promoter noticed',
+  || ' and no promoter has processed it',
   tasks.status,
   tasks.queue,
   tasks.type,
@@ -117,8 +117,8 @@ group by
   budget_status.limit_usd
 union all
 select
-  'there may be room since ' || treadle.utc_words(min(admissions.at))
-  || ', and no promoter has looked',
+  'a slot or budget may have room since ' || treadle.format_utc(min(admissions.at))
+  || ', but no promoter has checked',
   'pending',
   min(tasks.queue),
   min(tasks.type),
@@ -135,6 +135,13 @@ where admissions.at < clock_timestamp() - interval '15 seconds'
 group by admissions.kind, admissions.key;
 
 comment on view treadle.stuck is
-'Tasks that should move and do not, with the reason; ready ones are grouped by lane.';
+'Tasks that should move and do not, with the reason; ready tasks are grouped by lane.';
+comment on column treadle.stuck.reason is 'Why the tasks do not move.';
+comment on column treadle.stuck.status is 'State of the tasks.';
+comment on column treadle.stuck.queue is 'Queue of the tasks.';
+comment on column treadle.stuck.type is 'Type of the tasks.';
+comment on column treadle.stuck.tasks is 'How many tasks are affected.';
+comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 
 grant select on treadle.stuck to treadle_observer, treadle_operator;

@@ -1,10 +1,34 @@
--- task_parts: all that belongs to a task, as json; empty where there is nothing.
+-- task_parts: everything that belongs to a task, as JSON; null if there is nothing.
 --
--- For archive_tasks: no role may read it. The tokens of claims are left out, since they are secret.
+-- For archive_tasks; no role may read it. Claim tokens are left out, since they are secret.
 
 create view treadle.task_parts as
 select
   tasks.id,
+  case
+    when tasks.has_options then (
+      select jsonb_object_agg(parts.key, parts.value)
+      from treadle.task_options as rest
+      cross join lateral jsonb_each(to_jsonb(rest) - 'task_id') as parts
+      where rest.task_id = tasks.id and parts.value <> 'null'
+    )
+  end as options,
+  (
+    select
+      jsonb_strip_nulls(jsonb_build_object('consumed_at', results.consumed_at))
+      || jsonb_build_object('decision_report', results.decision_report)
+    from treadle.results
+    where results.task_id = tasks.id
+  ) as result,
+  (
+    select
+      jsonb_agg(
+        jsonb_build_object('attempt', parts.attempt, 'at', parts.at, 'note', parts.note)
+        order by parts.number
+      )
+    from treadle.attempt_notes as parts
+    where parts.task_id = tasks.id
+  ) as attempt_notes,
   (
     select array_agg(edges.depends_on order by edges.depends_on)
     from treadle.dependencies as edges
@@ -67,4 +91,16 @@ select
 from treadle.tasks;
 
 comment on view treadle.task_parts is
-'Attempts, steps, waits, dead letters, spend, artifacts and events of a task; filter by id.';
+'Attempts, steps, waits, dead letters, spend, artifacts and events of a task. Filter by id.';
+comment on column treadle.task_parts.id is 'Id of the task.';
+comment on column treadle.task_parts.options is 'Its row in task_options, as JSON.';
+comment on column treadle.task_parts.result is 'Its row in results, as JSON.';
+comment on column treadle.task_parts.attempt_notes is 'Notes that attempts left, as JSON.';
+comment on column treadle.task_parts.depends_on is 'Ids of the tasks that it depends on.';
+comment on column treadle.task_parts.attempts is 'Its attempts, as JSON.';
+comment on column treadle.task_parts.steps is 'Its saved steps, as JSON.';
+comment on column treadle.task_parts.waits is 'Its waits with their answers, as JSON.';
+comment on column treadle.task_parts.dead_letters is 'Its dead letters, as JSON.';
+comment on column treadle.task_parts.spend is 'Its paid calls, as JSON.';
+comment on column treadle.task_parts.artifacts is 'Its artifacts, as JSON.';
+comment on column treadle.task_parts.events is 'Its events, as JSON.';

@@ -1,4 +1,4 @@
--- token_status: every token, what it may do and when it was used. No secrets, no hashes.
+-- token_status: every token, its rights and its last use, without secrets and hashes.
 
 create view treadle.token_status as
 select
@@ -19,6 +19,20 @@ select
 from treadle.api_tokens;
 
 comment on view treadle.token_status is
-'Tokens for HTTP: live, expired or revoked, with their scopes and last use (to the minute).';
+'Tokens for HTTP with their state, scopes and last use.';
+comment on column treadle.token_status.id is 'Public id of the token.';
+comment on column treadle.token_status.name is 'Name of the token.';
+comment on column treadle.token_status.status is 'live, expired or revoked.';
+comment on column treadle.token_status.scopes is 'What it may do.';
+comment on column treadle.token_status.queues is 'Queues that it is restricted to; null for all.';
+comment on column treadle.token_status.agent is 'Agent that it is restricted to.';
+comment on column treadle.token_status.project is 'Name of the project that it is restricted to.';
+comment on column treadle.token_status.project_id is 'Id of its project.';
+comment on column treadle.token_status.expires_at is 'When it expires; null for never.';
+comment on column treadle.token_status.last_used_at is 'When it was used last, to the minute.';
+comment on column treadle.token_status.created_at is 'When it was created.';
+comment on column treadle.token_status.created_by is 'Who created it.';
+comment on column treadle.token_status.revoked_at is 'When it was revoked.';
+comment on column treadle.token_status.revoked_by is 'Who revoked it.';
 
 grant select on treadle.token_status to treadle_observer, treadle_operator;

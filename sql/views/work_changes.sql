@@ -1,4 +1,4 @@
--- work_changes: everything that happened to work items, in order.
+-- work_changes: all changes of work items, in order.
 
 create view treadle.work_changes as
 select
@@ -14,6 +14,15 @@ select
 from treadle.work_log;
 
 comment on view treadle.work_changes is
-'The log of work items: who changed what, when, and what was said.';
+'The log of work items: who changed what, when and why.';
+comment on column treadle.work_changes.id is 'Id of the change.';
+comment on column treadle.work_changes.work_item_id is 'Id of the work item.';
+comment on column treadle.work_changes.at is 'When it happened.';
+comment on column treadle.work_changes.actor is 'Who did it.';
+comment on column treadle.work_changes.from_status is 'Status before; null for a new item.';
+comment on column treadle.work_changes.to_status is 'Status after.';
+comment on column treadle.work_changes.agent is 'Agent of the item.';
+comment on column treadle.work_changes.note is 'What was said.';
+comment on column treadle.work_changes.number is 'Position in the log.';
 
 grant select on treadle.work_changes to treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
--- work_dispatches: who got a work item, when, and how it ended with that agent.
+-- work_dispatches: which agent got a work item, when, and how it ended with that agent.
 
 create view treadle.work_dispatches as
 select
@@ -26,6 +26,14 @@ left join lateral (
 where given.handed_over;
 
 comment on view treadle.work_dispatches is
-'One row per dispatch of a work item; without an end while the agent has it, or lost it.';
+'One row per dispatch of a work item; without an end while the agent has it, or has lost it.';
+comment on column treadle.work_dispatches.id is 'Id of the dispatch.';
+comment on column treadle.work_dispatches.work_item_id is 'Id of the work item.';
+comment on column treadle.work_dispatches.dispatched_at is 'When it was sent or given to an agent.';
+comment on column treadle.work_dispatches.agent is 'Agent that got it.';
+comment on column treadle.work_dispatches.completed_at is
+'When it ended with this agent; null while it is open.';
+comment on column treadle.work_dispatches.outcome is 'How it ended with this agent.';
+comment on column treadle.work_dispatches.number is 'Position in the log.';
 
 grant select on treadle.work_dispatches to treadle_observer, treadle_operator;

@@ -1,6 +1,6 @@
--- work_transitions: what may become of a work item, the one place where it is written down.
+-- work_transitions: the allowed changes of a work item. This is their only definition.
 --
--- needs is the field without which the change is refused.
+-- needs is the field that the change requires.
 
 create view treadle.work_transitions as
 select
@@ -10,19 +10,24 @@ select
   steps.why
 from (
   values
-  (null, 'queued', null, 'new; the dispatcher has not given it to anybody'),
-  ('queued', 'dispatched', 'assigned_agent', 'given to an agent, which has not picked it up'),
-  ('queued', 'cancelled', null, 'not wanted'),
+  (null, 'queued', null, 'new; the dispatcher has not given it to an agent'),
+  ('queued', 'dispatched', 'assigned_agent', 'given to an agent, which has not started it'),
+  ('queued', 'cancelled', null, 'cancelled'),
   ('dispatched', 'in_progress', 'assigned_agent', 'the agent works on it'),
-  ('dispatched', 'cancelled', null, 'not wanted'),
+  ('dispatched', 'cancelled', null, 'cancelled'),
   ('in_progress', 'completed', 'outcome', 'done'),
   ('in_progress', 'failed', 'outcome', 'cannot be done'),
-  ('in_progress', 'blocked', 'notes', 'waits for something; the notes say for what'),
-  ('blocked', 'in_progress', 'assigned_agent', 'goes on')
+  ('in_progress', 'blocked', 'notes', 'waits for what the notes say'),
+  ('blocked', 'in_progress', 'assigned_agent', 'the agent continues')
 ) as steps (from_status, to_status, needs, why);
 
 comment on view treadle.work_transitions is
 'Every change of state that the work API allows, and the field that it needs.';
+comment on column treadle.work_transitions.from_status is 'Status before; null for a new item.';
+comment on column treadle.work_transitions.to_status is 'Status after.';
+comment on column treadle.work_transitions.needs is
+'Field that the change requires; null for none.';
+comment on column treadle.work_transitions.why is 'When the change happens.';
 
 grant select on treadle.work_transitions to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
-"""Treadle: tasks for fleets of agents, kept in the PostgreSQL that you already run."""
+"""Treadle: tasks for fleets of agents, stored in your own PostgreSQL."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
         WaitExpired,
     )
     from treadle.fields import RetryPolicy
-    from treadle.models import Answer, Artifact, DagState, Step
+    from treadle.models import Answer, Artifact, Brief, DagState, Decision, DecisionReport, Step
     from treadle.producer.dag import Dag, DagHandle, OpenDag
     from treadle.producer.handle import Handle
     from treadle.producer.node import Node, optional
     from treadle.producer.task import Task
-    from treadle.reports import Brief, Decision, DecisionReport
     from treadle.worker.context import Context
     from treadle.worker.outcomes import (
         CancelTask,
-        FailForGood,
+        FailPermanently,
         InvalidOutput,
         RateLimited,
         RetryAfter,
@@ -46,7 +45,7 @@ __all__ = [
     "DagState",
     "Decision",
     "DecisionReport",
-    "FailForGood",
+    "FailPermanently",
     "Handle",
     "InvalidArgument",
     "InvalidOutput",
@@ -77,21 +76,22 @@ _HOMES = {
         "TreadleError", "Unavailable", "WaitExpired",
     ),
     "treadle.fields": ("RetryPolicy",),
-    "treadle.models": ("Answer", "Artifact", "DagState", "Step"),
+    "treadle.models": (
+        "Answer", "Artifact", "Brief", "DagState", "Decision", "DecisionReport", "Step"
+    ),
     "treadle.producer.dag": ("Dag", "DagHandle", "OpenDag"),
     "treadle.producer.handle": ("Handle",),
     "treadle.producer.node": ("Node", "optional"),
     "treadle.producer.task": ("Task",),
-    "treadle.reports": ("Brief", "Decision", "DecisionReport"),
     "treadle.worker.context": ("Context",),
     "treadle.worker.outcomes": (
-        "CancelTask", "FailForGood", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
+        "CancelTask", "FailPermanently", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
     ),
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: `treadle --help` must not wait for the database driver."""
+    """Import a name on first use, so that `treadle --help` does not load the database driver."""
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(import_module(home), name)

@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack, overload
 from uuid import UUID
 
-from treadle.artifacts.store import Store, make_store
+from treadle.artifacts import Store, make_store
 from treadle.db.calls import LONG, Calls
 from treadle.db.database import Database
-from treadle.db.pool import Pool, close_pool, is_sync, make_pool, open_pool
-from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_async, enqueue_sync
+from treadle.db.pool import Pool, close_pool, make_pool, open_pool
+from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
 from treadle.errors import ConfigurationError
-from treadle.fields import EnqueueOptions, TypeSettings, make_options
+from treadle.fields import EnqueueOptions, TypeSettings
 from treadle.json import encode
-from treadle.models import Enqueued, Event
+from treadle.models import Event
 from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
 from treadle.producer.handle import Handle, Results
 from treadle.producer.schedule import Schedules
-from treadle.producer.task import Task
+from treadle.producer.task import Task, enqueue_one
 from treadle.services.service import Service
 from treadle.settings import Settings, load_settings, new_agent_id
 from treadle.worker import context
@@ -40,18 +40,18 @@ from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorF
 
 
 class Artifacts:
-    """The files of tasks, for code that is not a handler; reached as `app.artifacts`."""
+    """The files of tasks, for code outside handlers; reached as `app.artifacts`."""
 
     def __init__(self, app: Treadle) -> None:
         self._app = app
 
     async def open(self, artifact: Reference) -> ArtifactReader:
-        """The file of an artifact, to be read in parts: `async for chunk in file`."""
+        """Open the file of an artifact to read in chunks: `async for chunk in file`."""
         return await open_artifact(self._app.db, self._app.store, artifact)
 
 
 class WorkerSettings(TypedDict, total=False):
-    """What `app.worker()` takes; the rest comes from the settings."""
+    """The options of `app.worker()`, which override the settings."""
 
     agent: str
     queues: Sequence[str]
@@ -67,13 +67,13 @@ class WorkerSettings(TypedDict, total=False):
 
 
 class Treadle:
-    """Tasks, and the database they live in."""
+    """An application: its tasks, and the database that stores them."""
 
-    # The longest that a statement may take, for who answers requests; 0 is any time.
+    # The statement timeout of its connections; 0 means no timeout. The server sets it.
     statement_timeout_s = 0.0
-    # What its connections are called in pg_stat_activity.
+    # The application_name of its connections in pg_stat_activity.
     pool_name = "treadle"
-    # For a command that makes few calls, however long they take: somebody looks on.
+    # Commands of the CLI set this: a person waits, so a call may take longer than usual.
     one_shot = False
 
     def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
@@ -81,7 +81,7 @@ class Treadle:
         self.connect_to(url, settings)
 
     def connect_to(self, url: str | None, settings: Settings | None) -> None:
-        """Set all parts up anew for a database; nothing is opened before the first use."""
+        """Use another database and other settings; connections are opened on first use."""
         self._given_url = url
         self._settings = settings
         self._store: Store | None = None
@@ -100,7 +100,7 @@ class Treadle:
 
     @property
     def url(self) -> str:
-        """The database; an error that says how to name one when there is none."""
+        """The URL of the database; raises ConfigurationError if none is configured."""
         url = self._given_url or self.settings.database_url
         if not url:
             raise ConfigurationError(
@@ -111,19 +111,19 @@ class Treadle:
 
     @property
     def store(self) -> Store:
-        """Where the files of tasks are kept; nothing is opened before the first file."""
+        """The store of artifacts, which is opened on first use."""
         if self._store is None:
             self._store = make_store(self.settings)
         return self._store
 
     def use(self, url: str) -> None:
-        """Work on this database instead; to be said before the first connection."""
+        """Use this database instead; call it before the first connection is opened."""
         self._given_url = url
 
     def task(
         self, name: str | None = None, *, queue: str = "default", **settings: Unpack[TypeSettings]
     ) -> Callable[[Handler], Task]:
-        """Make a function the handler of a task type; its name is the type unless given."""
+        """Declare a function as the handler of a task type, by default of its own name."""
 
         def declare(handler: Handler) -> Task:
             definition = Definition(
@@ -138,9 +138,10 @@ class Treadle:
         return declare
 
     def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
-        """Make a function the validator of this name; `llm_judge` is one that you write.
+        """Register a function as the validator of this name.
 
-        It gets `output`, the settings of the task by name, and `ctx` where it has that parameter.
+        It is called with `output`, the settings of the task as keyword arguments, and `ctx` if it
+        has that parameter.
         """
 
         def declare(function: ValidatorFunction) -> ValidatorFunction:
@@ -161,7 +162,7 @@ class Treadle:
     ) -> None:
         """Register a program for the validator test_pass; exit code 0 accepts the output.
 
-        It reads {"output": …, "task": …} from stdin, and has no settings of the database.
+        It reads {"output": …, "task": …} from stdin. Its environment has no database settings.
         """
         words = () if isinstance(arguments, str) else tuple(arguments)
         where = None if cwd is None else str(cwd)
@@ -197,56 +198,26 @@ class Treadle:
         **options: Unpack[EnqueueOptions],
     ) -> Handle | Awaitable[Handle]:
         """Enqueue a task by the name of its type, without its handler."""
-        made = self.enqueue_specs(type, [spec or {}], conn=conn, options=options)
-        if isinstance(made, list):
-            return made[0]
-        return _first(made)
-
-    def enqueue_specs(
-        self,
-        type: str,
-        specs: Sequence[Mapping[str, Any]],
-        *,
-        conn: AnyConnection | None,
-        options: EnqueueOptions,
-        define: Mapping[str, Any] | None = None,
-    ) -> list[Handle] | Awaitable[list[Handle]]:
-        """Enqueue many of one type: at once on a plain connection, else to be awaited."""
-        queue, given, keys = make_options(options, len(specs), define)
-        call: dict[str, Any] = {
-            "specs": [encode(spec) for spec in specs],
-            "options": encode(given, name="options"),
-            "keys": keys,
-        }
-        if conn is not None and is_sync(conn):
-            return self._handles(enqueue_sync(conn, queue, type, **call))
-        return self._enqueue_later(conn, queue, type, call)
-
-    async def _enqueue_later(
-        self, conn: Any, queue: str, type: str, call: dict[str, Any]
-    ) -> list[Handle]:
-        if conn is not None:
-            return self._handles(await enqueue_async(conn, queue, type, **call))
-        return self._handles(await self.db.tasks.enqueue_batch(queue, type, **call))
-
-    def _handles(self, made: list[Enqueued]) -> list[Handle]:
-        return [Handle(self, each.id, created=each.created) for each in made]
+        return enqueue_one(self, type, spec or {}, conn=conn, options=options)
 
     def dag(
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]
     ) -> Dag:
-        """Build a DAG in a block; with `conn` it is there exactly if the caller commits."""
+        """Build a DAG in a `with` block; with `conn` it is part of the caller's transaction."""
         return Dag(self, name, options, conn)
 
     async def open_dag(self, name: str, **options: Unpack[DagOptions]) -> OpenDag:
-        """Open a DAG to add tasks over time; the same key opens the same one."""
+        """Open a DAG to add tasks over time; the same key opens the same DAG."""
         document = dag_document(name, options)
         return OpenDag(self, await self.db.dags.open(document.pop("name"), document))
 
     async def answer(
         self, wait_id: UUID, value: Any, *, by: str | None = None, note: str | None = None
     ) -> str:
-        """Answer a question: `answered`, `recorded` when more must agree, or `already`."""
+        """Answer a wait.
+
+        Return `answered`, `recorded` if more approvals are needed, or `already`.
+        """
         return await self.db.waits.answer(wait_id, encode(value, name="value"), by, note)
 
     async def emit(
@@ -258,7 +229,7 @@ class Treadle:
         dedup_key: str | None = None,
         by: str | None = None,
     ) -> int:
-        """Tell every task that waits for this event; with a `dedup_key` it happens once."""
+        """Emit an event and resume the tasks waiting for it; a `dedup_key` is used only once."""
         text = encode({} if payload is ... else payload, name="payload")
         return await self.db.events.emit(
             event,
@@ -272,7 +243,7 @@ class Treadle:
     async def fork(
         self, task: UUID | Handle, /, *, from_step: str, by: str | None = None, **changes: Any
     ) -> Handle:
-        """A new task that keeps the steps before this one; `changes` are other arguments for it."""
+        """Create a task that keeps the steps before `from_step`; `changes` replace arguments."""
         task_id = task.id if isinstance(task, Handle) else task
         made = await self.db.tasks.fork(
             task_id, from_step, {"spec": changes} if changes else {}, by
@@ -287,27 +258,31 @@ class Treadle:
         by: str | None = None,
         **settings: Unpack[TriggerSettings],
     ) -> UUID:
-        """Make or change a trigger: when the event `on`, then enqueue `task` or `dag`.
+        """Create or change a trigger, which enqueues `task` or `dag` when the event `on` happens.
 
-        Values of the event stand in the template as `{"$event": "data.url"}`. The filter is what
-        the event must contain. It needs the rights of an operator.
+        `{"$event": "data.url"}` in the template is replaced by that value of the event. `filter`
+        is what the event must contain. The login needs the role treadle_operator.
         """
-        given: dict[str, Any] = {**settings} if on is None else {"on": on, **settings}
-        return await self.db.triggers.define(name, given, by)
+        merged: dict[str, Any] = {**settings} if on is None else {"on": on, **settings}
+        trigger_id, _ = await self.db.triggers.define(name, merged, by)
+        return trigger_id
 
     def events(
         self, kinds: Sequence[str] | None = None, *, after: str | None = None, poll_s: float = 1.0
     ) -> AsyncGenerator[Event]:
-        """Events as they happen, each once and none left out, for ever.
+        """Yield events as they happen, each exactly once.
 
-        From now on, or after the `place` of an event that was read before; "0.0" is the beginning.
-        An event comes when all transactions older than its own have ended.
+        Start now, or after the `place` of an event that was read before; "0.0" is the beginning.
+        An event is yielded once all transactions older than its own have ended.
         """
         return follow_events(self.db, self._listen_url, kinds, after=after, poll_s=poll_s)
 
     @asynccontextmanager
     async def worker(self, **overrides: Unpack[WorkerSettings]) -> AsyncIterator[Worker]:
-        """A worker with connections of its own; `async with app.worker() as w: await w.run()`."""
+        """Open a worker with its own connections.
+
+        `async with app.worker() as worker: await worker.run()`
+        """
         settings = self.settings
         listen_url = self._listen_url
         options: dict[str, Any] = {
@@ -324,7 +299,7 @@ class Treadle:
             **overrides,
         }
         self.registry.validators.limit_s = settings.validator_timeout_s
-        # An idle worker looks now and then: a check before each look would double its statements.
+        # A check of the connection before each poll would double the statements of idle workers.
         most = min(options["slots"], settings.transaction_connections)
         async with (
             self._pool("treadle-worker", check_after_s=4 * settings.poll_s) as pool,
@@ -354,7 +329,7 @@ class Treadle:
     async def service(
         self, kind: type[Service], *, health_file: Path | None = None, signals: bool = False
     ) -> AsyncIterator[Service]:
-        """A reaper or promoter; `async with app.service(Reaper) as s: await s.run()`."""
+        """Open a service: `async with app.service(Reaper) as reaper: await reaper.run()`."""
         settings = self.settings
         async with self._pool(f"treadle-{kind.name}") as pool:
             db = Database(Calls(pool))
@@ -370,7 +345,7 @@ class Treadle:
             yield service
 
     async def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         self.results = Results(self.db)
         await self.db.calls.close()
 
@@ -400,7 +375,7 @@ class Treadle:
             self.url,
             prepare=settings.prepare,
             connect_timeout_s=settings.connect_timeout_s,
-            # The server of the database should end a slow statement before we stop waiting for it.
+            # PostgreSQL should cancel a slow statement before the call times out.
             statement_timeout_s=min(self.statement_timeout_s, 0.9 * self._call_timeout_s),
             name=name,
             **given,
@@ -414,10 +389,6 @@ class Treadle:
     @property
     def _call_timeout_s(self) -> float:
         return self.settings.call_timeout_s * (LONG if self.one_shot else 1)
-
-
-async def _first(made: Awaitable[list[Handle]]) -> Handle:
-    return (await made)[0]
 
 
 def _first_line(handler: Handler) -> str | None:

@@ -1,6 +1,4 @@
-"""Cron lines in a time zone: what they say, and the moments they mean.
-
-The fields are read by cronsim; how wall-clock times become moments is decided here, as cron has it:
+"""Cron lines in a time zone, as cron on Debian reads them.
 
 * A line with a fixed minute and hour (`30 2 * * *`) means wall-clock times. One that the clocks
   skip comes as soon as they have skipped it; one that they show twice comes the first time.
@@ -56,7 +54,10 @@ class Cron:
 
     def after(self, moment: datetime) -> datetime | None:
         """The first time after a moment; None when there is none in the next fifty years."""
-        return self._fixed_after(moment) if self._fixed else self._passing_after(moment)
+        if not self._fixed:
+            return self._passing_after(moment)
+        times = _simulation(self._fields, moment.astimezone(self._zone))
+        return next((found for each in times if (found := each.astimezone(UTC)) > moment), None)
 
     def times(self, moment: datetime) -> Iterator[datetime]:
         """All times after a moment, in order."""
@@ -82,23 +83,11 @@ class Cron:
             found = later
         return found
 
-    def _fixed_after(self, moment: datetime) -> datetime | None:
-        wall = moment.astimezone(self._zone).replace(tzinfo=None, fold=0)
-        for each in self._walls(wall):
-            # Wall times that are shown twice lead back to the first of the two.
-            if (found := self._moment_of(each)) > moment:
-                return found
-        return None
-
-    def _moment_of(self, wall: datetime) -> datetime:
-        """When the clocks show this for the first time, or when they have just skipped it."""
-        found = wall.replace(tzinfo=self._zone).astimezone(UTC)
-        if found.astimezone(self._zone).replace(tzinfo=None) == wall:
-            return found
-        return self._shift(found - _DAY, found) or found
-
     def _passing_after(self, moment: datetime) -> datetime | None:
-        """Walk from one change of the clocks to the next: in between, wall times are in order."""
+        """Walk from one change of the clocks to the next: in between, wall times are in order.
+
+        cronsim does this too, but misses times where clocks are changed by half an hour.
+        """
         moment = moment.astimezone(UTC)
         offset = self._offset(moment)
         wall = (moment + offset).replace(tzinfo=None)

@@ -1,20 +1,20 @@
-"""Every error treadle raises on purpose, and how each face shows it.
+"""Every error that treadle raises on purpose, with its SQLSTATE, HTTP status and exit code.
 
 * TreadleError
   + InvalidArgument      TR001  the caller is wrong; do not retry
-    - TooLarge           TR002  a payload over the size cap
-    - SecretRefused      TR111  the payload holds what looks like a credential
-    - KeyReused          TR112  the Idempotency-Key was sent with another request
+    - TooLarge           TR002  a payload exceeds the size limit
+    - SecretRefused      TR111  the payload seems to contain a credential
+    - KeyReused          TR112  the Idempotency-Key was used for another request
   + Conflict
     - ClaimLost          TR101  another worker owns the task now; drop the result
     - IllegalTransition  TR102  the task is not in a state that allows this
     - CycleRefused       TR103  tasks would wait for each other
     - StepConflict       TR104  a step was saved with another input
-    - BudgetExceeded     TR106  a budget has no room for this
-    - ReportRequired     TR107  the type wants a decision report
-    - AlreadyTaken       TR108  the agent has other work
-    - RequestInFlight    TR113  the same request is being answered now
-  + QueueFull            TR105  the queue holds as many tasks as it may
+    - BudgetExceeded     TR106  a budget has not enough left
+    - ReportRequired     TR107  the type requires a decision report
+    - AlreadyTaken       TR108  the agent has another item in progress
+    - RequestInFlight    TR113  the same request is being processed
+  + QueueFull            TR105  the queue has reached its maximum size
   + NotFound
     - TaskNotFound       TR201
     - UnknownQueue       TR202
@@ -37,13 +37,13 @@
     - SchemaTooNew       TR302  the schema is newer than this code
     - SchemaOutdated     TR303  the schema is older than this code
     - MigrationChanged   TR304  an applied migration was edited
-    - RolesMissing       TR305  the treadle roles do not exist and may not be made
-  + Forbidden            42501  the login lacks a role of treadle
-  + Unauthenticated      TR401  no token, or none that is valid
-  + TooManyRequests      TR429  more requests than the caller may make; wait
-  + Unavailable          -      connection or lock trouble; retry with backoff
-  + DatabaseError        -      PostgreSQL refused it for a reason that is not ours
-  + StoreError           -      the store of artifacts cannot be reached, or refused
+    - RolesMissing       TR305  the treadle roles do not exist and cannot be created
+  + Forbidden            42501  the login lacks a treadle role
+  + Unauthenticated      TR401  no token, or an invalid one
+  + TooManyRequests      TR429  the caller exceeds its rate limit; wait
+  + Unavailable          -      a connection or lock problem; retry with backoff
+  + DatabaseError        -      PostgreSQL raised an error that treadle does not know
+  + StoreError           -      the store of artifacts cannot be reached, or raised an error
   + ResultTimeout        -      the awaited task did not end in time
   + TaskFailed           -      the awaited task was dead-lettered or cancelled
   + WaitExpired          -      nobody answered in time
@@ -62,12 +62,12 @@ from treadle.masking import mask_detail, mask_text
 
 
 class TreadleError(Exception):
-    """Base class: catches everything treadle raises on purpose."""
+    """Base class of all errors that treadle raises on purpose."""
 
     sqlstate: ClassVar[str | None] = None
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
-    # For programs: the name of the class in kebab case, where it says nothing else.
+    # The code of HTTP problems; the default is the name of the class in kebab case.
     code: ClassVar[str] = "error"
 
     def __init_subclass__(cls) -> None:
@@ -75,7 +75,7 @@ class TreadleError(Exception):
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, message: str, *, hint: str | None = None, **detail: object) -> None:
-        # Errors reach clients and logs.
+        # Errors reach clients and logs, so they must not contain credentials.
         super().__init__(mask_text(message))
         self.hint = None if hint is None else mask_text(hint)
         self.detail: dict[str, object] = {
@@ -84,7 +84,7 @@ class TreadleError(Exception):
 
 
 def by_sqlstate() -> dict[str, type[TreadleError]]:
-    """Map each SQLSTATE of the taxonomy to its class."""
+    """Map each SQLSTATE to its class."""
     found: dict[str, type[TreadleError]] = {}
     waiting = [TreadleError]
     while waiting:
@@ -104,21 +104,21 @@ class InvalidArgument(TreadleError):
 
 
 class TooLarge(InvalidArgument):
-    """A payload is over the size cap."""
+    """A payload exceeds the size limit."""
 
     sqlstate = "TR002"
     http_status = 413
 
 
 class Conflict(TreadleError):
-    """The state of things does not allow this, or no longer."""
+    """The current state does not allow this."""
 
     exit_code = 4
     http_status = 409
 
 
 class ClaimLost(Conflict):
-    """The claim shown is no longer the one on the row."""
+    """The claim token is no longer the one of the task."""
 
     sqlstate = "TR101"
 
@@ -130,7 +130,7 @@ class IllegalTransition(Conflict):
 
 
 class CycleRefused(Conflict):
-    """These dependencies would make tasks wait for each other for ever."""
+    """The dependencies would form a cycle."""
 
     sqlstate = "TR103"
     code = "cycle"
@@ -143,7 +143,7 @@ class StepConflict(Conflict):
 
 
 class QueueFull(TreadleError):
-    """The queue holds as many tasks as it may; nothing was stored."""
+    """The queue has reached its maximum size; nothing was stored."""
 
     sqlstate = "TR105"
     exit_code = 5
@@ -151,13 +151,13 @@ class QueueFull(TreadleError):
 
 
 class BudgetExceeded(Conflict):
-    """A budget has no room for what was asked."""
+    """A budget has not enough left."""
 
     sqlstate = "TR106"
 
 
 class ReportRequired(Conflict):
-    """The type wants a decision report, and there is none."""
+    """The type requires a decision report, and there is none."""
 
     sqlstate = "TR107"
 
@@ -169,25 +169,25 @@ class AlreadyTaken(Conflict):
 
 
 class SecretRefused(InvalidArgument):
-    """What was to be stored looks as if a credential were in it."""
+    """The data to be stored seems to contain a credential."""
 
     sqlstate = "TR111"
 
 
 class KeyReused(InvalidArgument):
-    """The Idempotency-Key was sent with another request before."""
+    """The Idempotency-Key was already used for another request."""
 
     sqlstate = "TR112"
 
 
 class RequestInFlight(Conflict):
-    """A request with the same Idempotency-Key is being answered now."""
+    """A request with the same Idempotency-Key is being processed."""
 
     sqlstate = "TR113"
 
 
 class ResultTimeout(TreadleError):
-    """The awaited task did not end in time; it goes on."""
+    """The awaited task did not end in time; it is still active."""
 
     exit_code = 7
     http_status = 504
@@ -201,14 +201,14 @@ class TaskFailed(TreadleError):
 
 
 class WaitExpired(TreadleError):
-    """Nobody answered in time, and the question said to fail then."""
+    """Nobody answered in time, and the wait fails on expiry."""
 
     exit_code = 7
     http_status = 504
 
 
 class NotFound(TreadleError):
-    """What was named does not exist."""
+    """The object does not exist."""
 
     exit_code = 3
     http_status = 404
@@ -311,7 +311,7 @@ class UnknownToken(NotFound):
 
 
 class SchemaError(TreadleError):
-    """The schema in the database and this code do not fit."""
+    """The schema in the database does not match this code."""
 
     http_status = 503
     code = "schema"
@@ -324,25 +324,25 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaTooNew(SchemaError):
-    """The schema was made by a newer treadle."""
+    """The schema was created by a newer version of treadle."""
 
     sqlstate = "TR302"
 
 
 class SchemaOutdated(SchemaError):
-    """The schema was made by an older treadle."""
+    """The schema was created by an older version of treadle."""
 
     sqlstate = "TR303"
 
 
 class MigrationChanged(SchemaError):
-    """A migration that is applied differs from its file."""
+    """An applied migration differs from its file."""
 
     sqlstate = "TR304"
 
 
 class RolesMissing(SchemaError):
-    """The treadle roles are missing and this login may not create them."""
+    """The treadle roles are missing, and this login may not create them."""
 
     sqlstate = "TR305"
 
@@ -355,34 +355,34 @@ class Forbidden(TreadleError):
 
 
 class Unauthenticated(TreadleError):
-    """There is no token, or none that is valid."""
+    """There is no token, or it is invalid."""
 
     sqlstate = "TR401"
     http_status = 401
 
 
 class TooManyRequests(TreadleError):
-    """The caller makes more requests than it may; `retry_after_s` says when to come again."""
+    """The caller exceeds its rate limit; `retry_after_s` is the time to wait."""
 
     sqlstate = "TR429"
     http_status = 429
 
 
 class Unavailable(TreadleError):
-    """The database cannot be reached or did not answer in time."""
+    """The database cannot be reached or did not respond in time."""
 
     exit_code = 6
     http_status = 503
 
 
 class DatabaseError(TreadleError):
-    """PostgreSQL refused a call for a reason that treadle does not know."""
+    """PostgreSQL raised an error that treadle does not know."""
 
     code = "database"
 
 
 class StoreError(TreadleError):
-    """The store of artifacts cannot be reached, or refused."""
+    """The store of artifacts cannot be reached, or raised an error."""
 
     exit_code = 6
     http_status = 503
@@ -397,12 +397,15 @@ class ConfigurationError(TreadleError):
 
 
 class MissingExtra(ConfigurationError):
-    """An optional dependency is needed and not installed."""
+    """A required optional dependency is not installed."""
 
 
 @contextmanager
 def extra(name: str, problem: str, instead: str = "") -> Iterator[None]:
-    """Around imports that need an extra: `with extra("cron", "cron lines need cronsim"): …`."""
+    """Raise MissingExtra if an import in the block fails.
+
+    `with extra("cron", "cron lines need cronsim"): …`
+    """
     try:
         yield
     except ImportError:

@@ -1,7 +1,7 @@
-"""JSON for PostgreSQL: what producers send is checked, what handlers return is mended.
+"""JSON for PostgreSQL.
 
-`encode` refuses what jsonb cannot hold and says where it is. `encode_safely` never refuses: an
-answer that was paid for is stored with the odd character replaced.
+`encode` is for the input of producers: it rejects values that jsonb cannot store, with their path.
+`encode_safely` is for the output of handlers, which may be expensive: it replaces such values.
 """
 
 import json
@@ -17,7 +17,7 @@ MAX_DEPTH = 64
 
 
 def encode(value: object, *, name: str = "spec", max_bytes: int | None = None) -> bytes:
-    """Turn a value into JSON that jsonb takes; raise InvalidArgument with the path if it cannot."""
+    """Encode a value as JSON for jsonb; raise InvalidArgument with the path if it is invalid."""
     try:
         text = to_json(value)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
@@ -41,20 +41,20 @@ def encode(value: object, *, name: str = "spec", max_bytes: int | None = None) -
 
 
 def encode_safely(value: object) -> bytes:
-    """Turn any value into JSON that jsonb takes; what it cannot hold is replaced."""
+    """Encode any value as JSON for jsonb; replace what jsonb cannot store."""
     try:
         text = to_json(value, fallback=repr)
         if not _is_suspect(text):
             return text
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
-    return to_json(_mended(value, 0, frozenset()))
+    return to_json(_sanitized(value, 0, frozenset()))
 
 
 def decode(text: bytes | str) -> Any:
-    """Read JSON that came from the database, whatever it is.
+    """Decode any JSON from the database.
 
-    A number too long for an int becomes a float; what is nested too deep to read stays text.
+    An integer that is too long becomes a float; a document that is nested too deeply stays text.
     """
     try:
         return from_json(text)
@@ -67,11 +67,11 @@ def decode(text: bytes | str) -> Any:
 
 
 def clean_text(text: str, limit: int = 20_000) -> str:
-    """Text that PostgreSQL takes: no NUL, no lone surrogates, not too long."""
+    """Return a text without NUL and lone surrogates, shortened to `limit` characters."""
     cleaned = text.replace("\x00", "\u2400")
     cleaned = cleaned.encode("utf-8", "replace").decode("utf-8")
     if len(cleaned) > limit:
-        # With room for the line between: the end is what is read first, and is not cut off later.
+        # Keep both ends, and leave room for the line between them.
         half = limit // 2 - 20
         gone = len(cleaned) - 2 * half
         cleaned = f"{cleaned[:half]}\n… {gone} characters left out …\n{cleaned[-half:]}"
@@ -79,12 +79,12 @@ def clean_text(text: str, limit: int = 20_000) -> str:
 
 
 def _is_suspect(text: bytes) -> bool:
-    """Whether the text may hold what jsonb refuses, so that a closer look is worth it."""
+    """Return whether the text may contain what jsonb rejects, so that it must be examined."""
     return b"\\u0000" in text or b"NaN" in text or b"Infinity" in text
 
 
 def _examine(value: object, path: str, depth: int = 0) -> None:
-    """Raise for the first thing in the value that jsonb cannot hold."""
+    """Raise InvalidArgument for the first part of the value that jsonb cannot store."""
     problem: str | None = None
     if depth > MAX_DEPTH:
         raise InvalidArgument(
@@ -94,11 +94,11 @@ def _examine(value: object, path: str, depth: int = 0) -> None:
         )
     if isinstance(value, str):
         if "\x00" in value:
-            problem = "holds a NUL character, which PostgreSQL cannot store"
+            problem = "contains a NUL character, which PostgreSQL cannot store"
         elif any("\ud800" <= char <= "\udfff" for char in value):
-            problem = "holds half of a surrogate pair, which is not text"
+            problem = "contains a lone surrogate, which is not valid text"
     elif isinstance(value, float) and not math.isfinite(value):
-        problem = f"is {value}, which JSON does not have"
+        problem = f"is {value}, which JSON does not support"
     elif isinstance(value, dict):
         for key, item in value.items():
             _examine(key, f"{path} key", depth)
@@ -119,8 +119,8 @@ def _number(text: str) -> float:
         return float(text)
 
 
-def _mended(value: object, depth: int, inside: frozenset[int]) -> object:
-    """The value in plain types; `inside` are the containers around it: one may hold itself."""
+def _sanitized(value: object, depth: int, parents: frozenset[int]) -> object:
+    """Convert a value to JSON types; `parents` has the ids of the containers around it."""
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -130,17 +130,17 @@ def _mended(value: object, depth: int, inside: frozenset[int]) -> object:
     if isinstance(value, str):
         return clean_text(value, limit=len(value) + 1)
     if isinstance(value, (dict, list, tuple, set, frozenset)):
-        if depth >= MAX_DEPTH or id(value) in inside:
+        if depth >= MAX_DEPTH or id(value) in parents:
             return f"<{type(value).__name__}>"
-        inside |= {id(value)}
+        parents |= {id(value)}
         if isinstance(value, dict):
             return {
-                clean_text(str(key)): _mended(item, depth + 1, inside)
+                clean_text(str(key)): _sanitized(item, depth + 1, parents)
                 for key, item in value.items()
             }
-        return [_mended(item, depth + 1, inside) for item in value]
+        return [_sanitized(item, depth + 1, parents) for item in value]
     try:
         plain = to_jsonable_python(value, fallback=repr)
     except (PydanticSerializationError, ValueError, RecursionError):
         plain = repr(value)
-    return _mended(plain, depth, inside)
+    return _sanitized(plain, depth, parents)

@@ -1,6 +1,6 @@
-"""Structured logs: JSON lines for machines (Loki takes them), colours on a terminal.
+"""Structured logs: JSON lines, or coloured text on a terminal.
 
-An event is a dotted name with fields, never a sentence.
+An event is a dotted name with fields, such as `task.claimed`, not a sentence.
 """
 
 import logging
@@ -15,7 +15,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 def configure_logging(
     log_format: Literal["auto", "json", "console"] = "auto", level: str = "info"
 ) -> None:
-    """Set up structlog for this process; everything goes to stderr."""
+    """Set up structlog for this process; logs go to stderr."""
     as_json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -27,7 +27,7 @@ def configure_logging(
     if as_json:
         renderer = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        # Without the values of variables: they may be somebody's payload.
+        # Plain tracebacks: the values of variables could be payloads.
         plain = structlog.dev.plain_traceback
         renderer = [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
@@ -46,7 +46,7 @@ def _adopt_stdlib(
     renderer: list[structlog.typing.Processor],
     level: str,
 ) -> None:
-    """What libraries and handlers log by the standard module comes out in the same form."""
+    """Format the logs of the standard library module in the same way."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -60,5 +60,5 @@ def _adopt_stdlib(
             root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(_LEVELS[level])
-    # They report each failed try to connect and each connection cut; treadle says so once.
+    # psycopg logs each failed connection; treadle logs it once.
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Texts for errors and logs, without what looks like a credential and without whole payloads.
+"""Remove credentials and payloads from texts for errors and logs.
 
 `treadle.mask_text`, `treadle.excerpt` and `treadle.excerpt_name` do the same in SQL.
 """
@@ -15,17 +15,17 @@ _CREDENTIAL = re.compile(
     r"|[?&](?:access_token|api_?key|token|password|(?:client_)?secret)=[\w.~-]{8,}"
     r"|\b[A-Z0-9_]*(?:PASSWORD|TOKEN|SECRET|API_?KEY|ACCESS_KEY)=[\"']?[\w+/.~-]{8,}"
 )
-# PostgreSQL's own messages end in the value that was wrong.
+# Messages of PostgreSQL end with the wrong value.
 _WRONG_VALUE = re.compile(r'^([^"]*: ")([^"]{4})[^"](?s:.*)"$')
 
 
 def mask_text(text: str) -> str:
-    """A text with what looks like a credential replaced, and the value at its end cut short."""
+    """Replace what looks like a credential, and shorten the value at the end of a message."""
     return _CREDENTIAL.sub("***", _WRONG_VALUE.sub(r'\1\2..."', text))
 
 
 def mask_detail(value: object) -> object:
-    """The same in all texts of a JSON document."""
+    """Mask all texts in a JSON document."""
     if isinstance(value, str):
         return mask_text(value)
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def mask_detail(value: object) -> object:
 
 
 def excerpt(value: object) -> str:
-    """What an error says of a value that somebody sent: its type, and the beginning of a text."""
+    """Describe a value for an error message: a short prefix of a text, or the type."""
     if isinstance(value, str):
         return repr(value if len(value) <= 4 else f"{value[:4]}...")
     if value is None or isinstance(value, (bool, int, float)):
@@ -48,5 +48,5 @@ def excerpt(value: object) -> str:
 
 
 def excerpt_name(name: str) -> str:
-    """A name that somebody sent: whole when it is short, as mistyped names are."""
+    """Return a name for an error message: in full if it is short, else a prefix."""
     return mask_text(name) if len(name) <= MAX_NAME else f"{name[:4]}..."

@@ -1,20 +1,28 @@
-"""What travels between the database and the rest: plain, typed, immutable."""
+"""The data types that the database layer returns and takes, and the documents of agents.
 
-from collections.abc import Mapping
+An agent gets a `Brief` and returns a `DecisionReport`. A report needs at least a summary and a
+confidence; SQL checks the same for every client. A type may use a subclass with more fields.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from typing_extensions import TypedDict
+
+from treadle.masking import excerpt_name
+from treadle.settings import CLAIM_TTL_S, HEARTBEAT_S
 
 TERMINAL = frozenset({"completed", "dead_lettered", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A task that was handed to this worker: the token, and the columns of `claim_tasks`."""
+    """A claimed task: the claim token and the columns of `claim_tasks`."""
 
     token: UUID = field(repr=False)
     id: UUID
@@ -48,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a task has done and need not do again; `seq` is the order in which it was saved."""
+    """A saved step of a task; `seq` is the order in which steps were saved."""
 
     name: str
     kind: str
@@ -62,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a question: the value, who gave it and why; `status` says if it expired."""
+    """The answer to a wait: the value, the person (`by`) and a note; `status` may be `expired`."""
 
     value: Any
     by: str | None
@@ -76,13 +84,13 @@ class Answer:
         return bool(self.value == "approve")
 
     def __bool__(self) -> bool:
-        """Refuse: the answer `reject` must not pass for a yes."""
-        raise TypeError("an Answer is neither true nor false: use .approved or .value")
+        """Raise TypeError: an answer `reject` must not count as true."""
+        raise TypeError("an Answer has no truth value: use .approved or .value")
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A task that was put on a queue, or the one that already had its key."""
+    """A new task, or the existing one with the same idempotency key (`created` is false)."""
 
     id: UUID
     created: bool
@@ -90,10 +98,10 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt ends without a result, and what should follow.
+    """Why an attempt failed, and what happens next.
 
-    Without a class, SQL finds one in the text; `key` is the gate that a rate limit closes, and
-    `feedback` what validators had against the output.
+    Without a class, SQL derives one from the error text. `key` is the gate that a rate limit
+    closes, and `feedback` has the messages of validators.
     """
 
     error: str
@@ -106,7 +114,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """What became of a task whose attempt failed."""
+    """The state of a task after a failed attempt."""
 
     id: UUID
     verdict: str
@@ -116,7 +124,7 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """A claim that ran out; `problem` is set when its row could not be moved."""
+    """An expired claim; `problem` is set if its row could not be processed."""
 
     id: UUID
     reason: str
@@ -126,7 +134,7 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """A task that fell due; `problem` is set when its row could not be moved."""
+    """A due task; `problem` is set if its row could not be processed."""
 
     id: UUID
     problem: str | None
@@ -134,7 +142,7 @@ class Promoted:
 
 @dataclass(frozen=True, slots=True)
 class BulkCount:
-    """So many tasks of one kind, and what became of them when many were decided about at once."""
+    """The number of tasks with the same queue, type, status and verdict in a bulk action."""
 
     queue: str
     type: str
@@ -146,7 +154,7 @@ class BulkCount:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredWait:
-    """A wait whose time was up; `problem` is set when its row could not be moved."""
+    """An expired wait; `problem` is set if its row could not be processed."""
 
     id: UUID
     problem: str | None
@@ -154,7 +162,7 @@ class ExpiredWait:
 
 @dataclass(frozen=True, slots=True)
 class OpenedWait:
-    """A wait as a task finds it: `answer` is there once it has ended."""
+    """The state of a wait; `answer` is set once it has ended."""
 
     id: UUID | None
     status: str
@@ -163,7 +171,7 @@ class OpenedWait:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """How an awaited task ended."""
+    """The result of an awaited task."""
 
     id: UUID
     status: str
@@ -174,7 +182,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class TakenResult:
-    """A result that was handed to its consumer."""
+    """A result that a consumer has taken."""
 
     id: UUID
     queue: str
@@ -188,7 +196,7 @@ class TakenResult:
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """How an agent registers."""
+    """The properties that an agent registers with."""
 
     id: str
     type: str = "worker"
@@ -197,14 +205,14 @@ class AgentProfile:
     queues: list[str] = field(default_factory=lambda: ["default"])
     task_types: list[str] | None = None
     max_concurrent_tasks: int | None = None
-    heartbeat_s: float = 30.0
-    claim_ttl_s: float = 60.0
+    heartbeat_s: float = HEARTBEAT_S
+    claim_ttl_s: float = CLAIM_TTL_S
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DagState:
-    """How far a DAG is; `failed` means that a task gave up and waits for a person."""
+    """The progress of a DAG; `failed` means that a task is dead-lettered and needs a decision."""
 
     id: UUID
     name: str
@@ -220,19 +228,19 @@ class DagState:
 
 @dataclass(frozen=True, slots=True)
 class SpendState:
-    """What a task has cost and may still spend, of its own limit and of its tightest budget."""
+    """What a task has cost and may still spend, by its own limit and its budgets."""
 
     cost_usd: Decimal
     max_cost_usd: Decimal | None
     left_usd: Decimal | None
-    # May it go on? ok, or what to do now: ask or fail.
+    # ok, ask or fail.
     verdict: str
     reason: str | None
     wait_id: UUID | None = None
 
 
 class Artifact(TypedDict):
-    """A file of a task, as its maker gets it and as an input gives it to the next task."""
+    """A file of a task, as `put` returns it and as another task gets it as an input."""
 
     id: str
     name: str
@@ -243,14 +251,14 @@ class Artifact(TypedDict):
 
 
 class ListedArtifact(Artifact):
-    """A file of a task and the attempt that made it."""
+    """A file of a task and the attempt that created it."""
 
     attempt: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class RemovableArtifact:
-    """A file to delete: of a task that is gone, or never finished."""
+    """A file to delete: it is incomplete, or its task was removed."""
 
     id: UUID
     key: str
@@ -262,7 +270,7 @@ class RemovableArtifact:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReview:
-    """A task that a budget has no money for: asked or dead_lettered; or why it could not be."""
+    """A task whose budget is exhausted: `asked` or `dead_lettered`, or the problem."""
 
     id: UUID
     verdict: str
@@ -271,7 +279,7 @@ class BudgetReview:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened; `place` is where it stands in the order of readers."""
+    """An event; `place` is its position in the order in which readers get events."""
 
     place: str
     id: int
@@ -287,10 +295,95 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class TriggerRun:
-    """What a trigger made of an event, or why it could not."""
+    """The task or DAG that a trigger created for an event, or the problem."""
 
     id: UUID
     event_id: int
     task_id: UUID | None
     dag_id: UUID | None
     problem: str | None
+
+
+Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class Decision(BaseModel):
+    """One decision: what was chosen, among which options, and why."""
+
+    model_config = ConfigDict(extra="allow")
+
+    decision: Words
+    reason: Words
+    options: list[str] = Field(default_factory=list)
+    reversible: bool | None = None
+
+
+class DecisionReport(BaseModel):
+    """What an agent did and decided, for its reviewers."""
+
+    model_config = ConfigDict(extra="allow")
+
+    summary: Words
+    confidence: float = Field(ge=0, le=1)
+    goal: str | None = None
+    decisions: list[Decision] = Field(default_factory=list)
+    assumptions: list[str] = Field(default_factory=list)
+    evidence: list[str] = Field(default_factory=list)
+    risks: list[str] = Field(default_factory=list)
+    follow_ups: list[str] = Field(default_factory=list)
+
+
+def problems_of(error: ValidationError) -> list[str]:
+    """Describe what is wrong with a report, one line for each field."""
+    return [
+        f"decision report: {_place(item['loc'])}: {item['msg']}"
+        for item in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def _place(location: Iterable[int | str]) -> str:
+    return ".".join(excerpt_name(str(part)) for part in location) or "all"
+
+
+def described(report: Mapping[str, Any]) -> str:
+    """Return a stored report as text."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    confidence = report.get("confidence")
+    sure = (
+        f"{confidence:.0%} sure" if isinstance(confidence, (int, float)) else "confidence unknown"
+    )
+    yield f"{report.get('summary')} ({sure})"
+    if report.get("goal"):
+        yield f"goal: {report['goal']}"
+    for each in _list(report.get("decisions")):
+        if isinstance(each, Mapping):
+            among = [str(option) for option in _list(each.get("options"))]
+            of = f" (of {', '.join(among)})" if among else ""
+            last = " (cannot be undone)" if each.get("reversible") is False else ""
+            yield f"decided: {each.get('decision')}{of}: {each.get('reason')}{last}"
+    for name in ("assumptions", "evidence", "risks", "follow_ups"):
+        for each in _list(report.get(name)):
+            yield f"{name.replace('_', ' ')}: {each}"
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+class Brief(BaseModel):
+    """Work for an agent; a handler with a parameter `brief: Brief` gets it validated.
+
+    `await implement.enqueue(brief=Brief(action="implement", target="src/auth.py"))`
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: str = Field(min_length=1, max_length=200)
+    target: str | None = None
+    params: dict[str, Any] = {}
+    goal: str | None = None
+    constraints: list[str] = []
+    context: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""What can be configured, from where, and with which defaults.
+"""The settings, their sources and their defaults.
 
-The only module that reads the environment. Order: command line, `TREADLE_*`, then `treadle.toml`
-in the working folder, then the default. `DATABASE_URL` stands in for `TREADLE_DATABASE_URL`, `PORT`
-for `TREADLE_PORT`, and `AG_QUEUE_*` for the settings of the queue.
+This is the only module that reads the environment. The first value found is used, in this order:
+the command line, `TREADLE_*`, `treadle.toml` in the working directory, the default. If the
+`TREADLE_*` variable is not set, `DATABASE_URL`, `PORT` and `AG_QUEUE_*` are used instead.
 """
 
 import os
@@ -25,25 +25,28 @@ from pydantic_settings import (
 from treadle.errors import ConfigurationError
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+# The defaults of a lease; SQL has the same for agents that register without Python.
+HEARTBEAT_S = 30.0
+CLAIM_TTL_S = 60.0
 
 
-# A variable that stands in for that of a setting when it is not given.
-STAND_INS = {
+# The variable to use if that of a setting is not set.
+FALLBACK_VARIABLES = {
     "database_url": "DATABASE_URL",
     "port": "PORT",
     "queue_max_size": "AG_QUEUE_MAX_SIZE",
     "queue_max_attempts": "AG_QUEUE_MAX_ATTEMPTS",
     "queue_dispatch_timeout_s": "AG_QUEUE_DISPATCH_TIMEOUT",
 }
-SPANS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
+UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+DURATION_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
 DISPATCH_TIMEOUT_S = 30.0
-MOST_DISPATCH_TIMEOUT_S = 600.0
+MAX_DISPATCH_TIMEOUT_S = 600.0
 
 
 def names(name: str) -> AliasChoices:
-    """The variable of a setting, what stands in for it, and its name in a file."""
-    return AliasChoices(f"TREADLE_{name.upper()}", STAND_INS[name], name)
+    """Return the variable of a setting, its fallback variable, and its name in a file."""
+    return AliasChoices(f"TREADLE_{name.upper()}", FALLBACK_VARIABLES[name], name)
 
 
 class HttpSettings(BaseSettings):
@@ -93,27 +96,25 @@ class HttpSettings(BaseSettings):
         5.0, description="Time between two status requests to an agent about its task."
     )
     dispatch_lease_s: float = Field(
-        15.0, ge=0.1, le=3600, description="Silence after which another dispatcher takes over."
+        15.0, ge=0.1, le=3600, description="Lease of a dispatcher; then another one takes over."
     )
     dispatch_unsure_s: Seconds | None = Field(
         None,
-        description="Time to find out whether a prompt arrived; default: 2 * dispatch timeout.",
+        description="Timeout for finding out whether a prompt arrived; default: 2 * the timeout.",
     )
     dispatch_silent_s: Seconds = Field(
-        600.0, description="Time that a working agent may be unreachable."
+        600.0, description="Time that an agent with a task may be unreachable."
     )
     dispatch_private: bool = Field(
         True, description="Allow private addresses for agents with allow_private."
     )
-    dispatch_http: bool = Field(
-        False, description="Allow agents at public addresses without encryption."
-    )
+    dispatch_http: bool = Field(False, description="Allow public agents without encryption.")
     dispatch_ports: Annotated[list[int], NoDecode] = Field(
-        [], description="Additional ports of agents at public addresses, comma separated."
+        [], description="Additional ports of public agents, comma separated."
     )
     work_stale_s: Seconds = Field(
         1800.0,
-        description="Time without a change until a work item is blocked; set it on the server.",
+        description="Time without an update after which a work item is blocked; set on the server.",
     )
     harness_claim_timeout_s: Seconds = Field(
         300.0,
@@ -175,31 +176,32 @@ class HttpSettings(BaseSettings):
 
     @field_validator("queue_dispatch_timeout_s", mode="before")
     @classmethod
-    def _span(cls, value: object) -> object:
-        """Seconds, or numbers with their units, one after the other."""
+    def _duration(cls, value: object) -> object:
+        """Parse seconds, or numbers with units such as 1m30s."""
         if not isinstance(value, str):
             return value
-        if re.fullmatch(f"(?:{PART})+", value):
-            return sum(float(number) * SPANS[unit] for number, unit in re.findall(PART, value))
+        if re.fullmatch(f"(?:{DURATION_PART})+", value):
+            parts = re.findall(DURATION_PART, value)
+            return sum(float(number) * UNITS_S[unit] for number, unit in parts)
         try:
             return float(value)
         except ValueError:
-            raise PydanticCustomError("span", "seconds, or 500ms, 30s, 1m30s") from None
+            raise PydanticCustomError("duration", "pass seconds, or 500ms, 30s, 1m30s") from None
 
     @field_validator("queue_dispatch_timeout_s")
     @classmethod
     def _bounded(cls, value: float) -> float:
-        """Only a dispatcher waits: a variable of all processes stops none of them by its size."""
-        return min(value, MOST_DISPATCH_TIMEOUT_S) or DISPATCH_TIMEOUT_S
+        """Limit the value instead of rejecting it: other processes read the variable as well."""
+        return min(value, MAX_DISPATCH_TIMEOUT_S) or DISPATCH_TIMEOUT_S
 
 
 class CoreSettings(BaseSettings):
-    """The database, the worker and the services beside it."""
+    """The database, the worker and the services."""
 
     database_url: str | None = Field(
         None,
         validation_alias=names("database_url"),
-        description="PostgreSQL 15 or newer, as a libpq URL.",
+        description="Database URL of PostgreSQL 15 or newer.",
     )
     listen_url: str | None = Field(
         None, description="Direct connection for LISTEN when database_url goes through a pooler."
@@ -212,7 +214,7 @@ class CoreSettings(BaseSettings):
     )
     agent_id: str | None = Field(None, description="Name of the worker; generated when absent.")
     capabilities: Annotated[list[str], NoDecode] = Field(
-        [], description="Capabilities of this agent, comma separated."
+        [], description="Capabilities of the worker, comma separated."
     )
     slots: int = Field(
         10, ge=1, le=10_000, description="Number of handlers that a worker runs at once."
@@ -225,9 +227,11 @@ class CoreSettings(BaseSettings):
     )
     poll_s: Seconds = Field(5.0, description="Maximum time between two polls of an idle worker.")
     heartbeat_s: Seconds = Field(
-        30.0, description="Time between two heartbeats; a lease lasts three."
+        HEARTBEAT_S, description="Time between two heartbeats; a lease lasts three heartbeats."
     )
-    claim_ttl_s: Seconds = Field(60.0, description="Time within which a claimed task must start.")
+    claim_ttl_s: Seconds = Field(
+        CLAIM_TTL_S, description="Time within which a claimed task must start."
+    )
     validator_timeout_s: Seconds = Field(120.0, description="Default timeout of a validator.")
     drain_s: float = Field(
         30.0, ge=0, le=86_400, description="Time that handlers have to finish after SIGTERM."
@@ -265,9 +269,9 @@ class CoreSettings(BaseSettings):
     webhook_private: bool = Field(
         False, description="Allow private addresses for webhooks with allow_private."
     )
-    webhook_http: bool = Field(False, description="Allow public addresses without encryption.")
+    webhook_http: bool = Field(False, description="Allow public webhooks without encryption.")
     webhook_ports: Annotated[list[int], NoDecode] = Field(
-        [], description="Additional ports of public addresses, comma separated."
+        [], description="Additional ports of public webhooks, comma separated."
     )
     prepare: bool = Field(
         True, description="Use prepared statements; turn off behind a transaction pooler."
@@ -307,7 +311,7 @@ class CoreSettings(BaseSettings):
 class Settings(HttpSettings, CoreSettings):
     """The effective settings of one process."""
 
-    # A variable that is empty says nothing: so a compose file passes on what may be unset.
+    # An empty variable counts as not set, so that a compose file can pass variables through.
     model_config = SettingsConfigDict(
         env_prefix="TREADLE_",
         env_ignore_empty=True,
@@ -338,7 +342,7 @@ class Settings(HttpSettings, CoreSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings; an override that is None counts as not given."""
+    """Read the settings; an override that is None is ignored."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Settings(**given)  # type: ignore[arg-type]
@@ -347,25 +351,25 @@ def load_settings(**overrides: object) -> Settings:
             f"{_place(*item['loc'], given=given)}: {item['msg']}" for item in error.errors()
         )
         raise ConfigurationError(
-            f"wrong settings: {problems}",
-            hint="Correct or unset what is named; then treadle config show lists all of them.",
+            f"invalid settings: {problems}",
+            hint="Correct or unset them; treadle config show lists all settings.",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"treadle.toml cannot be read: {error}", hint="It is TOML: name = value, line by line."
+            f"treadle.toml cannot be read: {error}", hint="Write it as TOML: name = value."
         ) from None
 
 
 def _place(first: str | int, *rest: str | int, given: dict[str, object]) -> str:
-    """What to change: the variable that was read, or the name in the file."""
+    """Return what to change: the variable that was read, or the name in the file."""
     name = str(first).lower().removeprefix("treadle_")
     kind, _, variable = ("given" if name in given else origin(name)).partition(" ")
     return ".".join(str(part) for part in (variable if kind == "environment" else name, *rest))
 
 
 def origin(name: str) -> str:
-    """Say where a setting comes from: environment, file or default."""
-    for variable in filter(None, (f"TREADLE_{name.upper()}", STAND_INS.get(name))):
+    """Return the source of a setting: environment, file or default."""
+    for variable in filter(None, (f"TREADLE_{name.upper()}", FALLBACK_VARIABLES.get(name))):
         if os.environ.get(variable):
             return f"environment {variable}"
     file = Path("treadle.toml")
@@ -375,18 +379,18 @@ def origin(name: str) -> str:
 
 
 def data_home() -> Path:
-    """The folder for a plain user's own data."""
+    """Return the data folder of the user."""
     home = os.environ.get("XDG_DATA_HOME")
     return Path(home) if home else Path.home() / ".local" / "share"
 
 
 def child_environment(**extra: str) -> dict[str, str]:
-    """The environment for a process that treadle starts."""
+    """Return the environment for a process that treadle starts."""
     return {**os.environ, **extra}
 
 
 def bare_environment(**extra: str) -> dict[str, str]:
-    """The environment for a program that must not get at the database."""
+    """Return the environment without database settings, for a program that must not use them."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -396,5 +400,5 @@ def bare_environment(**extra: str) -> dict[str, str]:
 
 
 def new_agent_id() -> str:
-    """A readable name that no other process has."""
+    """Return a unique, readable agent id."""
     return f"{socket.gethostname()}.{os.getpid()}.{os.urandom(3).hex()}"

@@ -2,18 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import structlog
 from typer.testing import CliRunner
 
-from tests.cli.tools import APP, Result
+from tests.drivers.commands import APP, Cli, Result
+from tests.drivers.databases import NewDatabase
 from treadle.cli import app
-
-Cli = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +54,7 @@ def cli(bare: Cli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
 
 
 @pytest.fixture(scope="module")
-def still_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+def still_url(new_database: NewDatabase) -> Iterator[str]:
     """A database for those tests of a module that change nothing in it."""
     with new_database() as url:
         yield url

@@ -6,9 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli import tools
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn
+from tests.drivers import commands
+from tests.drivers.commands import Cli, Conn
 
 pytestmark = pytest.mark.requirement("F21")
 APP = """
@@ -35,7 +34,7 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def drawn(cli: Cli, folder: Path, files: Path, database_url: str) -> dict[str, str]:
     """What a task has stored that a worker ran."""
     (folder / "drawing.py").write_text(APP)
-    assert cli("types", "define", "draw").code == 0
+    assert cli("types", "create", "draw").code == 0
     task = cli("tasks", "enqueue", "draw", '{"text": "a cat"}').out.strip()
     done = cli("worker", "drawing:app", "--until-empty")
     assert done.code == 0, done.err
@@ -62,11 +61,11 @@ def test_files_are_listed_shown_and_fetched(
     assert cli("artifacts", "show", f"artifact:{drawn['id']}").rows[0] == ["id", drawn["id"]]
     assert cli("tasks", "show", drawn["task"], "--json").json["artifacts"][1]["name"] == "cat.txt"
 
-    done = cli("artifacts", "get", drawn["id"], "-o", str(folder / "got.txt"))
+    done = cli("artifacts", "download", drawn["id"], "-o", str(folder / "got.txt"))
     assert (done.code, done.err) == (0, f"{folder}/got.txt has 5 B, sha256 {drawn['sha256']}\n")
     assert (folder / "got.txt").read_text() == "a cat"
-    assert cli("artifacts", "get", drawn["id"], "-o", "-").out == "a cat"
-    told = cli("artifacts", "get", drawn["id"], "-o", "again.txt", "--json").json
+    assert cli("artifacts", "download", drawn["id"], "-o", "-").out == "a cat"
+    told = cli("artifacts", "download", drawn["id"], "-o", "again.txt", "--json").json
     assert told == {**shown, "output": "again.txt"}
 
 
@@ -80,7 +79,7 @@ def test_a_sweep_says_what_it_would_take_and_then_takes_it(
     dry = cli("artifacts", "sweep", "--dry-run", "--older-than", "0")
     assert dry.code == 0
     assert dry.out.strip() == orphan.relative_to(files).as_posix()
-    assert dry.err == "1 files would be deleted, 0 could not be\n"
+    assert dry.err == "1 files would be deleted, 0 failed\n"
     assert cli("artifacts", "sweep").out == ""
     assert len(on_disk(files)) == 2
     done = cli("artifacts", "sweep", "--older-than", "0", "--json").json
@@ -88,12 +87,12 @@ def test_a_sweep_says_what_it_would_take_and_then_takes_it(
     assert on_disk(files) == ["a cat"]
 
     sync_conn.execute("delete from treadle.tasks")
-    assert cli("artifacts", "sweep").err == "1 files deleted, 0 could not be\n"
+    assert cli("artifacts", "sweep").err == "1 files deleted, 0 failed\n"
     assert on_disk(files) == []
 
 
 def test_a_terminal_shows_the_files_of_a_task(drawn: dict[str, str]) -> None:
-    shown = tools.on_terminal("tasks", "show", drawn["task"])
+    shown = commands.on_terminal("tasks", "show", drawn["task"])
 
     assert "artifacts" in shown
     assert "cat.txt" in shown
@@ -133,14 +132,18 @@ def test_a_doctor_tries_the_folder_of_the_user_where_no_store_is_named(
     [
         (["artifacts", "show", "123456"], 3, "treadle artifacts list"),
         (["artifacts", "show", "01890000-0000-7000-8000-00000000dead"], 3, "artifacts list"),
-        (["artifacts", "show", "abc"], 2, "is no artifact id"),
-        (["artifacts", "get", "123456"], 2, "--output"),
-        (["artifacts", "get", "123456", "-o", "."], 2, "is a folder"),
-        (["artifacts", "get", "123456", "-o", "nowhere/x.pdf"], 2, "there is no folder nowhere"),
-        (["artifacts", "get", "123456", "-o", "-", "--json"], 2, "stdout is for the file"),
+        (["artifacts", "show", "abc"], 2, "is not a valid artifact id"),
+        (["artifacts", "download", "123456"], 2, "--output"),
+        (["artifacts", "download", "123456", "-o", "."], 2, "is a folder"),
+        (
+            ["artifacts", "download", "123456", "-o", "nowhere/x.pdf"],
+            2,
+            "there is no folder nowhere",
+        ),
+        (["artifacts", "download", "123456", "-o", "-", "--json"], 2, "stdout cannot hold both"),
         (["artifacts", "list", "--task", "123456"], 3, "treadle tasks list"),
         (["artifacts", "sweep", "--older-than", "-1"], 2, "older-than"),
-        (["artifacts", "sweep", "--older-than", "forever"], 2, "Say 90m"),
+        (["artifacts", "sweep", "--older-than", "forever"], 2, "Write 90m"),
         (["artifacts", "sweeep"], 2, "sweep"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

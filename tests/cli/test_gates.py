@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from tests.cli import tools
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn
+from tests.drivers import commands
+from tests.drivers.commands import Cli, Conn
 
 
 @pytest.mark.requirement("B6")
 def test_a_gate_is_defined_closed_and_opened(cli: Cli) -> None:
-    assert cli("gates", "define", "llm", "--limit", "50", "--per", "60").code == 0
+    assert cli("gates", "create", "llm", "--limit", "50", "--per", "60").code == 0
     closed = cli("gates", "close", "llm", "--for", "600", "--reason", "an incident")
     assert closed.code == 0
     assert closed.err.startswith("gate llm is closed until 2")
@@ -20,8 +19,8 @@ def test_a_gate_is_defined_closed_and_opened(cli: Cli) -> None:
     assert (gate["limit"], gate["per_s"], gate["unit"], gate["used"]) == (50, 60, "starts", 0)
 
     assert cli("gates", "open", "llm").err == "gate llm is open\n"
-    assert cli("gates", "open", "llm").err == "gate llm was open\n"
-    assert cli("gates", "define", "llm", "--no-limit").code == 0
+    assert cli("gates", "open", "llm").err == "gate llm was already open\n"
+    assert cli("gates", "update", "llm", "--no-limit").code == 0
     [gate] = cli("gates", "list", "--json").json["items"]
     assert (gate["state"], gate["limit"]) == ("open", None)
 
@@ -31,20 +30,20 @@ def test_a_breaker_is_tripped_and_reset(cli: Cli) -> None:
     assert cli("breakers", "list").rows[1:] == []
     done = cli("breakers", "trip", "deploy", "--for", "600", "--reason", "a move")
     assert done.code == 0
-    assert done.err.startswith("the breaker of deploy is open; one task is tried at ")
+    assert done.err.startswith("breaker deploy is open; the next probe is at 2")
     [breaker] = cli("breakers", "list", "--json").json["items"]
     assert (breaker["type"], breaker["state"]) == ("deploy", "open")
     assert breaker["last_error"] == "a move"
     assert len(cli("breakers", "list", "--all", "--json").json["items"]) > 1
 
-    assert cli("breakers", "reset", "deploy").err == "the breaker of deploy is closed\n"
-    assert cli("breakers", "reset", "deploy").err == "the breaker of deploy was closed\n"
+    assert cli("breakers", "reset", "deploy").err == "breaker deploy is closed\n"
+    assert cli("breakers", "reset", "deploy").err == "breaker deploy was already closed\n"
 
 
 @pytest.mark.requirement("B7")
 def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None:
     made = cli(
-        *("types", "define", "crawl", "--max-attempts", "5", "--gate", "web", "--gate", "llm"),
+        *("types", "create", "crawl", "--max-attempts", "5", "--gate", "web", "--gate", "llm"),
         *("--breaker", '{"threshold": 3}', "--max-cost-usd", "2.5"),
     )
     assert made.code == 0
@@ -56,8 +55,8 @@ def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None
     assert crawl["breaker"] == {"threshold": 3}
     assert {row["key"] for row in cli("gates", "list", "--json").json["items"]} == {"llm", "web"}
 
-    tools.enqueue(sync_conn)
-    assert cli("types", "resume", "crawl").err == "type crawl is open\n"
+    commands.enqueue(sync_conn)
+    assert cli("types", "resume", "crawl").err == "type crawl is resumed\n"
     assert cli("types", "list").rows[0][:2] == ["type", "state"]
 
 
@@ -65,7 +64,7 @@ def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None
 def test_a_type_says_how_its_outputs_are_judged(cli: Cli) -> None:
     rules = [{"validator": "regex", "pattern": "^(yes|no)$"}]
     made = cli(
-        *("types", "define", "verdict", "--validation", json.dumps(rules), "--report", "required"),
+        *("types", "create", "verdict", "--validation", json.dumps(rules), "--report", "required"),
         *("--model", "large", "--model", "larger", "--fallback-model", "other"),
     )
     assert made.code == 0
@@ -80,22 +79,22 @@ def test_a_type_says_how_its_outputs_are_judged(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        (["gates", "close", "lmm"], 3, "Make one"),
-        (["gates", "define", "a b"], 2, "For example"),
-        (["gates", "define", "llm", "--limit", "0", "--per", "60"], 2, "above 0"),
-        (["gates", "define", "llm", "--limit", "5", "--per", "nan"], 2, "settings.per_s is nan"),
-        (["gates", "define", "llm", "--no-limit", "--limit", "5"], 2, "no other option"),
-        (["gates", "close", "type:code", "--for", "-3"], 2, "seconds above 0"),
+        (["gates", "close", "lmm"], 3, "To create one"),
+        (["gates", "create", "a b"], 2, "For example"),
+        (["gates", "create", "llm", "--limit", "0", "--per", "60"], 2, "above 0"),
+        (["gates", "create", "llm", "--limit", "5", "--per", "nan"], 2, "settings.per_s is nan"),
+        (["gates", "create", "llm", "--no-limit", "--limit", "5"], 2, "cannot be combined"),
+        (["gates", "close", "type:code", "--for", "-3"], 2, "more than 0 seconds"),
         (["gates", "opne", "llm"], 2, "open"),
-        (["breakers", "trip", "cod"], 3, "Known: code"),
-        (["breakers", "trip", "code", "--for", "0"], 2, "seconds above 0"),
+        (["breakers", "trip", "cod"], 3, "Known types: code"),
+        (["breakers", "trip", "code", "--for", "0"], 2, "more than 0 seconds"),
         (["breakers", "rest", "code"], 2, "reset"),
-        (["types", "pause", "cod"], 3, "Known: code"),
-        (["types", "define", "code", "--breaker", '{"treshold": 1}'], 2, "threshold"),
-        (["types", "define", "code", "--gate", "a b"], 2, "cannot be defined so"),
-        (["types", "define", "code", "--report", "perhaps"], 2, "report"),
-        (["types", "define", "code", "--validation", "[{]"], 2, "validation is not JSON"),
-        (["types", "define", "code", "--validation", "{}"], 2, "validation"),
+        (["types", "pause", "cod"], 3, "Known types: code"),
+        (["types", "update", "code", "--breaker", '{"treshold": 1}'], 2, "threshold"),
+        (["types", "update", "code", "--gate", "a b"], 2, "cannot be defined"),
+        (["types", "update", "code", "--report", "perhaps"], 2, "report"),
+        (["types", "update", "code", "--validation", "[{]"], 2, "validation is not JSON"),
+        (["types", "update", "code", "--validation", "{}"], 2, "validation"),
         (["types", "puase", "code"], 2, "pause"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.drivers.commands import Cli
 
 
 @pytest.mark.requirement("B6")
@@ -28,13 +28,21 @@ def test_a_limit_below_zero_is_refused(cli: Cli) -> None:
     assert cli("keys").rows[1:] == []
 
 
-@pytest.mark.parametrize("noun", ["budget", "gates", "breakers", "keys"])
+@pytest.mark.parametrize("noun", ["budgets", "dags", "gates", "keys", "queues", "tasks", "types"])
 def test_these_nouns_list_when_nothing_else_is_said(cli: Cli, noun: str) -> None:
     assert cli(noun, "--json").json["items"] == cli(noun, "list", "--json").json["items"]
 
 
+def test_a_noun_without_a_verb_takes_the_options_of_its_list(cli: Cli) -> None:
+    task = cli("tasks", "enqueue", "code").out.strip()
+
+    assert cli("tasks", "--status", "ready", "-q").out.split() == [task]
+    assert cli("tasks", "-q", "--type", "review").out == ""
+    assert cli("tasks", "--colour").code == 2
+
+
 def test_a_task_says_on_the_command_line_what_it_may_cost_and_where_it_passes(cli: Cli) -> None:
-    cli("gates", "define", "llm")
+    cli("gates", "create", "llm")
     made = cli("tasks", "enqueue", "code", "--max-cost-usd", "0.5", "--gate", "llm", "--json")
 
     task = cli("tasks", "show", made.json["id"], "--json").json

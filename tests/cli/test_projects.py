@@ -4,16 +4,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.drivers.commands import Cli
 
 pytestmark = pytest.mark.requirement("R9")
 
 
 @pytest.mark.requirement("B6")
 def test_a_project_is_defined_and_listed_with_its_load(cli: Cli) -> None:
-    made = cli("projects", "define", "site", "--share", "3", "--external-ref", "S-1").out.strip()
+    made = cli("projects", "create", "site", "--share", "3", "--external-ref", "S-1").out.strip()
 
-    assert cli("projects", "define", "site", "--json").json == {"id": made, "name": "site"}
+    assert cli("projects", "update", "site", "--json").json == {
+        "id": made,
+        "name": "site",
+        "status": "updated",
+    }
     cli("tasks", "enqueue", "code", "--project", "site")
 
     [project] = cli("projects", "list", "--json").json["items"]
@@ -23,7 +27,7 @@ def test_a_project_is_defined_and_listed_with_its_load(cli: Cli) -> None:
 
 
 def test_a_share_that_cannot_be_is_refused(still: Cli) -> None:
-    refused = still("projects", "define", "site", "--share", "0")
+    refused = still("projects", "update", "site", "--share", "0")
 
     assert refused.code == 2
     assert "share" in refused.err
@@ -56,13 +60,13 @@ def test_a_deadline_is_a_moment_or_a_time_from_now(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--deadline", "soon"), 2, "deadline_at 'soon' is no time"),
+        (("--deadline", "soon"), 2, "deadline_at is not a time: 'soon'"),
         (("--deadline", "2030-01-31T17:00"), 2, "with its zone"),
-        (("--run-at", "soon"), 2, "run_at 'soon' is no time"),
-        (("--run-at", "2h", "--delay", "60"), 2, "say the same thing"),
-        (("--urgency", "11"), 2, "there is no urgency 11"),
-        (("--tier", "urgent"), 2, "there is no tier 'urgent'"),
-        (("--tier", "low", "--priority", "3"), 2, "say the same thing"),
+        (("--run-at", "soon"), 2, "run_at is not a time: 'soon'"),
+        (("--run-at", "2h", "--delay", "60"), 2, "cannot be combined"),
+        (("--urgency", "11"), 2, "urgency must be a whole number from 1 to 10"),
+        (("--tier", "urgent"), 2, "tier must be critical or high"),
+        (("--tier", "low", "--priority", "3"), 2, "cannot be combined"),
         (("--project", "nobody"), 3, "there is no project 'nobody'"),
     ],
 )

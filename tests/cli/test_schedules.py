@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn, start
+from tests.drivers.commands import Cli, Conn, start
 
-NIGHTLY = ("schedules", "define", "nightly", "30 2 * * *", "--tz", "Europe/Berlin")
+NIGHTLY = ("schedules", "create", "nightly", "30 2 * * *", "--timezone", "Europe/Berlin")
 
 
 @pytest.mark.requirement("F19")
@@ -44,15 +43,15 @@ def test_a_schedule_is_run_paused_resumed_changed_and_removed(cli: Cli, sync_con
     assert (shown["state"], shown["paused_reason"]) == ("paused", "a move")
     assert (shown["last_status"], shown["last_task"]) == ("queued", ran.out.strip())
     assert [(run["nominal_at"], run["now"]) for run in shown["runs"]] == [(None, "ready")]
-    assert cli("schedules", "resume", "nightly").err == "schedule nightly is active\n"
+    assert cli("schedules", "resume", "nightly").err == "schedule nightly is resumed\n"
     assert cli("schedules", "resume", "nightly").err == "schedule nightly was not paused\n"
 
-    changed = cli("schedules", "define", "nightly", "--catch-up", "skip", "--overlap", "skip")
+    changed = cli("schedules", "update", "nightly", "--catch-up", "skip", "--overlap", "skip")
     assert changed.err == "schedule nightly is changed: At 02:30 every day\n"
     shown = cli("schedules", "show", "nightly", "--json").json
     assert (shown["catch_up"], shown["overlap"], shown["cron"]) == ("skip", "skip", "30 2 * * *")
-    assert cli("schedules", "remove", "nightly").code == 2
-    assert cli("schedules", "remove", "nightly", "--yes").code == 0
+    assert cli("schedules", "delete", "nightly").code == 2
+    assert cli("schedules", "delete", "nightly", "--yes").code == 0
     assert cli("schedules", "list").rows[1:] == []
 
 
@@ -60,12 +59,12 @@ def test_a_schedule_is_run_paused_resumed_changed_and_removed(cli: Cli, sync_con
 def test_a_schedule_can_make_the_dag_of_a_file(cli: Cli, folder: Path) -> None:
     plan = {"name": "weekly", "tasks": [{"type": "code"}, {"type": "test", "after": ["code"]}]}
     (folder / "plan.json").write_text(json.dumps(plan))
-    assert cli("schedules", "define", "weekly", "@weekly", "--dag", "plan.json").code == 0
+    assert cli("schedules", "create", "weekly", "@weekly", "--dag", "plan.json").code == 0
 
     made = cli("schedules", "run", "weekly", "--json").json
 
     assert made["task_id"] is None
-    assert cli("dag", "show", made["dag_id"], "--json").json["name"] == "weekly"
+    assert cli("dags", "show", made["dag_id"], "--json").json["name"] == "weekly"
 
 
 @pytest.mark.requirement("F19")
@@ -86,13 +85,13 @@ def test_the_schedules_of_an_application_are_made_known(
 
 @pytest.mark.requirement("F19")
 def test_a_cron_line_is_looked_at_without_a_database(bare: Cli) -> None:
-    line = ("*/15 9 * * MON", "--tz", "America/New_York", "--count", "4")
+    line = ("*/15 9 * * MON", "--timezone", "America/New_York", "--limit", "4")
     found = bare("schedules", "preview", *line, "--json").json
     assert found["text"] == "Every 15th minute from 09:00 through 09:59 on Monday"
     assert {time["local"][11:16] for time in found["next_times"]} == {
         "09:00", "09:15", "09:30", "09:45"
     }  # fmt: skip
-    assert len(bare("schedules", "preview", "@daily", "--count", "8").rows) == 10
+    assert len(bare("schedules", "preview", "@daily", "--limit", "8").rows) == 10
 
 
 def test_doctor_tells_of_schedules_that_are_late_or_stopped(cli: Cli, sync_conn: Conn) -> None:
@@ -101,9 +100,9 @@ def test_doctor_tells_of_schedules_that_are_late_or_stopped(cli: Cli, sync_conn:
         [check] = [each for each in checks if each["check"] == "scheduler"]
         return check["status"], check["found"]
 
-    assert found() == ("ok", "0 schedules, and none is late")
+    assert found() == ("ok", "0 schedules, none is late")
     cli(*NIGHTLY, "--type", "code")
-    assert found() == ("warn", "none is connected under its name")
+    assert found() == ("warn", "no scheduler is connected")
     sync_conn.execute("update treadle.schedules set next_at = now() - interval '1 h'")
     assert found() == ("fail", "1 schedules are late")
     sync_conn.execute("update treadle.schedules set next_at = 'infinity'")
@@ -113,25 +112,29 @@ def test_doctor_tells_of_schedules_that_are_late_or_stopped(cli: Cli, sync_conn:
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        (["define", "a", "0 30 2 * * *", "--type", "code"], 2, "five fields"),
-        (["define", "a", "61 * * * *", "--type", "code"], 2, "bad minute"),
-        (["define", "a", "@fortnightly", "--type", "code"], 2, "@yearly"),
-        (["define", "a", "@daily", "--tz", "Mars", "--type", "code"], 2, "Europe/Berlin"),
-        (["define", "a", "@daily"], 2, "a task or a DAG"),
-        (["define", "a", "--type", "code"], 2, "It needs a cron line"),
-        (["define", "a", "@daily", "--type", "cod"], 3, "Known: code"),
-        (["define", "a", "@daily", "--type", "code", "--catch-up", "both"], 2, "skip, one or all"),
-        (["define", "a", "@daily", "--spec", "{}"], 2, "need --type"),
-        (["define", "a", "@daily", "--type", "code", "--dag", "x.json"], 2, "--dag goes with no"),
-        (["define", "a", "@daily", "--type", "code", "--spec", "[1]"], 2, "JSON object"),
+        (["create", "a", "0 30 2 * * *", "--type", "code"], 2, "five fields"),
+        (["create", "a", "61 * * * *", "--type", "code"], 2, "bad minute"),
+        (["create", "a", "@fortnightly", "--type", "code"], 2, "@yearly"),
+        (["create", "a", "@daily", "--timezone", "Mars", "--type", "code"], 2, "Europe/Berlin"),
+        (["create", "a", "@daily"], 2, "a task or a DAG"),
+        (["create", "a", "--type", "code"], 2, "Pass a cron line"),
+        (["create", "a", "@daily", "--type", "cod"], 3, "Known types: code"),
+        (["create", "a", "@daily", "--type", "code", "--catch-up", "both"], 2, "skip, one or all"),
+        (["create", "a", "@daily", "--spec", "{}"], 2, "need --type"),
+        (["create", "a", "@daily", "--type", "code", "--dag", "x.json"], 2, "--dag cannot be"),
+        (["create", "a", "@daily", "--type", "code", "--spec", "[1]"], 2, "JSON object"),
         (["show", "nigthly"], 3, "treadle schedules"),
-        (["run", "nigthly"], 3, "Known: none"),
-        (["pause", "nigthly"], 3, "Known: none"),
-        (["remove", "nigthly", "--yes"], 3, "Known: none"),
+        (["run", "nigthly"], 3, "Known schedules: none"),
+        (["pause", "nigthly"], 3, "Known schedules: none"),
+        (["delete", "nigthly", "--yes"], 3, "Known schedules: none"),
         (["puase", "nightly"], 2, "pause"),
         (["preview", "* * * *"], 2, "five fields"),
-        (["preview", "@daily", "--tz", ""], 2, "there is no time zone ''"),
-        (["define", "x", "@daily", "--tz", "", "--type", "code"], 2, "there is no time zone ''"),
+        (["preview", "@daily", "--timezone", ""], 2, "there is no time zone ''"),
+        (
+            ["create", "x", "@daily", "--timezone", "", "--type", "code"],
+            2,
+            "there is no time zone ''",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from tests.cli import tools
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn
+from tests.drivers import commands
+from tests.drivers.commands import Cli, Conn
 
 TASK = '{"type": "review", "spec": {"n": {"$event": "data.n"}}}'
 
@@ -18,17 +17,20 @@ def fire(conn: Conn) -> None:
 @pytest.mark.requirement("F18")
 def test_a_trigger_is_set_tested_fired_and_shown(cli: Cli, sync_conn: Conn) -> None:
     made = cli(
-        "triggers", "set", "next", "--on", "paid", "--filter", '{"key": "a"}', "--task", TASK
+        "triggers", "create", "next", "--on", "paid", "--filter", '{"key": "a"}', "--task", TASK
     )
-    assert (made.code, made.err) == (0, "trigger next makes task review on paid\n")
-    event = cli("emit", "paid", '{"n": 7}', "--key", "a").out.strip()
-    bad = cli("emit", "paid", "--key", "a").out.strip()
+    assert (made.code, made.err) == (
+        0,
+        "trigger next is created: it enqueues task review on paid\n",
+    )
+    event = cli("events", "emit", "paid", '{"n": 7}', "--key", "a").out.strip()
+    bad = cli("events", "emit", "paid", "--key", "a").out.strip()
 
     tried = cli("triggers", "test", "next", "--event", event)
     assert tried.code == 0
     assert '"n": 7' in tried.out
     tried = cli("triggers", "test", "next", "--event", bad)
-    assert (tried.code, tried.out) == (1, "it does not fire\tthe event has no data.n\n")
+    assert (tried.code, tried.out) == (1, "does not fire\tthe event has no data.n\n")
     sample = json.dumps({"kind": "paid", "key": "a", "data": {"n": 1}})
     assert cli("triggers", "test", "next", "--sample", sample, "--json").json["fires"] is True
 
@@ -38,18 +40,18 @@ def test_a_trigger_is_set_tested_fired_and_shown(cli: Cli, sync_conn: Conn) -> N
     assert [each["verdict"] for each in shown["log"]] == ["failed", "fired"]
     assert "the event has no data.n" in cli("triggers", "show", "next").out
 
-    assert cli("triggers", "set", "next", "--task", '{"type": "review"}').code == 0
+    assert cli("triggers", "update", "next", "--task", '{"type": "review"}').code == 0
     task = cli("triggers", "fire", "next", bad).out.strip()
-    assert tools.status(sync_conn, task) == "ready"
+    assert commands.status(sync_conn, task) == "ready"
     assert cli("triggers", "fire", "next", bad).code == 2
 
 
 def test_a_trigger_is_listed_paused_resumed_and_removed(cli: Cli) -> None:
     assert cli("triggers").rows[1:] == []
     done = cli(
-        *("triggers", "set", "failing", "--task", '{"type": "review"}', "--max-per-hour", "0"),
+        *("triggers", "create", "failing", "--task", '{"type": "review"}', "--max-per-hour", "0"),
         *("--failure-rate", '{"type": "code", "window_s": 600, "limit": 0.5}', "--max-depth", "2"),
-        *("--description", "look at it", "--by", "me", "--json"),
+        *("--description", "look at it", "--actor", "me", "--json"),
     )
     row = done.json
     assert (row["on_event"], row["filter"]) == ("type.failing", {"key": "failing"})
@@ -58,18 +60,18 @@ def test_a_trigger_is_listed_paused_resumed_and_removed(cli: Cli) -> None:
     assert cli("triggers", "pause", "failing", "--reason", "a storm").code == 0
     [row] = cli("triggers", "list", "--json").json["items"]
     assert (row["state"], row["paused_reason"]) == ("paused", "a storm")
-    assert cli("triggers", "resume", "failing").err == "trigger failing is active\n"
+    assert cli("triggers", "resume", "failing").err == "trigger failing is resumed\n"
     assert cli("triggers", "list").rows[1][:3] == ["failing", "active", "type.failing"]
-    assert cli("triggers", "remove", "failing").code == 2
-    assert cli("triggers", "remove", "failing", "--yes").code == 0
+    assert cli("triggers", "delete", "failing").code == 2
+    assert cli("triggers", "delete", "failing", "--yes").code == 0
     assert cli("triggers", "show", "failing").code == 3
 
 
 @pytest.mark.requirement("F23")
 def test_events_are_listed_and_followed(cli: Cli, sync_conn: Conn) -> None:
-    task = tools.dead_letter(sync_conn)
-    cli("emit", "paid", '{"n": 1}', "--key", "a")
-    cli("emit", "lost", '{"n": "\\u001b[31m"}')
+    task = commands.dead_letter(sync_conn)
+    cli("events", "emit", "paid", '{"n": 1}', "--key", "a")
+    cli("events", "emit", "lost", '{"n": "\\u001b[31m"}')
 
     kinds = [row["kind"] for row in cli("events", "list", "--json").json["items"]]
     assert kinds[:3] == ["lost", "paid", "task.dead_lettered"]
@@ -90,15 +92,23 @@ def test_events_are_listed_and_followed(cli: Cli, sync_conn: Conn) -> None:
     [
         (["triggers", "show", "nobody"], 3, "treadle triggers"),
         (["triggers", "pause", "nobody"], 3, "there is no trigger"),
-        (["triggers", "set", "x", "--on", "paid"], 2, "a task or a dag"),
-        (["triggers", "set", "x", "--on", "paid", "--task", '{"type": "cod"}'], 3, "Known: code"),
-        (["triggers", "set", "x", "--on", "paid", "--task", "{"], 2, "is not JSON"),
-        (["triggers", "set", "x", "--on", "trigger.set", "--task", TASK], 2, "no trigger follows"),
-        (["triggers", "test", "x"], 2, "give --event or --sample"),
+        (["triggers", "create", "x", "--on", "paid"], 2, "a task or a dag"),
+        (
+            ["triggers", "create", "x", "--on", "paid", "--task", '{"type": "cod"}'],
+            3,
+            "Known types: code",
+        ),
+        (["triggers", "create", "x", "--on", "paid", "--task", "{"], 2, "is not JSON"),
+        (
+            ["triggers", "create", "x", "--on", "trigger.defined", "--task", TASK],
+            2,
+            "triggers cannot fire on events of triggers",
+        ),
+        (["triggers", "test", "x"], 2, "pass either --event or --sample"),
         (["triggers", "fire", "nobody", "1"], 3, "there is no trigger"),
         (["triggers", "puase", "x"], 2, "pause"),
-        (["events", "tail", "--after", "x"], 2, "there is no place"),
-        (["events", "list", "--task", "zzz"], 2, "is no task id"),
+        (["events", "tail", "--after", "x"], 2, "is not a valid event cursor"),
+        (["events", "list", "--task", "zzz"], 2, "is not a valid task id"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )

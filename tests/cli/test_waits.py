@@ -4,23 +4,22 @@ from typing import Any
 
 import pytest
 
-from tests.cli import tools
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn
+from tests.drivers import commands
+from tests.drivers.commands import Cli, Conn
 
 NO_WAIT = "01890000-0000-7000-8000-00000000dead"
 CHOICE = ["red", "blue"]
 
 
 def test_open_questions_are_listed_the_oldest_first(cli: Cli, sync_conn: Conn) -> None:
-    task, wait = tools.ask(sync_conn, approvers=2, expires_s=3600)
-    tools.ask(sync_conn, event="invoice.paid", key="4711")
-    cli("answer", wait, "approve", "--by", "alice")
+    task, wait = commands.ask(sync_conn, approvers=2, expires_s=3600)
+    commands.ask(sync_conn, event="invoice.paid", key="4711")
+    cli("waits", "answer", wait, "approve", "--actor", "alice")
 
     head, first, second = cli("waits").rows
 
     assert head == [
-        "id", "task", "of", "asked", "expires", "answered", "options", "question"
+        "id", "task", "title", "opened", "expires", "answers", "options", "question"
     ]  # fmt: skip
     assert first[:3] == [wait, task, "code"]
     assert first[5:] == ["1 of 2: alice", "approve, reject, revise", "Ship it?"]
@@ -29,14 +28,14 @@ def test_open_questions_are_listed_the_oldest_first(cli: Cli, sync_conn: Conn) -
 
 
 def test_nobody_waits(cli: Cli) -> None:
-    assert cli("waits").err == "no task waits for anybody\n"
+    assert cli("waits").err == "no task is waiting\n"
     assert cli("waits", "--json").json == {"items": []}
 
 
 def test_waits_that_have_ended_are_listed_when_asked_for(cli: Cli, sync_conn: Conn) -> None:
-    task, wait = tools.ask(sync_conn, options=CHOICE)
-    other, _ = tools.ask(sync_conn)
-    cli("answer", wait, "red", "--by", "bob")
+    task, wait = commands.ask(sync_conn, options=CHOICE)
+    other, _ = commands.ask(sync_conn)
+    cli("waits", "answer", wait, "red", "--actor", "bob")
 
     assert cli("waits", "-q", "--task", task[-8:]).out == ""
     [row] = cli("waits", "--all", "--task", task, "--json").json["items"]
@@ -48,8 +47,8 @@ def test_waits_that_have_ended_are_listed_when_asked_for(cli: Cli, sync_conn: Co
 
 
 def test_times_of_answers_are_in_utc(cli: Cli, sync_conn: Conn) -> None:
-    _, wait = tools.ask(sync_conn, approvers=2)
-    cli("answer", wait, "approve")
+    _, wait = commands.ask(sync_conn, approvers=2)
+    cli("waits", "answer", wait, "approve")
 
     [row] = cli("waits", "--json", env={"PGTZ": "Asia/Tokyo"}).json["items"]
 
@@ -57,26 +56,44 @@ def test_times_of_answers_are_in_utc(cli: Cli, sync_conn: Conn) -> None:
 
 
 def test_an_answer_lets_the_task_go_on(cli: Cli, sync_conn: Conn) -> None:
-    task, wait = tools.ask(sync_conn, options=CHOICE)
-    assert tools.status(sync_conn, task) == "blocked"
+    task, wait = commands.ask(sync_conn, options=CHOICE)
+    assert commands.status(sync_conn, task) == "blocked"
 
-    done = cli("answer", wait[-8:], "blue", "--by", "alice", "--note", "like the sea")
+    done = cli(
+        "waits",
+        "answer",
+        wait[-8:],
+        "blue",
+        "--actor",
+        "alice",
+        "--reason",
+        "like the sea",
+    )
 
     assert done.code == 0
     assert done.rows[1] == [wait, "decided"]
-    assert tools.status(sync_conn, task) == "ready"
-    assert cli("answer", wait, "blue", "--by", "alice").rows[1] == [wait, "already decided"]
-    late = cli("answer", wait, "red", "--by", "bob")
+    assert commands.status(sync_conn, task) == "ready"
+    assert cli("waits", "answer", wait, "blue", "--actor", "alice").rows[1] == [
+        wait,
+        "already decided",
+    ]
+    late = cli("waits", "answer", wait, "red", "--actor", "bob")
     assert late.code == 4
     assert 'alice answered "blue"' in late.err
 
 
 def test_an_approval_says_how_many_have_agreed(cli: Cli, sync_conn: Conn) -> None:
-    _, wait = tools.ask(sync_conn, approvers=2)
+    _, wait = commands.ask(sync_conn, approvers=2)
 
-    assert cli("answer", wait, "approve", "--by", "alice").rows[1][1] == "recorded (1 of 2)"
-    assert cli("answer", wait, "approve", "--by", "alice").rows[1][1] == "already recorded (1 of 2)"
-    done = cli("answer", wait, "approve", "--by", "bob", "--json").json
+    assert (
+        cli("waits", "answer", wait, "approve", "--actor", "alice").rows[1][1]
+        == "recorded (1 of 2)"
+    )
+    assert (
+        cli("waits", "answer", wait, "approve", "--actor", "alice").rows[1][1]
+        == "already recorded (1 of 2)"
+    )
+    done = cli("waits", "answer", wait, "approve", "--actor", "bob", "--json").json
     assert (done["verdict"], done["status"], done["answered_by"]) == ("answered", "answered", "bob")
     assert [each["actor"] for each in done["answers"]] == ["alice", "bob"]
 
@@ -98,18 +115,18 @@ def test_an_approval_says_how_many_have_agreed(cli: Cli, sync_conn: Conn) -> Non
 def test_a_value_is_an_option_or_json_or_text(
     wait: dict[str, Any], text: str, kept: object, cli: Cli, sync_conn: Conn
 ) -> None:
-    _, wait_id = tools.ask(sync_conn, **wait)
+    _, wait_id = commands.ask(sync_conn, **wait)
 
-    assert cli("answer", wait_id, text, "--json").json["answer"] == kept
+    assert cli("waits", "answer", wait_id, text, "--json").json["answer"] == kept
 
 
 @pytest.mark.parametrize(
     ("wait", "words", "code", "said"),
     [
-        ({"options": CHOICE}, ["green"], 2, "is none of"),
+        ({"options": CHOICE}, ["green"], 2, "is not one of"),
         ({"schema": {"type": "integer"}}, ["many"], 2, "does not fit the schema"),
         ({"event": "paid"}, ["yes"], 2, "is for the event 'paid'"),
-        ({}, ["yes", "--by", ""], 2, "actor"),
+        ({}, ["yes", "--actor", ""], 2, "actor"),
         ({}, [], 2, "no answer is given"),
         ({}, ["--json"], 2, "no answer is given"),
     ],
@@ -117,29 +134,29 @@ def test_a_value_is_an_option_or_json_or_text(
 def test_a_wrong_answer_is_refused_and_changes_nothing(
     wait: dict[str, Any], words: list[str], code: int, said: str, cli: Cli, sync_conn: Conn
 ) -> None:
-    task, wait_id = tools.ask(sync_conn, **wait)
+    task, wait_id = commands.ask(sync_conn, **wait)
 
-    refused = cli("answer", wait_id, *words)
+    refused = cli("waits", "answer", wait_id, *words)
 
     assert refused.code == code
     assert said in refused.err
-    assert tools.status(sync_conn, task) == "blocked"
+    assert commands.status(sync_conn, task) == "blocked"
 
 
 def test_a_wait_that_does_not_exist_is_told(still: Cli) -> None:
-    assert still("answer", NO_WAIT, "yes").code == 3
-    missing = still("answer", "0" * 12, "yes")
+    assert still("waits", "answer", NO_WAIT, "yes").code == 3
+    missing = still("waits", "answer", "0" * 12, "yes")
     assert missing.code == 3
     assert "treadle waits" in missing.err
-    assert still("answer", "abc", "yes").code == 2
+    assert still("waits", "answer", "abc", "yes").code == 2
     assert still("waits", "--task", NO_WAIT).rows[1:] == []
 
 
 def test_on_a_terminal_the_question_is_asked(database_url: str, sync_conn: Conn) -> None:
-    _, wait = tools.ask(sync_conn, approvers=1, context={"sha": "4f2a"})
+    _, wait = commands.ask(sync_conn, approvers=1, context={"sha": "4f2a"})
 
-    shown = tools.on_terminal(
-        "answer", wait, "--by", "alice", typed="perhaps\napprove\n",
+    shown = commands.on_terminal(
+        "waits", "answer", wait, "--actor", "alice", typed="perhaps\napprove\n",
         TREADLE_DATABASE_URL=database_url, NO_COLOR="1",
     )  # fmt: skip
 
@@ -152,37 +169,39 @@ def test_on_a_terminal_the_question_is_asked(database_url: str, sync_conn: Conn)
 
 
 def test_an_event_lets_every_task_go_on_that_waits_for_it(cli: Cli, sync_conn: Conn) -> None:
-    first, _ = tools.ask(sync_conn, event="paid", key="7")
-    second, _ = tools.ask(sync_conn, event="paid", key="7")
-    other, _ = tools.ask(sync_conn, event="paid", key="8")
+    first, _ = commands.ask(sync_conn, event="paid", key="7")
+    second, _ = commands.ask(sync_conn, event="paid", key="7")
+    other, _ = commands.ask(sync_conn, event="paid", key="8")
 
-    done = cli("emit", "paid", '{"usd": 5}', "--key", "7", "--dedup-key", "once")
+    done = cli("events", "emit", "paid", '{"usd": 5}', "--key", "7", "--dedup-key", "once")
 
     assert done.code == 0
-    assert tools.status(sync_conn, first) == tools.status(sync_conn, second) == "ready"
-    assert tools.status(sync_conn, other) == "blocked"
-    again = cli("emit", "paid", '{"usd": 9}', "--key", "7", "--dedup-key", "once", "--json")
+    assert commands.status(sync_conn, first) == commands.status(sync_conn, second) == "ready"
+    assert commands.status(sync_conn, other) == "blocked"
+    again = cli(
+        "events", "emit", "paid", '{"usd": 9}', "--key", "7", "--dedup-key", "once", "--json"
+    )
     assert again.json == {"id": int(done.out)}
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["task.done"], "has a name that only treadle uses"),
+        (["task.done"], "is reserved for built-in events"),
         (["paid", "{"], "payload is not JSON"),
         (["paid", '{"a": NaN}'], "payload"),
         ([""], "1 to 200 bytes"),
     ],
 )
 def test_a_bad_event_is_refused(words: list[str], said: str, still: Cli) -> None:
-    refused = still("emit", *words)
+    refused = still("events", "emit", *words)
 
     assert refused.code == 2
     assert said in refused.err
 
 
 def test_a_task_says_what_it_waits_for(cli: Cli, sync_conn: Conn) -> None:
-    task, wait = tools.ask(sync_conn, options=CHOICE)
+    task, wait = commands.ask(sync_conn, options=CHOICE)
 
     shown = cli("tasks", "show", task, "--json").json
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour.receiver import Receiver
-from tests.cli.conftest import Cli
-from tests.cli.tools import Conn
+from tests.drivers.commands import Cli, Conn
+from tests.drivers.webhooks import Receiver
 
 URL = "https://example.org/s3cr3t"
 
@@ -22,7 +21,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.mark.requirement("F23")
 def test_a_webhook_is_added_and_its_secret_shown_once(cli: Cli) -> None:
-    added = cli("webhooks", "add", "ops", URL, "--kinds", "task.dead_lettered, dag.*")
+    added = cli("webhooks", "create", "ops", URL, "-k", "task.dead_lettered", "-k", "dag.*")
     assert added.code == 0
     [(word, secret)] = added.rows
     assert word == "secret"
@@ -37,24 +36,24 @@ def test_a_webhook_is_added_and_its_secret_shown_once(cli: Cli) -> None:
     [found] = cli("webhooks", "--json").json["items"]
     assert (found["name"], found["status"]) == ("ops", "active")
     assert found["kinds"] == ["task.dead_lettered", "dag.*"]
-    assert cli("webhooks", "add", "ops", URL, "--kinds", "dag.*").out == ""
+    assert cli("webhooks", "update", "ops", "--kind", "dag.*").out == ""
 
 
 def test_a_webhook_is_paused_resumed_rotated_and_removed(cli: Cli) -> None:
-    secret = cli("webhooks", "add", "ops", URL, "--json").json["secret"]
+    secret = cli("webhooks", "create", "ops", URL, "--json").json["secret"]
 
     assert cli("webhooks", "pause", "ops", "--reason", "a move").code == 0
     paused = cli("webhooks", "show", "ops", "--json").json
     assert (paused["status"], paused["reason"]) == ("paused", "a move")
     assert cli("webhooks", "resume", "ops").code == 0
     assert cli("webhooks", "show", "ops", "--json").json["status"] == "active"
-    rotated = cli("webhooks", "rotate", "ops", "--keep", "60", "--json").json["secret"]
+    rotated = cli("webhooks", "rotate", "ops", "--grace", "60", "--json").json["secret"]
     assert rotated.startswith("whsec_")
     assert rotated != secret
     assert cli("webhooks", "show", "ops", "--json").json["rotated_until"] is not None
-    refused = cli("webhooks", "remove", "ops")
+    refused = cli("webhooks", "delete", "ops")
     assert (refused.code, "--yes" in refused.err) == (2, True)
-    assert cli("webhooks", "remove", "ops", "--yes").code == 0
+    assert cli("webhooks", "delete", "ops", "--yes").code == 0
     assert cli("webhooks", "list", "--json").json["items"] == []
 
 
@@ -64,7 +63,7 @@ def test_a_secret_of_ones_own_and_an_address_from_stdin_are_not_repeated(
     secret = "whsec_" + "QUJD" * 11
     (folder / "secret").write_text(f"{secret}\n")
 
-    added = cli("webhooks", "add", "ops", "-", "--secret-file", "secret", stdin=f"{URL}\n")
+    added = cli("webhooks", "create", "ops", "-", "--secret-file", "secret", stdin=f"{URL}\n")
 
     assert added.code == 0
     assert secret not in added.out + added.err
@@ -73,7 +72,7 @@ def test_a_secret_of_ones_own_and_an_address_from_stdin_are_not_repeated(
 
 @pytest.mark.requirement("F23")
 def test_a_test_is_sent_at_once_and_its_answer_shown(cli: Cli, receiver: Receiver) -> None:
-    cli("webhooks", "add", "ops", receiver.url("ops"), "--allow-private")
+    cli("webhooks", "create", "ops", receiver.url("ops"), "--allow-private")
     allowed = {"TREADLE_WEBHOOK_PRIVATE": "1"}
 
     refused = cli("webhooks", "test", "ops")
@@ -94,8 +93,8 @@ def test_a_test_is_sent_at_once_and_its_answer_shown(cli: Cli, receiver: Receive
 
 
 def test_the_last_tries_are_listed(cli: Cli, sync_conn: Conn) -> None:
-    cli("webhooks", "add", "ops", URL)
-    sync_conn.execute("select treadle.note_delivery('ops', 1, 503, 'answered 503', 17)")
+    cli("webhooks", "create", "ops", URL)
+    sync_conn.execute("select treadle.record_delivery('ops', 1, 503, 'answered 503', 17)")
     sync_conn.commit()
 
     [row] = cli("webhooks", "deliveries", "ops", "--json").json["items"]
@@ -107,9 +106,9 @@ def test_the_last_tries_are_listed(cli: Cli, sync_conn: Conn) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["add", "x", "ftp://example.org"], 2, "https://"),
-        (["add", "x", URL, "--filter", "[1]"], 2, "JSON object"),
-        (["add", "x", URL, "--secret-file", "missing"], 2, "cannot be read"),
+        (["create", "x", "ftp://example.org"], 2, "https://"),
+        (["create", "x", URL, "--filter", "[1]"], 2, "JSON object"),
+        (["create", "x", URL, "--secret-file", "missing"], 2, "cannot be read"),
         (["show", "x"], 3, "no webhook"),
         (["pause", "x"], 3, "no webhook"),
         (["test", "x"], 3, "no webhook"),
@@ -123,7 +122,7 @@ def test_what_is_wrong_is_said(cli: Cli, words: list[str], code: int, said: str)
 
 
 def test_a_redis_stream_needs_no_secret(cli: Cli) -> None:
-    added = cli("webhooks", "add", "feed", "redis://:pw@cache.example.org", "--stream", "events")
+    added = cli("webhooks", "create", "feed", "redis://:pw@cache.example.org", "--stream", "events")
 
     assert (added.code, added.out) == (0, "")
     [feed] = cli("webhooks", "--json").json["items"]

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import tools
-from tests.cli.conftest import Cli
-from tests.cli.tools import NO_SERVER, Conn
+from tests.drivers import commands
+from tests.drivers.commands import NO_SERVER, Cli, Conn
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -22,7 +21,7 @@ def start(database_url: str) -> Iterator[Start]:
     started = []
 
     def run(*arguments: str) -> "subprocess.Popen[str]":
-        process = tools.start(*arguments, TREADLE_DATABASE_URL=database_url)
+        process = commands.start(*arguments, TREADLE_DATABASE_URL=database_url)
         started.append(process)
         return process
 
@@ -87,14 +86,14 @@ def test_a_worker_drains_on_sigterm_and_exits_0(
     cli("worker", module, "--until-empty")
     task = cli("tasks", "enqueue", "sleep", '{"seconds": 60}').out.strip()
     worker = start("worker", module, "--drain-timeout", "0.1", "--heartbeat", "5")
-    wait_for(lambda: tools.status(sync_conn, task) == "running")
+    wait_for(lambda: commands.status(sync_conn, task) == "running")
 
     worker.send_signal(signal.SIGTERM)
     _, err = worker.communicate(timeout=60)
 
     assert worker.returncode == 0
     assert "worker.draining" in events(err)
-    assert tools.status(sync_conn, task) == "ready"
+    assert commands.status(sync_conn, task) == "ready"
 
 
 @pytest.mark.parametrize("service", ["reaper", "promoter"])
@@ -118,7 +117,7 @@ def test_a_service_keeps_its_health_file_and_ends_on_sigterm(
 def test_the_option_wins_over_the_database_of_the_application(
     bare: Cli, database_url: str, folder: Path
 ) -> None:
-    text = tools.APP.replace("Treadle()", f"Treadle({NO_SERVER!r})")
+    text = commands.APP.replace("Treadle()", f"Treadle({NO_SERVER!r})")
     (folder / "elsewhere.py").write_text(text)
     worker = ("worker", "elsewhere:app", "--until-empty")
     quick = {"TREADLE_CONNECT_TIMEOUT_S": "0.1"}
@@ -132,7 +131,7 @@ def test_the_option_wins_over_the_database_of_the_application(
     [
         ("my_taks:app", "there is no module 'my_taks'", "Did you mean my_tasks?"),
         ("my_tasks:ap", "has no 'ap'", "Did you mean my_tasks:app?"),
-        ("my_tasks:number", "is no Treadle application", "Did you mean my_tasks:app?"),
+        ("my_tasks:number", "is not a Treadle application", "Did you mean my_tasks:app?"),
         ("my_tasks.py:app", "not the name of a module", "Did you mean my_tasks:app?"),
         ("sub/my.py", "not the name of a module", "Did you mean sub.my:app?"),
         ("broken:app", "ZeroDivisionError: division by zero at ", "TREADLE_DEBUG"),

@@ -5,20 +5,17 @@ before each. A test that needs other settings, or ends its server, starts its ow
 """
 
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
 import psycopg
 import pytest
 
-from tests.behaviour.conftest import EMPTY, SEEDS
-from tests.http.flaky import Flaky, flaky
-from tests.http.support import Conn, Served, served
-
-NewDatabase = Callable[[], AbstractContextManager[str]]
-Serve = Callable[..., Served]
+from tests.drivers.databases import EMPTY, SEEDS, NewDatabase, Spares
+from tests.drivers.http.lossy_proxy import Flaky, flaky
+from tests.drivers.http.servers import Conn, Serve, Served, served
 
 
 @pytest.fixture(scope="session")
@@ -31,12 +28,22 @@ def server(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) 
             yield running
 
 
+# Of a file: one of them has a server of its own.
+@pytest.fixture(scope="module")
+def connections(server: Served) -> Iterator[Spares]:
+    """Connections to the database of `server` that one test hands to the next."""
+    connections = Spares(server.database_url)
+    yield connections
+    connections.close()
+
+
 @pytest.fixture
-def sql(server: Served) -> Iterator[Conn]:
+def sql(connections: Spares) -> Iterator[Conn]:
     """A connection to the database of `server`, which is empty now."""
-    with psycopg.connect(server.database_url, autocommit=True) as conn:
-        conn.execute(EMPTY.encode())
-        yield conn
+    conn = connections.take()
+    conn.execute(EMPTY.encode())
+    yield conn
+    connections.give_back()
 
 
 @pytest.fixture

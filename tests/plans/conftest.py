@@ -1,21 +1,20 @@
 """Fixtures of the plan tests: a database with hostile statistics, a connection without plans."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 
 import psycopg
 import pytest
 
-from tests.plans.hostile import (
+from tests.drivers.databases import NewDatabase
+from tests.drivers.plans import (
     Conn,
+    Prepare,
     empty_analysed,
     enqueue,
     million_finished,
     ready_analysed,
 )
-
-NewDatabase = Callable[[], AbstractContextManager[str]]
-Prepare = Callable[[Conn], None]
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
+from tests.drivers.plans import BATCH, ROUNDS, Conn, cost
 
 TWO_LAYERS: list[dict[str, Any]] = [
     *({"name": f"a{n}", "type": "code"} for n in range(BATCH)),

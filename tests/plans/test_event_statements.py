@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plans.hostile import BATCH, Conn, cost
+from tests.drivers.plans import BATCH, Conn, cost
 
 
 @pytest.fixture(autouse=True)

@@ -6,17 +6,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.plans.conftest import Prepare
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost, empty_analysed, million_finished
+from tests.drivers.plans import BATCH, ROUNDS, Conn, Prepare, cost, empty_analysed, million_finished
 
 ME = "http://agent-1:9000"
 HELD = """
     insert into treadle.tasks (
-      queue, type, assigned_agent, consumer, status, lane_id, rank, attempt, agent_id, claim_token,
-      claimed_at, started_at, heartbeat_at, lease_until
+      queue, type, assigned_agent, status, has_options, lane_id, rank, attempt, agent_id,
+      claim_token, claimed_at, started_at, heartbeat_at, lease_until
     )
     select
-      'harness', 'harness', lanes.agent_id, 'harness', 'running', lanes.id, 0, 1, lanes.agent_id,
+      'harness', 'harness', lanes.agent_id, 'running', true, lanes.id, 0, 1, lanes.agent_id,
       gen_random_uuid(), now(), now(), now(), now() - interval '1 hour'
     from treadle.lanes cross join generate_series(1, 30000)
     where lanes.queue = 'harness'
@@ -25,19 +24,24 @@ DONE = """
     update treadle.tasks
     set
       status = 'completed', completed_at = now(), agent_id = null, claim_token = null,
-      heartbeat_at = null, lease_until = null, consumed_at = now(), consumed_token = id
+      heartbeat_at = null, lease_until = null
+"""
+TAKEN = """
+    insert into treadle.results (task_id, completed_at, consumed_at, consumed_token, consumer)
+    select id, completed_at, completed_at, id, 'harness' from treadle.tasks
 """
 
 
 def held_analysed(conn: Conn) -> None:
     """Agents of the harness held all rows when it was analysed; now all are done."""
-    conn.execute("select treadle.enqueue_harness(%s, '{}')", (ME,))
+    conn.execute("select treadle.enqueue_harness_task(%s, '{}')", (ME,))
     with conn.transaction():
         conn.execute("set local session_replication_role = replica")
         conn.execute("delete from treadle.tasks")
         conn.execute(HELD)
         conn.execute("analyze treadle.tasks")
         conn.execute(DONE)
+        conn.execute(TAKEN)
 
 
 @pytest.fixture(
@@ -67,7 +71,7 @@ def clear(conn: Conn) -> None:
 
 def put(conn: Conn) -> None:
     conn.execute(
-        "select treadle.enqueue_harness(%s, '{}') from generate_series(1, %s)", (ME, BATCH)
+        "select treadle.enqueue_harness_task(%s, '{}') from generate_series(1, %s)", (ME, BATCH)
     )
 
 
@@ -77,7 +81,7 @@ def claim(conn: Conn) -> list[tuple[UUID, UUID]]:
     claims = []
     for _ in range(BATCH):
         token = uuid4()
-        query = "select id from treadle.claim_harness(%s, %s)"
+        query = "select id from treadle.claim_harness_task(%s, %s)"
         scans, rows, [(task_id,)] = cost(conn, query, (ME, token))
         assert scans == 0
         assert rows <= 10
@@ -92,7 +96,7 @@ def test_the_requeue_loop_reads_only_live_claims(hostile: Conn) -> None:
             "update treadle.tasks set lease_until = clock_timestamp() - interval '1 s'"
             " where status = 'running' and queue = 'harness'"
         )
-        scans, rows, moved = cost(hostile, "select * from treadle.requeue_harness(1000)")
+        scans, rows, moved = cost(hostile, "select * from treadle.requeue_harness_tasks(1000)")
         assert (scans, len(moved)) == (0, BATCH)
         assert rows <= 10 * BATCH
         clear(hostile)
@@ -101,7 +105,7 @@ def test_the_requeue_loop_reads_only_live_claims(hostile: Conn) -> None:
 def test_a_token_that_is_used_up_is_found_at_the_head_of_its_lane(hostile: Conn) -> None:
     for _ in range(ROUNDS):
         put(hostile)
-        query = "select treadle.demand_fresh(%s, %s)"
+        query = "select treadle.check_token_unused(%s, %s)"
         scans, rows, _ = cost(hostile, query, (ME, uuid4()))
         assert scans == 0
         assert rows <= 5
@@ -112,7 +116,7 @@ def test_the_drain_loop_reads_only_results_that_wait(hostile: Conn) -> None:
     for _ in range(ROUNDS):
         done: list[tuple[Any, ...]] = claim(hostile)
         for pair in done:
-            hostile.execute("select treadle.complete_harness(%s, %s, '{}')", pair)
+            hostile.execute("select treadle.complete_harness_task(%s, %s, '{}')", pair)
         token = uuid4()
         for _ in range(2):
             query = "select id from treadle.take_actions(%s, 1000)"

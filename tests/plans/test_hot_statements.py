@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost, enqueue
+from tests.drivers.plans import BATCH, ROUNDS, Conn, cost, enqueue
 
 
 def claim(conn: Conn) -> tuple[list[UUID], list[UUID]]:

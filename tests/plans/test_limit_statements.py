@@ -2,7 +2,7 @@
 
 from psycopg.types.json import Jsonb
 
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
+from tests.drivers.plans import BATCH, ROUNDS, Conn, cost
 
 
 def add(conn: Conn, queue: str, **options: object) -> None:
@@ -20,14 +20,14 @@ def clear(conn: Conn) -> None:
         ))
         """
     )
-    conn.execute("select treadle.admit_tasks()")
+    conn.execute("select treadle.admit_waiting_tasks()")
 
 
 def test_a_slot_is_given_away_by_reading_the_heads_of_lanes(hostile: Conn) -> None:
     hostile.execute("select treadle.define_queue('keyed')")
     for _ in range(10):
         add(hostile, "keyed", concurrency_key="k")
-    hostile.execute("select treadle.admit_tasks()")
+    hostile.execute("select treadle.admit_waiting_tasks()")
     for _ in range(ROUNDS):
         claims = "select array_agg(id), array_agg(claim_token) from treadle.claim_tasks('a', %s)"
         pair = hostile.execute(claims, (["keyed"],)).fetchone()
@@ -35,7 +35,7 @@ def test_a_slot_is_given_away_by_reading_the_heads_of_lanes(hostile: Conn) -> No
         scans, rows, done = cost(hostile, "select * from treadle.complete_tasks(%s, %s)", pair)
         assert (scans, len(done)) == (0, 1)
         assert rows <= 10
-        scans, rows, moved = cost(hostile, "select treadle.admit_tasks()")
+        scans, rows, moved = cost(hostile, "select treadle.admit_waiting_tasks()")
         assert (scans, moved) == (0, [(1,)])
         # The slots in use, the heads of one lane, and the row itself a few times.
         assert rows <= 60

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
+from tests.drivers.plans import BATCH, ROUNDS, Conn, cost
 
 LANES = 40
 # Three rows of each lane are read, on PostgreSQL 15 also the one behind them. Lanes whose rows all

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plans.hostile import BATCH, ROUNDS, Conn, cost
+from tests.drivers.plans import BATCH, ROUNDS, Conn, cost
 
 # Pages of a stretch times the most rows that lie on one.
 STRETCH = 2048 * 60

@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.http.support import Served, served
-from tests.process.apps import EFFECTS, make_app
-from tests.process.harnessing import Site
-from tests.process.pushing import Agents, PushAgent
-from tests.process.support import APP, Child, Conn, Spawn
-from tests.worker.files import KEYS, Place, place_of
+from tests.drivers.apps.naps import EFFECTS, make_app
+from tests.drivers.http.servers import Served, served
+from tests.drivers.processes.children import APP, Child, Conn, Spawn
+from tests.drivers.processes.harness import Site
+from tests.drivers.processes.push_agents import Agents, PushAgent
+from tests.drivers.stores import KEYS, Place, place_of
 from treadle import Treadle
 
 

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from tests.repo import tree
+from tests.drivers import tree
 
 SCRIPT = tree.ROOT / ".ci" / "run"
 TEXT = SCRIPT.read_text()

@@ -21,10 +21,10 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
-from tests.repo import tree
-from tests.repo.test_docs import parse
+from tests.drivers import tree
+from tests.drivers.commands import parse
 from treadle.cli import app
-from treadle.health import write_health_file
+from treadle.process import write_health_file
 
 COMPOSE = (tree.ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (tree.ROOT / "Dockerfile").read_text()

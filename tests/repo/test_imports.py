@@ -3,19 +3,10 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from tests.repo import tree
-
-
-def imported(module: ast.Module) -> Iterator[str]:
-    """The full names that a module imports, wherever in it."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+from tests.drivers import tree
+from tests.drivers.tree import imported
 
 
 def test_the_layers_are_respected() -> None:

@@ -5,7 +5,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tests.repo import tree
+from tests.drivers import tree
 
 
 def test_the_wheel_carries_the_sql_and_the_browser_files(tmp_path: Path) -> None:

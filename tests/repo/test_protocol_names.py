@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo import tree
+from tests.drivers import tree
 
 PROTOCOLS = ("work", "push", "harness")
 # The one place that says which queues the protocols use.
@@ -33,9 +33,11 @@ def engine() -> list[Path]:
     return [*functions, *views, *sorted((tree.ROOT / "sql" / "triggers").glob("*.sql"))]
 
 
-@pytest.mark.parametrize("path", engine(), ids=lambda path: path.stem)
-def test_the_engine_names_no_queue_of_a_protocol(path: Path) -> None:
-    assert named(path.read_text()) == [], f"ask for a property of the queue, see {NAMES}.sql"
+def test_the_engine_names_no_queue_of_a_protocol() -> None:
+    found = {tree.name(path): named(path.read_text()) for path in engine()}
+
+    wrong = {name: queues for name, queues in found.items() if queues}
+    assert wrong == {}, f"ask for a property of the queue, see {NAMES}.sql"
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from tests.repo import tree
+from tests.drivers import tree
 from treadle.db.install.files import functions
 
 # path: why a split would be worse
 REVIEWED = {
-    "src/treadle/api/v1/tasks.py": "half of it spells out the fields of a task",
-    "src/treadle/cli/dead_letters.py": "half of it spells out the filters of each command",
+    "src/treadle/api/access.py": "the one place that decides what a caller may see and do",
 }
 
 

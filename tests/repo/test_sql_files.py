@@ -3,51 +3,56 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.repo import tree
+from tests.drivers import tree
 from treadle.db.install.files import functions, functions_in
 
-FUNCTIONS = functions()
 GRANT = re.compile(r"^grant execute on function\s+treadle\.(\w+)", re.MULTILINE)
 NOTHING = re.compile(r"-- (Concurrency|Lock order|Raises): +(none|nothing)\.?")
 STATEMENT = re.compile(r"^(create|comment|grant) ", re.MULTILINE)
 
-every_file = pytest.mark.parametrize("path", tree.functions(), ids=lambda path: path.stem)
-every_function = pytest.mark.parametrize("name", FUNCTIONS)
+FILES = {tree.name(path): path.read_text() for path in tree.functions()}
+# The options of each function, without its body.
+OPTIONS = {name: text.split("$$", 1)[0] for name, text in functions().items()}
 
 
-@every_file
-def test_a_function_file_begins_with_its_name_and_purpose(path: Path) -> None:
-    assert path.read_text().startswith(f"-- {path.stem}: "), "the first line is: -- name: purpose"
+def test_a_function_file_begins_with_its_name_and_purpose() -> None:
+    wrong = [name for name, text in FILES.items() if not text.startswith(f"-- {Path(name).stem}: ")]
+
+    assert len(FILES) > 100
+    assert wrong == [], "the first line is: -- name: purpose"
 
 
-@every_file
-def test_every_function_of_a_file_has_its_purpose_above_it(path: Path) -> None:
-    text = path.read_text()
-
-    for name in functions_in(text):
+def test_every_function_of_a_file_has_its_purpose_above_it() -> None:
+    def purpose(text: str, name: str) -> str:
         above = text[: text.index(f"function treadle.{name}(")]
-        last = above.rstrip().rsplit("\n\n", 1)[-1]
-        assert name == path.stem or last.startswith(f"-- {name}: "), f"no comment above {name}"
+        return above.rstrip().rsplit("\n\n", 1)[-1]
 
-
-@every_file
-def test_a_helper_stands_above_its_caller(path: Path) -> None:
-    made = functions_in(path.read_text())
-    calls = {
-        name: set(re.findall(r"treadle\.(\w+)\s*\(", re.sub(r"--[^\n]*", "", made[name])))
-        for name in made
-    }
-
-    names = list(made)
     wrong = [
-        (caller, helper)
-        for at, caller in enumerate(names)
-        for helper in names[at + 1 :]
-        # Two that call each other have no order.
-        if helper in calls[caller] and not reaches(helper, caller, calls)
+        (file, name)
+        for file, text in FILES.items()
+        for name in functions_in(text)
+        if name != Path(file).stem and not purpose(text, name).startswith(f"-- {name}: ")
     ]
+
+    assert wrong == []
+
+
+def test_a_helper_stands_above_its_caller() -> None:
+    wrong = []
+    for file, text in FILES.items():
+        made = functions_in(text)
+        calls = {
+            name: set(re.findall(r"treadle\.(\w+)\s*\(", re.sub(r"--[^\n]*", "", made[name])))
+            for name in made
+        }
+        names = list(made)
+        wrong += [
+            (file, caller, helper)
+            for at, caller in enumerate(names)
+            for helper in names[at + 1 :]
+            # Two that call each other have no order.
+            if helper in calls[caller] and not reaches(helper, caller, calls)
+        ]
 
     assert wrong == []
 
@@ -62,46 +67,58 @@ def reaches(start: str, end: str, calls: dict[str, set[str]]) -> bool:
     return end in seen
 
 
-@every_file
-def test_rights_stand_at_the_end_of_a_file(path: Path) -> None:
-    kinds = STATEMENT.findall(re.sub(r"\$\$.*?\$\$", "", path.read_text(), flags=re.DOTALL))
-    rights = [kind for kind in kinds if kind == "grant"]
+def test_rights_stand_at_the_end_of_a_file() -> None:
+    def has_rights_at_its_end(text: str) -> bool:
+        kinds = STATEMENT.findall(re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL))
+        rights = [kind for kind in kinds if kind == "grant"]
+        return len(functions_in(text)) > 0 and kinds[len(kinds) - len(rights) :] == rights
 
-    assert len(functions_in(path.read_text())) > 0
-    assert kinds[len(kinds) - len(rights) :] == rights
-
-
-@every_file
-def test_a_header_has_no_lines_that_say_nothing(path: Path) -> None:
-    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
-
-    assert [line for line in lines if NOTHING.fullmatch(line)] == []
+    assert [name for name, text in FILES.items() if not has_rights_at_its_end(text)] == []
 
 
-@every_file
-def test_a_function_that_a_role_may_call_has_a_comment_that_psql_shows(path: Path) -> None:
-    text = path.read_text()
+def test_a_header_has_no_lines_that_say_nothing() -> None:
+    empty = [
+        f"{name}: {line}"
+        for name, text in FILES.items()
+        for line in text.splitlines()
+        if NOTHING.fullmatch(line)
+    ]
 
-    for name in GRANT.findall(text):
-        assert re.search(
-            rf"^comment on function\s+treadle\.{name}\b[^;']*\bis\s+'.+'", text, re.M
-        ), name
-
-
-@every_function
-def test_a_security_definer_function_pins_its_search_path(name: str) -> None:
-    declared = FUNCTIONS[name].split("$$", 1)[0]
-
-    if "security definer" in declared:
-        assert "set search_path = pg_catalog, pg_temp" in declared
+    assert empty == []
 
 
-@every_function
-def test_a_function_that_steers_the_planner_does_without_jit(name: str) -> None:
+def test_a_function_that_a_role_may_call_has_a_comment_that_psql_shows() -> None:
+    wrong = [
+        (file, name)
+        for file, text in FILES.items()
+        for name in GRANT.findall(text)
+        if not re.search(rf"^comment on function\s+treadle\.{name}\b[^;']*\bis\s+'.+'", text, re.M)
+    ]
+
+    assert wrong == []
+
+
+def test_a_security_definer_function_pins_its_search_path() -> None:
+    wrong = [
+        name
+        for name, declared in OPTIONS.items()
+        if "security definer" in declared
+        and "set search_path = pg_catalog, pg_temp" not in declared
+    ]
+
+    assert len(OPTIONS) > 300
+    assert wrong == []
+
+
+def test_a_function_that_steers_the_planner_does_without_jit() -> None:
     # Before PostgreSQL 18 a plan with a disabled node costs so much that every call is compiled.
-    declared = FUNCTIONS[name].split("$$", 1)[0]
+    wrong = [
+        name
+        for name, declared in OPTIONS.items()
+        if ("\nset enable_" in declared) != ("\nset jit = off" in declared)
+    ]
 
-    assert ("\nset enable_" in declared) == ("\nset jit = off" in declared)
+    assert wrong == []
 
 
 def test_migrations_are_numbered_without_gaps() -> None:

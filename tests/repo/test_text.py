@@ -2,7 +2,7 @@
 
 import re
 
-from tests.repo import tree
+from tests.drivers import tree
 
 # Written in pieces, so that this file does not find itself.
 MACHINE = re.compile("|".join(["/" + "root/", "/" + r"home/[a-z]", "/" + "Users/"]))

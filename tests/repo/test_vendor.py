@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests import vendor
-from tests.repo import tree
+from tests.drivers import tree
 
 LOCK = vendor.read_lock()
 LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from tests.repo import tree
+from tests.drivers import tree
 
 TEXT = (tree.ROOT / ".github" / "workflows" / "ci.yml").read_text()
 # YAML reads the word `on` as true.

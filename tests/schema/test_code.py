@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.schema import tools
+from tests.drivers import runners
 from treadle.db.install import files, schema
 from treadle.db.install.migrate import migrate, status
 from treadle.errors import SchemaError
@@ -38,7 +38,7 @@ def columns(url: str, view: str) -> list[str]:
 
 def rights(url: str, function: str) -> list[str]:
     """The grants on a function, as the description of the schema has them."""
-    paragraphs = tools.described(url).split("\n\n")
+    paragraphs = runners.described(url).split("\n\n")
     block = next(part for part in paragraphs if part.startswith(f"-- function treadle.{function}("))
     return [line.strip() for line in block.splitlines() if line.startswith("  grant ")]
 
@@ -66,7 +66,7 @@ def test_a_view_whose_file_is_gone_goes_too(database_url: str, edited_sql: Path)
     migrate(database_url)
 
     assert columns(database_url, "brief") == []
-    assert tools.described(database_url) == schema.snapshot()
+    assert runners.described(database_url) == schema.snapshot()
 
 
 def test_a_view_that_others_built_on_ours_stops_the_run_and_is_named(
@@ -103,13 +103,13 @@ def test_an_object_of_somebody_else_in_our_schema_stops_the_run_and_is_named(
     with psycopg.connect(database_url) as conn:
         conn.execute(OF_SOMEBODY_ELSE[name].encode())
     write_view(edited_sql, "ours", "select 1 as a")
-    before = tools.content(database_url)
+    before = runners.content(database_url)
 
     with pytest.raises(SchemaError, match=re.escape(name)) as raised:
         migrate(database_url)
 
     assert "owner to treadle_owner" in (raised.value.hint or "")
-    assert tools.content(database_url) == before
+    assert runners.content(database_url) == before
 
 
 def test_many_objects_of_somebody_else_are_counted(database_url: str) -> None:
@@ -128,7 +128,7 @@ def test_many_objects_of_somebody_else_are_counted(database_url: str) -> None:
     "function",
     [
         # In a file with other functions, in one that is named for it, and in no file.
-        "refuse(text, jsonb, text, text)",
+        "raise_error(text, jsonb, text, text)",
         "create_token(text, jsonb, text)",
         "uuidv7()",
     ],
@@ -139,25 +139,25 @@ def test_a_right_that_no_file_gives_is_taken_back(
     with psycopg.connect(database_url) as conn:
         conn.execute("set role treadle_owner")
         conn.execute(f"grant execute on function treadle.{function} to {role}".encode())
-    assert tools.described(database_url) != schema.snapshot()
+    assert runners.described(database_url) != schema.snapshot()
     clock = edited_sql / "functions" / "core" / "clock.sql"
     clock.write_text(f"{clock.read_text()}\n-- Edited.\n")
 
     migrate(database_url)
 
-    assert tools.described(database_url) == schema.snapshot()
+    assert runners.described(database_url) == schema.snapshot()
 
 
 def test_a_comment_that_no_file_gives_is_removed(database_url: str, edited_sql: Path) -> None:
     with psycopg.connect(database_url) as conn:
         conn.execute("comment on function treadle.mask_text(text) is 'Old.'")
-    assert tools.described(database_url) != schema.snapshot()
+    assert runners.described(database_url) != schema.snapshot()
     clock = edited_sql / "functions" / "core" / "clock.sql"
     clock.write_text(f"{clock.read_text()}\n-- Edited.\n")
 
     migrate(database_url)
 
-    assert tools.described(database_url) == schema.snapshot()
+    assert runners.described(database_url) == schema.snapshot()
 
 
 def test_a_function_without_a_file_keeps_no_right(database_url: str, edited_sql: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_function_without_a_file_keeps_no_right(database_url: str, edited_sql:
 def test_a_migration_brings_the_code_back_that_it_dropped(
     database_url: str, edited_sql: Path
 ) -> None:
-    number = tools.LATEST + 1
+    number = runners.LATEST + 1
     (edited_sql / "migrations" / f"{number:04d}_again.sql").write_text(
         "drop function treadle.schema_version();\n"
     )
@@ -186,7 +186,7 @@ def test_a_migration_brings_the_code_back_that_it_dropped(
     result = migrate(database_url)
 
     assert (result.applied, result.code_applied) == ([f"{number:04d}_again"], True)
-    assert tools.described(database_url) == schema.snapshot()
+    assert runners.described(database_url) == schema.snapshot()
 
 
 def test_functions_name_each_other_in_any_order(database_url: str, edited_sql: Path) -> None:
@@ -207,16 +207,16 @@ def test_an_error_in_a_file_names_the_file_and_line_and_changes_nothing(
 ) -> None:
     broken = "-- A comment.\n\ncreate view treadle.broken as\nselect nothing.here;\n"
     if kind == "migration":
-        place = f"migrations/{tools.LATEST + 1:04d}_broken.sql"
+        place = f"migrations/{runners.LATEST + 1:04d}_broken.sql"
     else:
         place = "views/broken.sql"
     (edited_sql / place).write_text(broken)
-    before = tools.content(database_url)
+    before = runners.content(database_url)
 
     with pytest.raises(SchemaError, match=rf"{place} line 4: .*nothing"):
         migrate(database_url)
 
-    assert tools.content(database_url) == before
+    assert runners.content(database_url) == before
 
 
 def test_every_function_body_passes_the_check_of_postgresql(

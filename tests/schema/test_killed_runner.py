@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.schema import tools
+from tests.drivers import runners
 from treadle.db.install import schema
 from treadle.db.install.migrate import migrate, status
 from treadle.errors import Unavailable
@@ -18,7 +18,7 @@ from treadle.errors import Unavailable
     [
         pytest.param(None, "create schema treadle", id="in the first migration"),
         pytest.param(1, "lock treadle.code in share mode", id="in a later migration"),
-        pytest.param(tools.LATEST, "lock treadle.code in share mode", id="in the code"),
+        pytest.param(runners.LATEST, "lock treadle.code in share mode", id="in the code"),
     ],
 )
 def test_a_runner_killed_in_the_middle_is_made_good_by_the_next(
@@ -26,19 +26,22 @@ def test_a_runner_killed_in_the_middle_is_made_good_by_the_next(
 ) -> None:
     if first is not None:
         migrate(empty_database_url, to=first)
-        if first == tools.LATEST:
+        if first == runners.LATEST:
             with psycopg.connect(empty_database_url) as conn:
                 conn.execute("delete from treadle.code")
 
-    with tools.holding(empty_database_url, blocker), tools.runner(empty_database_url) as process:
-        tools.await_waiting(empty_database_url, 1)
+    with (
+        runners.holding(empty_database_url, blocker),
+        runners.runner(empty_database_url) as process,
+    ):
+        runners.await_waiting(empty_database_url, 1)
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
 
     assert status(empty_database_url).version == first
     result = migrate(empty_database_url)
-    assert (result.version, result.code_applied) == (tools.LATEST, True)
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert (result.version, result.code_applied) == (runners.LATEST, True)
+    assert runners.described(empty_database_url) == schema.snapshot()
 
 
 def cut(url: str, *, at: int) -> Callable[[str], None]:
@@ -67,10 +70,10 @@ def test_a_connection_lost_in_each_step_is_an_error_and_the_next_run_goes_on(
     assert status(empty_database_url).version is None
 
     # Each run gets one step further than the one before; the last to be lost is in the code.
-    for version in range(1, tools.LATEST + 1):
+    for version in range(1, runners.LATEST + 1):
         with pytest.raises(Unavailable):
             migrate(empty_database_url, on_step=cut(empty_database_url, at=2))
         assert status(empty_database_url).version == version
 
     assert migrate(empty_database_url).code_applied
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert runners.described(empty_database_url) == schema.snapshot()

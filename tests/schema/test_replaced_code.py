@@ -4,9 +4,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from treadle.db.connection import connect_sync
 from treadle.db.install.migrate import migrate, status, verify
 from treadle.db.install.trust import refuse_replaced_code
-from treadle.db.pool import connect_sync
 from treadle.errors import Forbidden, SchemaOutdated
 
 # What would run with the rights of the superuser; here it only has to be noticed.
@@ -73,7 +73,7 @@ def test_a_replaced_view_is_noticed_by_its_text_alone(database_url: str) -> None
         pytest.raises(SchemaOutdated, match="queue_health"),
     ):
         refuse_replaced_code(conn)
-    assert verify(database_url) == ["view treadle.queue_health is not the one of its file"]
+    assert verify(database_url) == ["view treadle.queue_health differs from its file"]
 
 
 def test_the_code_of_this_release_is_not_refused(database_url: str) -> None:
@@ -104,7 +104,7 @@ def test_a_login_that_is_no_superuser_has_nothing_to_lose(database_url: str) -> 
 
 UNKNOWN = {
     "a trigger": "create trigger evil before insert on treadle.migrations"
-    " for each row execute function treadle.tg_tasks__place()",
+    " for each row execute function treadle.tg_tasks__prepare()",
     "a rule": REPLACED["a rule"],
     "a constraint": REPLACED["a constraint"],
     "a default": REPLACED["a default"],
@@ -119,7 +119,7 @@ def test_a_superuser_does_not_migrate_over_unknown_code(database_url: str, what:
     as_owner(database_url, EVIL, UNKNOWN[what])
 
     for act in (migrate, status):
-        with pytest.raises(Forbidden, match="superuser must not run code") as raised:
+        with pytest.raises(Forbidden, match="a superuser must not run") as raised:
             act(database_url)
 
     assert "not a superuser" in (raised.value.hint or "")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.conftest import OwnServer
-from tests.schema import tools
+from tests.drivers import runners
+from tests.drivers.databases import OwnServer
 from treadle.db.install import schema
 from treadle.db.install.migrate import migrate, status
 from treadle.errors import Forbidden, RolesMissing
@@ -46,8 +46,8 @@ def test_a_member_of_treadle_owner_that_may_create_in_the_database_can_migrate(
 
     result = migrate(url_as(empty_database_url, login))
 
-    assert result.version == tools.LATEST
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert result.version == runners.LATEST
+    assert runners.described(empty_database_url) == schema.snapshot()
     assert {row.applied_by for row in status(empty_database_url).applied} == {login}
 
 
@@ -74,6 +74,6 @@ def test_on_a_new_server_createrole_is_enough(own_server: OwnServer) -> None:
         migrate(url_as(server.url(), "guest"))
     assert "roles.sql" in (raised.value.hint or "")
     assert raised.value.detail == {"role": "treadle_owner"}
-    assert migrate(url_as(server.url(), "admin")).version == tools.LATEST
+    assert migrate(url_as(server.url(), "admin")).version == runners.LATEST
 
-    assert tools.described(server.url()) == schema.snapshot()
+    assert runners.described(server.url()) == schema.snapshot()

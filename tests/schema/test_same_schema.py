@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.schema import tools
+from tests.drivers import runners
 from treadle.db.install import files, schema
 from treadle.db.install.migrate import install_script, migrate, status, verify
 from treadle.db.testing import temporary_database, with_database
@@ -16,30 +16,30 @@ from treadle.db.testing import temporary_database, with_database
 
 @pytest.mark.requirement("B12")
 def test_a_fresh_database_has_the_schema_of_the_snapshot(database_url: str) -> None:
-    assert tools.described(database_url) == schema.snapshot()
+    assert runners.described(database_url) == schema.snapshot()
     assert verify(database_url) == []
     assert status(database_url).current
 
 
 def test_a_second_run_changes_nothing(database_url: str) -> None:
-    before = tools.content(database_url)
+    before = runners.content(database_url)
 
     result = migrate(database_url)
 
     assert not result.changed
-    assert result.version == tools.LATEST
-    assert tools.content(database_url) == before
+    assert result.version == runners.LATEST
+    assert runners.content(database_url) == before
 
 
 def test_the_code_can_be_applied_twice(database_url: str, edited_sql: Path) -> None:
-    before, _ = tools.content(database_url)
+    before, _ = runners.content(database_url)
     some = next((edited_sql / "functions").rglob("*.sql"))
     some.write_text(some.read_text() + "\n-- The same, with another checksum.\n")
 
     result = migrate(database_url)
 
     assert (result.applied, result.code_applied) == ([], True)
-    assert tools.content(database_url)[0] == before
+    assert runners.content(database_url)[0] == before
 
 
 def test_plain_psql_with_install_sql_gives_the_same(
@@ -54,7 +54,7 @@ def test_plain_psql_with_install_sql_gives_the_same(
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert tools.content(empty_database_url) == tools.content(database_url)
+    assert runners.content(empty_database_url) == runners.content(database_url)
     assert not migrate(empty_database_url).changed
 
 
@@ -69,7 +69,7 @@ def test_the_install_script_as_one_text_gives_the_same(
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert tools.content(empty_database_url) == tools.content(database_url)
+    assert runners.content(empty_database_url) == runners.content(database_url)
 
 
 def test_an_install_script_that_fails_leaves_nothing(empty_database_url: str, psql: str) -> None:
@@ -97,20 +97,20 @@ def walked(server_url: str) -> Iterator[str]:
 def fresh(new_database: Callable[[], AbstractContextManager[str]]) -> tuple[str, Any]:
     """What is in a database that was just made."""
     with new_database() as url:
-        return tools.content(url)
+        return runners.content(url)
 
 
-@pytest.mark.parametrize("version", range(1, tools.LATEST + 1))
+@pytest.mark.parametrize("version", range(1, runners.LATEST + 1))
 def test_an_upgrade_from_each_earlier_migration_gives_the_same(
     version: int, walked: str, fresh: tuple[str, Any], server_url: str
 ) -> None:
     url = with_database(server_url, walked)
     early = migrate(url, to=version)
-    assert tools.applied(url) == list(range(1, version + 1))
-    assert early.code_applied == (version == tools.LATEST)
+    assert runners.applied(url) == list(range(1, version + 1))
+    assert early.code_applied == (version == runners.LATEST)
 
     with temporary_database(server_url, template=walked) as copy:
         late = migrate(with_database(server_url, copy))
 
-        assert len(late.applied) == tools.LATEST - version
-        assert tools.content(with_database(server_url, copy)) == fresh
+        assert len(late.applied) == runners.LATEST - version
+        assert runners.content(with_database(server_url, copy)) == fresh

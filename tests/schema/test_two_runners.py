@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from tests.conftest import OwnServer
-from tests.schema import tools
+from tests.drivers import runners
+from tests.drivers.databases import OwnServer
 from treadle.db.install import migrate as steps
 from treadle.db.install import schema
 from treadle.db.install.migrate import install_script, migrate, migrations
@@ -27,14 +27,14 @@ def outcome(process: subprocess.Popen[str]) -> list[str]:
 
 def test_three_runners_on_one_database_apply_each_migration_once(empty_database_url: str) -> None:
     with ExitStack() as stack:
-        with tools.holding(empty_database_url, "create schema treadle"):
-            processes = [stack.enter_context(tools.runner(empty_database_url)) for _ in range(3)]
-            tools.await_waiting(empty_database_url, 3)
+        with runners.holding(empty_database_url, "create schema treadle"):
+            processes = [stack.enter_context(runners.runner(empty_database_url)) for _ in range(3)]
+            runners.await_waiting(empty_database_url, 3)
         outcomes = [outcome(process) for process in processes]
 
     assert Counter(step for steps in outcomes for step in steps) == Counter(EVERYTHING)
-    assert tools.applied(empty_database_url) == list(range(1, tools.LATEST + 1))
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert runners.applied(empty_database_url) == list(range(1, runners.LATEST + 1))
+    assert runners.described(empty_database_url) == schema.snapshot()
 
 
 def test_runners_on_two_databases_of_a_new_server_share_the_making_of_the_roles(
@@ -50,7 +50,7 @@ def test_runners_on_two_databases_of_a_new_server_share_the_making_of_the_roles(
         results = list(pool.map(migrate, urls))
 
     assert [[*result.applied, "code"] for result in results] == [EVERYTHING] * 4
-    assert {tools.described(url) for url in urls} == {schema.snapshot()}
+    assert {runners.described(url) for url in urls} == {schema.snapshot()}
 
 
 def test_a_role_granted_by_another_database_at_the_same_moment_is_no_error(
@@ -61,25 +61,25 @@ def test_a_role_granted_by_another_database_at_the_same_moment_is_no_error(
         conn.execute("create role treadle_worker; create role treadle_operator")
 
     grant = "grant treadle_worker to treadle_operator"
-    with ThreadPoolExecutor(1) as pool, tools.holding(url, grant) as other:
+    with ThreadPoolExecutor(1) as pool, runners.holding(url, grant) as other:
         run = pool.submit(migrate, url, lock_timeout_s=1)
-        tools.await_waiting(url, 1)
+        runners.await_waiting(url, 1)
         other.commit()
         result = run.result(timeout=30)
 
-    assert result.version == tools.LATEST
+    assert result.version == runners.LATEST
 
 
 def test_three_runners_on_one_database_upgrade_it_once(empty_database_url: str) -> None:
     migrate(empty_database_url, to=1)
     with ExitStack() as stack:
-        with tools.holding(empty_database_url, steps.LOCK):
-            processes = [stack.enter_context(tools.runner(empty_database_url)) for _ in range(3)]
-            tools.await_waiting(empty_database_url, 3)
+        with runners.holding(empty_database_url, steps.LOCK):
+            processes = [stack.enter_context(runners.runner(empty_database_url)) for _ in range(3)]
+            runners.await_waiting(empty_database_url, 3)
         outcomes = [outcome(process) for process in processes]
 
     assert Counter(step for steps in outcomes for step in steps) == Counter(EVERYTHING[1:])
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert runners.described(empty_database_url) == schema.snapshot()
 
 
 def test_a_runner_waits_for_an_install_and_then_has_nothing_to_do(
@@ -89,15 +89,15 @@ def test_a_runner_waits_for_an_install_and_then_has_nothing_to_do(
     assert script.endswith("commit;\n")
     with (
         ThreadPoolExecutor(1) as pool,
-        tools.holding(empty_database_url, script.removesuffix("commit;\n")) as install,
+        runners.holding(empty_database_url, script.removesuffix("commit;\n")) as install,
     ):
         run = pool.submit(migrate, empty_database_url, lock_timeout_s=30)
-        tools.await_waiting(empty_database_url, 1)
+        runners.await_waiting(empty_database_url, 1)
         install.commit()
         result = run.result(timeout=60)
 
     assert not result.changed
-    assert tools.described(empty_database_url) == schema.snapshot()
+    assert runners.described(empty_database_url) == schema.snapshot()
 
 
 def test_a_runner_does_not_wait_for_ever_for_another_and_names_it(
@@ -106,7 +106,7 @@ def test_a_runner_does_not_wait_for_ever_for_another_and_names_it(
     migrate(empty_database_url, to=1)
     monkeypatch.setattr(steps, "RUNNER_WAIT_S", 0.1)
 
-    with tools.holding(empty_database_url, steps.LOCK) as other:
+    with runners.holding(empty_database_url, steps.LOCK) as other:
         with pytest.raises(Unavailable, match="another migration") as raised:
             migrate(empty_database_url)
         holder = f"process {other.info.backend_pid} of "
@@ -138,4 +138,4 @@ def test_an_outsider_cannot_stop_a_runner(
             conn.execute("reset session authorization")
             conn.execute(f"drop role {name}".encode())
 
-    assert result.version == tools.LATEST
+    assert result.version == runners.LATEST

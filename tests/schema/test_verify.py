@@ -57,7 +57,7 @@ def test_every_kind_of_change_shows_in_the_description(
     ("change", "problem"),
     [
         ("drop index treadle.tasks_ready_idx", "table treadle.tasks lacks: CREATE INDEX"),
-        ("update treadle.code set checksum = 'x'", "the functions and views are not those"),
+        ("update treadle.code set checksum = 'x'", "the functions and views differ from those"),
         (
             "delete from treadle.migrations where version = 2",
             "0002_queues_and_agents is not applied",

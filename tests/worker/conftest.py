@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.files import KEYS, Place, place_of
+from tests.drivers.stores import KEYS, Place, place_of
 from treadle import Treadle
 from treadle.settings import load_settings
 

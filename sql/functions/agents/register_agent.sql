@@ -1,4 +1,4 @@
--- register_agent: make an agent known, or known again after a restart.
+-- register_agent: register an agent, or register it again after a restart.
 --
 -- select treadle.register_agent('coder-1', p_capabilities => array['git', 'python']);
 --
@@ -57,19 +57,19 @@ begin
     heartbeat_at = excluded.heartbeat_at,
     registered_at = excluded.registered_at;
   if p_budget_usd is not null then
-    perform treadle.give_budget('agent', p_id, p_budget_usd);
+    perform treadle.ensure_budget('agent', p_id, p_budget_usd);
   end if;
   return p_id;
 exception
   when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         'agent %s cannot be registered: %s', left(quote_nullable(p_id), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'agent'),
-      'An id has 1 to 200 bytes; intervals are above 0 and at most a day; limits are not negative.'
+      'An id has 1 to 200 characters; intervals are above 0, up to a day; limits are 0 or more.'
     );
 end;
 $$;
@@ -77,7 +77,7 @@ $$;
 comment on function treadle.register_agent(
   text, text, text[], text[], text[], text[], integer, numeric,
   double precision, double precision, text, jsonb
-) is 'Register an agent with what it can do and how often it will give a sign of life.';
+) is 'Register an agent with its capabilities, limits and heartbeat interval.';
 
 grant execute on function treadle.register_agent(
   text, text, text[], text[], text[], text[], integer, numeric,

@@ -1,10 +1,9 @@
--- set_agent_status: let an agent work, drain it, or take it offline.
+-- set_agent_status: set an agent active, draining or offline.
 --
 -- select treadle.set_agent_status('coder-1', 'draining');
 --
--- Draining: it claims nothing more, finishes what it has and stops.
+-- A draining agent claims nothing more, finishes the tasks it has and then stops.
 --
--- Concurrency: one row.
 -- Lock order:  agents.
 -- Raises:      TR001 invalid argument, TR204 unknown agent.
 
@@ -21,10 +20,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_status is null or p_status not in ('active', 'draining', 'offline') then
-    perform treadle.refuse(
-      format('an agent cannot be %L', left(p_status, 60)),
+    perform treadle.raise_error(
+      format('the status of an agent cannot be %L', left(p_status, 60)),
       jsonb_build_object('argument', 'status'),
-      'It can be active, draining or offline.'
+      'Use active, draining or offline.'
     );
   end if;
 

@@ -1,4 +1,5 @@
--- artifact_folder: the folder of this database in a store; null while it has stored nothing.
+-- artifact_folder: return the folder of this database in the artifact store; null until the first
+-- file is stored.
 --
 -- select treadle.artifact_folder();
 
@@ -13,6 +14,6 @@ as $$
 $$;
 
 comment on function treadle.artifact_folder() is
-'The first part of every key: several databases can share a store.';
+'The first part of every storage key, so that several databases can share one store.';
 
 grant execute on function treadle.artifact_folder() to treadle_worker;

@@ -1,4 +1,4 @@
--- list_artifacts: the files of a task, of all its attempts, oldest first.
+-- list_artifacts: list the files of all attempts of a task, oldest first.
 --
 -- select * from treadle.list_artifacts(task);
 
@@ -18,6 +18,6 @@ as $$
 $$;
 
 comment on function treadle.list_artifacts(uuid) is
-'The artifacts of a task that can be used, with the attempt that made each.';
+'The usable artifacts of a task, with the attempt that made each.';
 
 grant execute on function treadle.list_artifacts(uuid) to treadle_worker, treadle_producer;

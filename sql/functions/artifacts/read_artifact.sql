@@ -1,10 +1,10 @@
--- read_artifact: where the file of an artifact is, by artifact:<id>, an id, or a name in a task.
+-- read_artifact: find the file of an artifact by artifact:<id>, by id, or by its name in a task.
 --
 -- select * from treadle.read_artifact('report.pdf', task);
 --
 -- Raises:      TR214 artifact not found.
 
--- artifact_value: an artifact as the task that made it and those after it are given it.
+-- artifact_value: return an artifact as JSON, as tasks receive it.
 create or replace function treadle.artifact_value(p_row treadle.artifacts)
 returns jsonb
 language sql
@@ -17,11 +17,10 @@ as $$
   )
 $$;
 
--- find_artifact: an artifact that can be used, by its id or by its name in a task.
+-- find_artifact: find a usable artifact by its id, or by its name in a task.
 --
--- Of several with one name the newest counts. What is being stored, or goes, is not found.
---
--- Raises:      nothing; a row of nulls where there is none.
+-- If several have the same name, the newest is returned. Artifacts that are being stored or deleted
+-- are not found. Returns a row of nulls if there is none.
 create or replace function treadle.find_artifact(p_id uuid, p_task uuid, p_name text)
 returns treadle.artifacts
 language sql
@@ -49,20 +48,20 @@ as $$
   )
 $$;
 
--- no_artifact: raise that there is no such artifact.
+-- raise_artifact_not_found: raise the error for an artifact that does not exist.
 --
 -- Raises:      TR214 artifact not found.
-create or replace function treadle.no_artifact(p_reference text)
+create or replace function treadle.raise_artifact_not_found(p_reference text)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('there is no artifact %s', left(p_reference, 200)),
     jsonb_build_object('artifact', left(p_reference, 200)),
-    'Name one of this task, or give the id of any: treadle artifacts list', 'TR214'
+    'Give a name of this task or any id. To list them: treadle artifacts list', 'TR214'
   );
 end;
 $$;
@@ -85,7 +84,7 @@ declare
   );
 begin
   if v_row.id is null then
-    perform treadle.no_artifact(p_reference);
+    perform treadle.raise_artifact_not_found(p_reference);
   end if;
   key := v_row.key;
   value := treadle.artifact_value(v_row);
@@ -93,6 +92,6 @@ end;
 $$;
 
 comment on function treadle.read_artifact(text, uuid) is
-'Where the file of an artifact is, its size and its hash; key is null when it lies elsewhere.';
+'The location, size and hash of an artifact; key is null if the file is outside the store.';
 
 grant execute on function treadle.read_artifact(text, uuid) to treadle_worker, treadle_producer;

@@ -1,10 +1,11 @@
--- record_artifact: note a file of a running task that lies elsewhere; later tasks refer to it.
+-- record_artifact: record a file of a running task that is stored elsewhere, so that later tasks
+-- can use it.
 --
 -- select treadle.record_artifact(id, token, 'report.pdf', 's3://reports/7.pdf');
 --
--- The same file of the same task again is the same artifact.
+-- Recording the same file of the same task again returns the same artifact.
 --
--- Concurrency: see hold_claim.
+-- Concurrency: see lock_claim.
 -- Lock order:  tasks, artifacts.
 -- Raises:      TR001 invalid argument, TR101 claim lost.
 
@@ -37,13 +38,13 @@ declare
   v_id    uuid;
 begin
   if v_wrong is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'artifact: ' || v_wrong, jsonb_build_object('argument', split_part(v_wrong, ' ', 1)),
       'Pass a name, and a uri where the file is: s3://bucket/report.pdf'
     );
   end if;
 
-  v_task := treadle.hold_claim(p_id, p_token);
+  v_task := treadle.lock_claim(p_id, p_token);
   select artifacts.id
   into v_id
   from treadle.artifacts
@@ -71,7 +72,7 @@ end;
 $$;
 
 comment on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text) is
-'Note a file of a claimed task that lies elsewhere; returns its id for artifact:<id>.';
+'Record a file of a claimed task that is stored elsewhere; returns the id for artifact:<id>.';
 
 grant execute on function treadle.record_artifact(uuid, uuid, text, text, text, bigint, text)
 to treadle_worker;

@@ -1,14 +1,16 @@
--- reserve_artifact: say that a file of a claimed task is on its way; returns where it belongs.
+-- reserve_artifact: reserve a storage key for a file of a claimed task, before the file is written.
 --
 -- select * from treadle.reserve_artifact(id, token, gen_random_uuid(), 'a.pdf', 's3://files');
 --
--- Nobody sees the artifact before store_artifact. The id is the caller's, so a repeat is safe.
+-- The artifact stays invisible until store_artifact. The caller chooses the id, so a repeat is
+-- safe.
 --
--- Concurrency: see hold_claim. Committed before the file is written: a file is never without a row.
+-- Concurrency: see lock_claim. The row is committed before the file is written: no file exists
+-- without a row.
 -- Lock order:  tasks, artifact_store, artifacts.
 -- Raises:      TR001 invalid argument, TR101 claim lost.
 
--- check_artifact: refuse a reservation that makes no sense.
+-- check_artifact: check the arguments of a reservation.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_artifact(
@@ -31,7 +33,7 @@ declare
   end;
 begin
   if v_wrong is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'artifact: ' || v_wrong, jsonb_build_object('argument', split_part(v_wrong, ' ', 1)),
       'Give the file a short name: report.pdf'
     );
@@ -60,7 +62,7 @@ declare
   v_task treadle.tasks;
 begin
   perform treadle.check_artifact(p_artifact, p_name, p_url, p_media_type);
-  v_task := treadle.hold_claim(p_id, p_token);
+  v_task := treadle.lock_claim(p_id, p_token);
   insert into treadle.artifact_store (only_one) values (true) on conflict do nothing;
   insert into treadle.artifacts (
     id, task_id, claim_token, name, uri, key, media_type, status, attempt, agent_id, created_at
@@ -84,8 +86,8 @@ begin
     and artifacts.name = p_name
     and artifacts.status in ('storing', 'stored');
   if not found then
-    perform treadle.refuse(
-      format('artifact %s is another one', p_artifact),
+    perform treadle.raise_error(
+      format('artifact id %s is already used for another file', p_artifact),
       jsonb_build_object('argument', 'artifact'), 'Make a new id for each file.'
     );
   end if;
@@ -93,7 +95,7 @@ end;
 $$;
 
 comment on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text) is
-'Reserve a place in the store for a file of a claimed task, before the file is written.';
+'Reserve a storage key for a file of a claimed task, before the file is written.';
 
 grant execute on function treadle.reserve_artifact(uuid, uuid, uuid, text, text, text)
 to treadle_worker;

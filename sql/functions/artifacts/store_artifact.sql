@@ -1,8 +1,8 @@
--- store_artifact: say that the file of a reservation is whole in the store; now it can be seen.
+-- store_artifact: make a reserved artifact visible once its file is stored completely.
 --
 -- select treadle.store_artifact(id, token, artifact, 1024, '9f86d0…');
 --
--- Concurrency: see hold_claim: who has lost the claim cannot make its file visible.
+-- Concurrency: see lock_claim. A worker that has lost its claim cannot make its file visible.
 -- Lock order:  tasks, artifacts.
 -- Raises:      TR001 invalid argument, TR101 claim lost, TR214 artifact not found.
 
@@ -25,13 +25,13 @@ declare
   v_row treadle.artifacts;
 begin
   if p_bytes >= 0 is not true or p_sha256 ~ '^[0-9a-f]{64}$' is not true then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'artifact: bytes must be 0 or more and sha256 64 hex digits in lower case',
-      '{"argument": "sha256"}', 'Pass what was counted while the file was written.'
+      '{"argument": "sha256"}', 'Pass the size and hash computed while writing the file.'
     );
   end if;
 
-  perform treadle.hold_claim(p_id, p_token);
+  perform treadle.lock_claim(p_id, p_token);
   update treadle.artifacts
   set status = 'stored', bytes = p_bytes, sha256 = p_sha256, stored_at = treadle.clock()
   where
@@ -49,10 +49,10 @@ begin
     and artifacts.claim_token = p_token
     and artifacts.status = 'stored';
   if not found then
-    perform treadle.no_artifact(p_artifact::text);
+    perform treadle.raise_artifact_not_found(p_artifact::text);
   elsif v_row.bytes <> p_bytes or v_row.sha256 <> p_sha256 then
-    perform treadle.refuse(
-      format('artifact %s is stored already, with other content', p_artifact),
+    perform treadle.raise_error(
+      format('artifact %s is already stored with different content', p_artifact),
       jsonb_build_object('argument', 'artifact'), 'Make a new id for each file.'
     );
   end if;

@@ -1,10 +1,10 @@
--- unknown_artifacts: of these ids, found in the store, those that the database does not have.
+-- unknown_artifacts: return the ids of files in the store that have no row in the database.
 --
 -- select * from treadle.unknown_artifacts(array[…]);
 --
--- A row is there before its file, and goes after it: a file without one is nobody's.
+-- A row is created before its file and deleted after it, so a file without a row is an orphan.
 --
--- Concurrency: reads; ask after the store was listed.
+-- Concurrency: reads only; call it after listing the store.
 
 create or replace function treadle.unknown_artifacts(p_ids uuid[])
 returns setof uuid
@@ -21,6 +21,6 @@ as $$
 $$;
 
 comment on function treadle.unknown_artifacts(uuid[]) is
-'Which of these ids belong to no artifact: their files can be deleted.';
+'The given ids that belong to no artifact: their files can be deleted.';
 
 grant execute on function treadle.unknown_artifacts(uuid[]) to treadle_worker;

@@ -1,16 +1,18 @@
--- pick_probe: lock the one task that tries a half-open breaker.
+-- pick_probe: lock one task to probe a half-open breaker.
 --
--- Exactly one is under way at a time: the breaker remembers the token of its claim, and while a
--- task has it there is no other. A probe that is given back or cancelled makes room for the next.
+-- Only one probe runs at a time: the breaker stores the claim token of its probe, and no other task
+-- is picked while a task has that token. If the probe is released or cancelled, another task can be
+-- picked.
 --
--- Concurrency: a breaker that another claim holds is left to it.
--- Lock order:  breakers, tasks (neither is waited for).
+-- Concurrency: a breaker locked by another claim is skipped.
+-- Lock order:  breakers, tasks (both skip locked rows).
 
--- pick_one: lock the best task of one type that an agent may have, whatever its breaker says.
+-- pick_probe_task: lock the best task of one type that an agent may claim, regardless of its
+-- breaker.
 --
--- Concurrency: rows locked by others are skipped, never waited for.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
-create or replace function treadle.pick_one(
+create or replace function treadle.pick_probe_task(
   p_agent   treadle.agents,
   p_queues  text[],
   p_type    text,
@@ -31,7 +33,7 @@ begin
   return treadle.pick_tasks(
     v_from.lanes, v_from.shifts, 1,
     case
-      when exists (select from treadle.budgets) then treadle.agent_can_spend(p_agent.id, p_now)
+      when exists (select from treadle.budgets) then treadle.agent_budget_left(p_agent.id, p_now)
     end
   );
 end;
@@ -60,12 +62,13 @@ begin
     order by breakers.type
     for no key update skip locked
   loop
-    -- In a statement of its own, after the lock: whoever held it has committed its claim.
+    -- A separate statement after the lock, so that it sees the claim of the session that held the
+    -- lock.
     continue when exists (
       select from treadle.tasks
       where tasks.id = v_breaker.probe_task and tasks.claim_token = v_breaker.probe_token
     );
-    v_rows := treadle.pick_one(p_agent, p_queues, v_breaker.type, p_now);
+    v_rows := treadle.pick_probe_task(p_agent, p_queues, v_breaker.type, p_now);
     continue when v_rows = '{}';
 
     update treadle.breakers

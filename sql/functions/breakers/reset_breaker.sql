@@ -1,14 +1,13 @@
--- reset_breaker: close the breaker of a type by hand and forget its failures.
+-- reset_breaker: close the breaker of a type manually and clear its failures.
 --
--- Concurrency: one row.
 -- Lock order:  breakers.
 -- Raises:      TR203 unknown type.
 
--- close_breaker: write that a breaker is closed, say so in an event, and wake who waits.
+-- close_breaker: close a breaker, emit an event and notify waiting workers.
 --
--- When it opened last is kept: attempts that were claimed before do not count against it.
+-- opened_at is kept: attempts claimed before that time do not count against the breaker.
 --
--- Concurrency: the caller holds the breaker.
+-- Concurrency: the caller has locked the breaker.
 -- Lock order:  breakers.
 create or replace function treadle.close_breaker(
   p_type   text,
@@ -29,7 +28,7 @@ begin
   values (
     p_now, 'breaker.closed', p_actor, jsonb_build_object('type', p_type, 'why', p_why)
   );
-  perform treadle.wake_gates(array['type:' || p_type]);
+  perform treadle.notify_gate_queues(array['type:' || p_type]);
 end;
 $$;
 
@@ -59,6 +58,6 @@ end;
 $$;
 
 comment on function treadle.reset_breaker(text, text) is
-'Close the breaker of a type; says whether it was open.';
+'Close the breaker of a type; returns whether it was open.';
 
 grant execute on function treadle.reset_breaker(text, text) to treadle_operator;

@@ -1,12 +1,12 @@
--- trip_breaker: open the breaker of a type by hand; its probe is due after so many seconds.
+-- trip_breaker: open the breaker of a type manually; its probe is due after p_seconds.
 --
 -- select treadle.trip_breaker('deploy', 600, 'the cluster is being moved');
 --
--- Concurrency: a claim that is under way may still take its tasks.
+-- Concurrency: a claim in progress may still take tasks of the type.
 -- Lock order:  breakers.
 -- Raises:      TR001 invalid argument, TR203 unknown type.
 
--- breaker_settings: when the breaker of a type opens and how long it waits.
+-- breaker_settings: return the failure threshold and the cool-down times of a type's breaker.
 create or replace function treadle.breaker_settings(
   p_type  text,
   out threshold      integer,
@@ -25,9 +25,9 @@ as $$
   where task_types.name = p_type
 $$;
 
--- open_breaker: write that a breaker is open, and say so in an event.
+-- open_breaker: open a breaker and emit an event.
 --
--- Concurrency: the caller holds the breaker.
+-- Concurrency: the caller has locked the breaker.
 -- Lock order:  breakers.
 create or replace function treadle.open_breaker(
   p_type     text,
@@ -59,7 +59,7 @@ begin
     p_now, 'breaker.opened', p_actor,
     jsonb_build_object('type', p_type, 'why', p_why, 'probe_at', v_probe_at) || p_data
   );
-  perform treadle.wake_promoter(v_probe_at);
+  perform treadle.notify_promoter(v_probe_at);
 end;
 $$;
 
@@ -81,9 +81,9 @@ declare
 begin
   perform treadle.check_names('default', p_type);
   if not coalesce(p_seconds between 0.001 and 31536000, true) then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('a breaker cannot be open for %s seconds', p_seconds),
-      jsonb_build_object('argument', 'seconds'), 'Give seconds above 0, up to a year.'
+      jsonb_build_object('argument', 'seconds'), 'Pass more than 0 seconds and at most a year.'
     );
   end if;
   v_seconds := coalesce(p_seconds, (treadle.breaker_settings(p_type)).first_probe_s);
@@ -93,7 +93,7 @@ begin
     jsonb_build_object('reason', left(p_reason, 500))
   );
   update treadle.breakers
-  set failures = 0, last_error = left(coalesce(p_reason, 'tripped by hand'), 500)
+  set failures = 0, last_error = left(coalesce(p_reason, 'opened manually'), 500)
   where breakers.type = p_type;
   return v_now + make_interval(secs => v_seconds);
 end;

@@ -1,6 +1,6 @@
--- budget_math: periods, remaining amounts and the budgets that a task draws on; reads only.
+-- budget_math: compute periods and remaining amounts, and find the budgets of a task; reads only.
 
--- period_end: when the period of a budget is over, by the calendar of UTC; empty without one.
+-- period_end: return when the period of a budget ends, in UTC; null without a period.
 create or replace function treadle.period_end(p_budget treadle.budgets)
 returns timestamptz
 language sql
@@ -12,7 +12,7 @@ as $$
     at time zone 'UTC'
 $$;
 
--- period_start: when the hour, day, week or month of a moment began, by the calendar of UTC.
+-- period_start: return when the hour, day, week or month of a time began, in UTC.
 create or replace function treadle.period_start(p_period text, p_at timestamptz)
 returns timestamptz
 language sql
@@ -22,9 +22,9 @@ as $$
   select date_trunc(p_period, p_at, 'UTC')
 $$;
 
--- budget_left: what a budget has left that is neither spent nor reserved, at a moment.
+-- budget_left: return the part of a budget that is neither spent nor reserved at a given time.
 --
--- A period that is over counts as rolled over, also where nobody has written that yet.
+-- A period that has ended counts as reset, even if no session has stored that yet.
 create or replace function treadle.budget_left(p_budget treadle.budgets, p_now timestamptz)
 returns numeric
 language sql
@@ -38,8 +38,8 @@ as $$
     end
 $$;
 
--- money_needed: what a task may still cost; empty for one without a limit.
-create or replace function treadle.money_needed(p_task treadle.tasks)
+-- remaining_cost: return what a task may still cost; null if it has no limit.
+create or replace function treadle.remaining_cost(p_task treadle.tasks)
 returns numeric
 language sql
 immutable
@@ -49,17 +49,17 @@ return case
     then greatest(p_task.max_cost_usd - p_task.cost_usd, 0)
 end;
 
--- has_room: whether so many dollars are enough for a task.
+-- fits_budget: return whether an amount is enough for a task.
 --
--- A task without a limit needs no more than that something is left.
-create or replace function treadle.has_room(p_usd numeric, p_need numeric)
+-- A task without a limit only needs an amount above zero.
+create or replace function treadle.fits_budget(p_usd numeric, p_need numeric)
 returns boolean
 language sql
 immutable
 parallel safe
 return case when p_need is null then p_usd > 0 else p_usd >= p_need end;
 
--- budgets_of: the budgets that a task of an agent draws on.
+-- budgets_of: return the budgets that a task of an agent draws on.
 create or replace function treadle.budgets_of(p_task treadle.tasks, p_agent text)
 returns bigint[]
 language sql
@@ -79,9 +79,9 @@ as $$
   )
 $$;
 
--- budgets_over: the budgets that any of some tasks of an agent draw on.
+-- budgets_over: return the budgets that any of several tasks of an agent draw on.
 --
--- By keys, not task by task: most tasks of a claim are of one kind.
+-- Looks up keys instead of single tasks: most tasks of a claim share the same keys.
 create or replace function treadle.budgets_over(p_rows tid[], p_agent text)
 returns bigint[]
 language plpgsql
@@ -113,12 +113,12 @@ begin
 end;
 $$;
 
--- agent_can_spend: what is left of the tightest budget of an agent; null without one.
+-- agent_budget_left: return what is left in the smallest budget of an agent; null if it has none.
 --
--- Below zero where nothing is left: then not even a task without a limit fits.
+-- Below zero if nothing is left; then not even a task without a limit fits.
 --
--- Concurrency: reads; afford_rows looks again under the lock.
-create or replace function treadle.agent_can_spend(p_agent text, p_now timestamptz)
+-- Concurrency: reads only; filter_affordable checks again with the budgets locked.
+create or replace function treadle.agent_budget_left(p_agent text, p_now timestamptz)
 returns numeric
 language sql
 stable
@@ -132,8 +132,8 @@ as $$
   ) as rooms
 $$;
 
--- budget_facts: what an event or a question says of a budget.
-create or replace function treadle.budget_facts(p_budget treadle.budgets)
+-- budget_json: return a budget as JSON for events and questions.
+create or replace function treadle.budget_json(p_budget treadle.budgets)
 returns jsonb
 language sql
 immutable
@@ -146,7 +146,7 @@ as $$
   )
 $$;
 
--- budget_name: whose budget it is, in words.
+-- budget_name: describe a budget in words.
 create or replace function treadle.budget_name(p_budget treadle.budgets)
 returns text
 language sql
@@ -171,7 +171,7 @@ as $$
   )
 $$;
 
--- need_text: what a budget has, and what a task needs of it, in a sentence.
+-- need_text: describe what a budget has left and what a task needs from it.
 create or replace function treadle.need_text(p_budget treadle.budgets, p_needed numeric)
 returns text
 language sql
@@ -180,13 +180,13 @@ set search_path = pg_catalog, pg_temp
 as $$
   select format(
     '%s of %s is spent of %s%s; the task needs %s',
-    treadle.dollars(p_budget.spent_usd), treadle.dollars(p_budget.limit_usd),
+    treadle.format_usd(p_budget.spent_usd), treadle.format_usd(p_budget.limit_usd),
     treadle.budget_name(p_budget),
     case
       when p_budget.reserved_usd > 0
-        then format(', %s is reserved', treadle.dollars(p_budget.reserved_usd))
+        then format(', %s is reserved', treadle.format_usd(p_budget.reserved_usd))
       else ''
     end,
-    coalesce(treadle.dollars(p_needed), 'some')
+    coalesce(treadle.format_usd(p_needed), 'some')
   )
 $$;

@@ -1,8 +1,8 @@
 -- budget_rows: lock budgets, start their new periods and release reservations.
 
--- lock_budgets: lock budgets in the one order that all keep; returns those that it has.
+-- lock_budgets: lock budgets in the global order and return those that were locked.
 --
--- Concurrency: with p_wait it waits for who holds one, else those are left out.
+-- Concurrency: with p_wait it waits for locks; otherwise it skips locked rows.
 -- Lock order:  budgets, by id.
 create or replace function treadle.lock_budgets(p_ids bigint[], p_wait boolean)
 returns bigint[]
@@ -32,11 +32,10 @@ begin
 end;
 $$;
 
--- request_budgets: say that tasks which some budgets had no room for may be able to go on.
+-- request_budgets: request that tasks parked at some budgets be looked at again.
 --
--- Concurrency: the caller holds the budgets: who parks a task holds its budget as well, so what
---              is parked here is all there is.
--- Lock order:  none; appends.
+-- Concurrency: the caller has locked the budgets. A session that parks a task also locks its
+-- budget, so no parked task is missed. Only inserts rows.
 create or replace function treadle.request_budgets(p_ids bigint[])
 returns void
 language plpgsql
@@ -60,8 +59,8 @@ begin
     limit 1
   ) as next;
   if v_waiting is null then
-    -- One that ran may have asked.
-    perform treadle.wake_promoter(treadle.clock())
+    -- A task that was running may have asked for money.
+    perform treadle.notify_promoter(treadle.clock())
     where exists (
       select from treadle.waits where waits.budget_id = any (p_ids) and waits.status = 'open'
     );
@@ -70,16 +69,17 @@ begin
 
   insert into treadle.admissions (kind, key)
   select 'budget', waiting.id::text from unnest(v_waiting) as waiting (id);
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(treadle.clock());
+  perform treadle.notify_workers(v_queues);
+  perform treadle.notify_promoter(treadle.clock());
 end;
 $$;
 
--- roll_budgets: begin the new period of budgets whose old one is over.
+-- roll_budgets: start a new period for budgets whose period has ended.
 --
--- What is reserved stays reserved: those tasks go on. A clock that goes back opens no old period.
+-- Reservations stay, since their tasks go on. A clock that moves backwards does not reopen an old
+-- period.
 --
--- Concurrency: the caller holds the budgets.
+-- Concurrency: the caller has locked the budgets.
 -- Lock order:  budgets.
 create or replace function treadle.roll_budgets(p_ids bigint[], p_now timestamptz)
 returns void
@@ -109,9 +109,9 @@ begin
 end;
 $$;
 
--- release_reservations: give back what tasks had reserved and did not spend.
+-- release_reservations: release what tasks had reserved and did not spend.
 --
--- Concurrency: the caller holds the tasks, so nobody reserves for them meanwhile.
+-- Concurrency: the caller has locked the tasks, so no session reserves for them in the meantime.
 -- Lock order:  budgets, by id, after tasks; reservations.
 create or replace function treadle.release_reservations(p_ids uuid[])
 returns void

@@ -1,12 +1,12 @@
--- budget_waits: ask people for money, and apply their answers.
+-- budget_waits: ask people to raise a budget, and apply their answers.
 
--- ask_for_money: open the question of a task that a budget, or its own limit, has no more for.
+-- open_budget_wait: open a question for a task that a budget, or its own limit, cannot pay.
 --
--- One that the task has open about the same is asked again instead.
+-- If the task already has an open question about the same budget, that question is asked again.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 -- Lock order:  waits, after tasks.
-create or replace function treadle.ask_for_money(
+create or replace function treadle.open_budget_wait(
   p_task     treadle.tasks,
   p_budget   bigint,
   p_needed   numeric,
@@ -22,7 +22,7 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  -- The one answer is money, the other is no.
+  -- The answer is an amount of money, or false to refuse.
   c_schema constant jsonb := '{"anyOf": [{"type": "number", "minimum": 0}, {"enum": [false]}]}';
   v_wait   treadle.waits;
 begin
@@ -43,9 +43,9 @@ begin
     'budget:' || 1 + (select count(*) from treadle.waits where waits.task_id = p_task.id),
     'budget', p_awaited,
     p_reason || case
-      when p_tokens then '. How many may it use? Or false, to give it up.'
-      when p_budget is null then '. What may the task cost, in dollars? Or false, to give it up.'
-      else '. What is the new limit, in dollars? Or false, to give the task up.'
+      when p_tokens then '. How many may it use? Answer false to give the task up.'
+      when p_budget is null then '. What may the task cost, in dollars? Answer false to give it up.'
+      else '. What is the new limit, in dollars? Answer false to give the task up.'
     end,
     jsonb_build_object(
       'needed_usd', p_needed, 'cost_usd', p_task.cost_usd,
@@ -53,23 +53,24 @@ begin
         when p_tokens then 'max_tokens' when p_budget is null then 'max_cost_usd' else 'budget'
       end
     ) || coalesce(
-      (select treadle.budget_facts(budgets) from treadle.budgets where budgets.id = p_budget), '{}'
+      (select treadle.budget_json(budgets) from treadle.budgets where budgets.id = p_budget), '{}'
     ),
     c_schema, treadle.clock(), p_budget
   returning waits.* into v_wait;
   update treadle.tasks set durable = true where tasks.id = p_task.id and not tasks.durable;
-  perform treadle.record_wait(
+  perform treadle.emit_wait_event(
     v_wait, 'opened', p_task.agent_id, jsonb_build_object('question', v_wait.question)
   );
   return v_wait.id;
 end;
 $$;
 
--- close_questions: answer what was asked about a budget, where it has what was needed now.
+-- close_budget_waits: close the questions about a budget that now has the amount that was asked
+-- for.
 --
--- Concurrency: waits of tasks that others hold are left to review_budgets.
--- Lock order:  tasks (never waited for), waits, steps.
-create or replace function treadle.close_questions(p_budget bigint, p_actor text)
+-- Concurrency: waits of locked tasks are left to review_budgets.
+-- Lock order:  tasks (skips locked rows), waits, steps.
+create or replace function treadle.close_budget_waits(p_budget bigint, p_actor text)
 returns integer
 language plpgsql
 volatile
@@ -100,9 +101,9 @@ begin
     order by waits.opened_at
     for no key update of tasks skip locked
   loop
-    -- A task that has not started goes on waiting for what is reserved, without a question. One
-    -- that ran would come and ask again.
-    continue when not treadle.has_room(
+    -- A task that has not started waits for reserved money to be released and needs no question. A
+    -- task that was running would start and ask again.
+    continue when not treadle.fits_budget(
       coalesce(v_left + case when v_asked.parked then v_held else 0 end, 'Infinity'),
       (v_asked.context ->> 'needed_usd')::numeric
     );
@@ -110,7 +111,7 @@ begin
       v_asked.wait, 'answered', to_jsonb(v_limit), p_actor,
       case
         when v_limit is null then 'the budget was removed'
-        when p_actor is null then 'it has room again'
+        when p_actor is null then 'the budget has room again'
         else 'the limit was changed'
       end
     );
@@ -121,11 +122,11 @@ begin
 end;
 $$;
 
--- bury_tasks: give up tasks that nobody has claimed, for want of money.
+-- dead_letter_unfunded: dead-letter tasks that were not claimed and that no budget can pay.
 --
--- Concurrency: the caller holds the tasks, and what falls with them as far as it saw it.
+-- Concurrency: the caller has locked the tasks and their known dependents.
 -- Lock order:  tasks, dags, then the history.
-create or replace function treadle.bury_tasks(
+create or replace function treadle.dead_letter_unfunded(
   p_ids      uuid[],
   p_reasons  text[],
   p_actor    text,
@@ -145,7 +146,6 @@ begin
     update treadle.tasks
     set
       status = 'dead_lettered',
-      outcome = 'dead_lettered',
       completed_at = p_now,
       failure_class = 'budget_exceeded',
       failure_reason = left(given.reason, 2000),
@@ -166,7 +166,7 @@ begin
     from buried
     cross join lateral (
       select
-        coalesce(treadle.error_about(buried.failure_reason), buried.failure_class) as about
+        coalesce(treadle.error_pattern(buried.failure_reason), buried.failure_class) as about
       offset 0
     ) as said
     returning dead_letters.task_id, dead_letters as letter
@@ -175,19 +175,19 @@ begin
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   select
     p_now, 'task.dead_lettered', buried.id, buried.queue, p_actor,
-    jsonb_build_object('attempt', buried.attempt) || treadle.letter_facts(letters.letter)
+    jsonb_build_object('attempt', buried.attempt) || treadle.dead_letter_json(letters.letter)
   from buried
   inner join letters on buried.id = letters.task_id;
-  perform treadle.settle_ends(p_ids, p_now);
+  perform treadle.propagate_ended(p_ids, p_now);
 end;
 $$;
 
--- answer_budget: do what the answer to a question about money says.
+-- answer_budget: apply the answer to a question about a budget.
 --
--- A number is the new limit of the budget, or of the task where its own limit was passed, in
--- dollars or tokens; false gives the task up.
+-- A number is the new limit of the budget, in dollars. If the task reached its own limit, the
+-- number is the new limit of the task, in dollars or tokens. false gives the task up.
 --
--- Concurrency: the caller holds the task, and for false what falls with it.
+-- Concurrency: the caller has locked the task; for false also its dependents.
 -- Lock order:  tasks, dags, waits, budgets; after tasks.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.answer_budget(
@@ -206,7 +206,7 @@ declare
   v_usd    numeric := case when p_value <> 'false' then (p_value #>> '{}')::numeric end;
   v_task   treadle.tasks;
   v_budget treadle.budgets;
-  v_reason text := format('%s said no to more money', p_actor);
+  v_reason text := format('%s refused to raise the limit', p_actor);
 begin
   if p_wait.context ->> 'limit' <> 'max_tokens' then
     perform treadle.check_limit(coalesce(v_usd, 0), null, null);
@@ -219,7 +219,9 @@ begin
       array['fail']
     ) as ended;
   elsif v_usd is null and v_task.completed_at is null then
-    perform treadle.bury_tasks(array[v_task.id], array[v_reason], p_actor, treadle.clock());
+    perform treadle.dead_letter_unfunded(
+      array[v_task.id], array[v_reason], p_actor, treadle.clock()
+    );
   elsif v_usd is not null and p_wait.budget_id is not null then
     perform treadle.lock_budgets(array[p_wait.budget_id], true);
     perform treadle.roll_budgets(array[p_wait.budget_id], treadle.clock());
@@ -227,15 +229,17 @@ begin
     perform treadle.check_spent(v_budget, v_usd);
     perform treadle.change_budget(v_budget, v_usd, null, p_actor) where v_budget.id is not null;
   elsif p_wait.context ->> 'limit' = 'max_tokens' then
-    update treadle.tasks set max_tokens = least(v_usd, 1e18) where tasks.id = v_task.id;
+    update treadle.task_options
+    set max_tokens = least(v_usd, 1e18)
+    where task_options.task_id = v_task.id;
   elsif v_usd < v_task.cost_usd then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'the task has cost %s already, more than %s', treadle.dollars(v_task.cost_usd),
-        treadle.dollars(v_usd)
+        'the task has already cost %s, which is more than %s', treadle.format_usd(v_task.cost_usd),
+        treadle.format_usd(v_usd)
       ),
       jsonb_build_object('argument', 'answer', 'cost_usd', v_task.cost_usd),
-      'Answer with at least what it has cost, or false.'
+      'Answer with at least what the task has cost, or with false.'
     );
   else
     update treadle.tasks set max_cost_usd = v_usd where tasks.id = v_task.id;

@@ -1,18 +1,18 @@
--- record_spend: count what a running task has paid for, each call once.
+-- record_spend: record the paid calls of a running task, each call once.
 --
 -- select treadle.record_spend(id, token, '[{"call_id": "msg_01", "usd": 0.012}]');
 --
--- A call whose id is in the ledger already is free. It also renews the lease. Says what the task
--- has cost, what it may cost, what is left for it, and whether it may go on: ok, or what to do now
--- that a limit is passed: ask or fail, see reserve_spend.
+-- A call whose id is already in the ledger is not counted again. The call also renews the lease. It
+-- returns what the task has cost, what it may cost, what is left for it, and a verdict: ok, or ask
+-- or fail if a limit is reached; see reserve_spend.
 --
--- Concurrency: see hold_claim; calls of one task are counted one after the other.
+-- Concurrency: see lock_claim; the calls of one task are counted one after another.
 -- Lock order:  tasks, spend, budgets by id, reservations.
 -- Raises:      TR001 invalid argument, TR101 claim lost.
 
--- check_calls: refuse paid calls whose cost cannot be counted.
+-- check_calls: check paid calls and their costs.
 --
--- Numbers may come as text: some languages write exact decimals that way.
+-- Numbers may be given as text: some languages encode exact decimals that way.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_calls(p_calls jsonb)
@@ -29,7 +29,7 @@ declare
   v_wrong  text;
 begin
   if jsonb_typeof(p_calls) is distinct from 'array' then
-    v_wrong := 'the calls must be a json array';
+    v_wrong := 'calls must be a json array';
   else
     for v_at, v_call in
       select given.at - 1, jsonb_strip_nulls(given.call)
@@ -45,11 +45,12 @@ begin
               from jsonb_object_keys(v_call - c_keys) as keys (name)
             )
           )
-        when not v_call ?| array['usd', 'input_tokens', 'output_tokens'] then 'has no usd'
+        when not v_call ?| array['usd', 'input_tokens', 'output_tokens']
+          then 'has neither usd nor tokens'
         when v_call ->> 'usd' !~ c_number
-          then format('has a usd of %s, not a number from 0 up', treadle.excerpt(v_call -> 'usd'))
+          then format('has a usd of %s, not a number from 0', treadle.excerpt(v_call -> 'usd'))
         when (v_call ->> 'usd')::numeric > 1000000
-          then format('has a usd of %s, over a million', treadle.excerpt(v_call -> 'usd'))
+          then format('has a usd of %s, more than a million', treadle.excerpt(v_call -> 'usd'))
         when exists (
           select from jsonb_each(v_call) as part
           where
@@ -58,7 +59,7 @@ begin
               jsonb_typeof(part.value) = 'number'
               and part.value::text ~ '^[0-9]{1,12}$'
             )
-        ) then 'has tokens that are not a whole number of 0 to 999999999999'
+        ) then 'has tokens that are not a whole number from 0 to 999999999999'
         when exists (
           select from jsonb_each(v_call) as part
           where
@@ -77,21 +78,21 @@ begin
   end if;
 
   if v_wrong is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       v_wrong,
       jsonb_build_object('argument', 'calls', 'index', v_at),
       'A call is {"call_id": "...", "usd": 0.01, "model": "...", "input_tokens": 900, '
-      '"output_tokens": 100}; tokens or usd must be there.'
+      '"output_tokens": 100}; usd or tokens are required.'
     );
   end if;
 end;
 $$;
 
--- tell_budgets: events of budgets that were just written: four fifths spent, all spent.
+-- emit_budget_events: emit events for budgets that are four fifths spent or fully spent.
 --
--- Concurrency: the caller holds the budgets.
+-- Concurrency: the caller has locked the budgets.
 -- Lock order:  budgets; appends to events.
-create or replace function treadle.tell_budgets(
+create or replace function treadle.emit_budget_events(
   p_ids   bigint[],
   p_task  uuid,
   p_usd   numeric,
@@ -106,7 +107,7 @@ set enable_seqscan = off
 as $$
 begin
   insert into treadle.events (at, kind, task_id, data)
-  select p_now, 'budget.' || news.kind, p_task, treadle.budget_facts(budgets)
+  select p_now, 'budget.' || news.kind, p_task, treadle.budget_json(budgets)
   from treadle.budgets
   cross join lateral (
     select 'warned' as kind
@@ -129,9 +130,9 @@ $$;
 
 -- settle_spend: move what a task has paid from reserved to spent, in every budget it draws on.
 --
--- What passes its reservation is counted all the same: it was paid.
+-- An amount above the reservation is counted as well, since it was paid.
 --
--- Concurrency: the caller holds the task; the budgets are locked, then written.
+-- Concurrency: the caller has locked the task; the budgets are locked, then written.
 -- Lock order:  budgets, by id, after tasks; reservations, events.
 create or replace function treadle.settle_spend(p_task treadle.tasks, p_usd numeric)
 returns void
@@ -170,18 +171,18 @@ begin
       (select drawn.usd from drawn where drawn.budget_id = budgets.id), 0
     )
   where budgets.id = any (v_ids);
-  perform treadle.tell_budgets(v_ids, p_task.id, p_usd, v_now);
+  perform treadle.emit_budget_events(v_ids, p_task.id, p_usd, v_now);
 end;
 $$;
 
--- add_spend: enter paid calls in the ledger, the task and its budgets; returns the new dollars.
+-- add_spend: record paid calls in the ledger, the task and its budgets; returns the new cost.
 --
--- What was paid is never refused, whatever it passes.
+-- A paid call is always recorded, whatever limit it passes.
 --
--- A call counts once by its id. Calls of a step that have no id get one from the claim and the
--- step: saving the step again costs nothing more.
+-- A call counts once per id. Calls of a step without an id get one from the claim and the step, so
+-- that saving the step again adds nothing.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 -- Lock order:  spend, budgets by id, reservations, gates by key; after tasks.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.add_spend(p_task treadle.tasks, p_step text, p_calls jsonb)
@@ -233,10 +234,7 @@ begin
     return 0;
   end if;
   update treadle.tasks
-  set
-    cost_usd = tasks.cost_usd + v_new.usd,
-    input_tokens = tasks.input_tokens + v_new.input_tokens,
-    output_tokens = tasks.output_tokens + v_new.output_tokens
+  set cost_usd = tasks.cost_usd + v_new.usd
   where tasks.id = p_task.id;
   if v_new.usd > 0 and exists (select from treadle.budgets) then
     perform treadle.settle_spend(p_task, v_new.usd);
@@ -247,10 +245,10 @@ begin
   return v_new.usd;
 exception
   when numeric_value_out_of_range then
-    perform treadle.refuse(
-      format('task %s cannot cost that much more', p_task.id),
+    perform treadle.raise_error(
+      format('the cost of task %s would exceed the maximum', p_task.id),
       jsonb_build_object('argument', 'calls', 'task_id', p_task.id, 'cost_usd', p_task.cost_usd),
-      'Costs are dollars, below 100000000 for a task.'
+      'Costs are in dollars; a task may cost less than 100000000.'
     );
 end;
 $$;
@@ -273,7 +271,7 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  v_task  treadle.tasks := treadle.hold_claim(p_id, p_token);
+  v_task  treadle.tasks := treadle.lock_claim(p_id, p_token);
   v_found record;
 begin
   perform treadle.add_spend(v_task, null, p_calls);
@@ -288,6 +286,6 @@ end;
 $$;
 
 comment on function treadle.record_spend(uuid, uuid, jsonb) is
-'Count paid calls of a claimed task, each once by its call_id; says its cost and what is left.';
+'Record paid calls of a claimed task, each once by its call_id; returns its cost and what is left.';
 
 grant execute on function treadle.record_spend(uuid, uuid, jsonb) to treadle_worker;

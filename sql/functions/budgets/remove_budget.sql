@@ -1,9 +1,8 @@
--- remove_budget: let a scope spend without this limit; returns the id of the budget.
+-- remove_budget: remove a budget, so that its scope may spend without this limit; returns its id.
 --
 -- select treadle.remove_budget('agent', 'coder-1', 'day');
 --
--- Concurrency: one row, waited for.
--- Lock order:  budgets, reservations; tasks (never waited for), waits.
+-- Lock order:  budgets, reservations; tasks (skips locked rows), waits.
 -- Raises:      TR001 invalid argument, TR210 unknown budget.
 
 create or replace function treadle.remove_budget(
@@ -23,8 +22,8 @@ declare
   v_budget treadle.budgets;
 begin
   perform treadle.check_limit(0, p_period, null);
-  perform treadle.keep_durable();
-  -- What it was for may be gone.
+  perform treadle.ensure_durable();
+  -- The agent, DAG, project or type may no longer exist.
   select budgets.id into v_id
   from treadle.budgets
   where
@@ -37,7 +36,7 @@ begin
     and budgets.period is not distinct from p_period;
   delete from treadle.budgets where budgets.id = v_id returning budgets.* into v_budget;
   if v_budget.id is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no such budget: %s %s %s', p_scope, left(p_key, 100), p_period),
       jsonb_build_object('scope', p_scope, 'key', left(p_key, 200), 'period', p_period),
       'List them: select * from treadle.budget_status', 'TR210'
@@ -48,9 +47,9 @@ begin
   insert into treadle.events (at, kind, actor, data)
   values (
     treadle.clock(), 'budget.removed', coalesce(p_actor, session_user),
-    treadle.budget_facts(v_budget)
+    treadle.budget_json(v_budget)
   );
-  perform treadle.close_questions(v_id, coalesce(p_actor, session_user));
+  perform treadle.close_budget_waits(v_id, coalesce(p_actor, session_user));
   perform treadle.request_budgets(array[v_id]);
   return v_id;
 end;

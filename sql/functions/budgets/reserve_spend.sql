@@ -1,21 +1,23 @@
--- reserve_spend: make sure that a running task has so much to spend, before it does.
+-- reserve_spend: reserve an amount for a running task before it spends it.
 --
 -- select verdict, left_usd from treadle.reserve_spend(id, token, 0.50);
 --
--- ok: so much is reserved for it in each of its budgets. ask: there is not, and the wait that
--- asks for it is open: suspend the task on it. fail: there is not, and nobody is to be asked. With
--- nothing to reserve it says how things stand after a spend; with p_ask false it only looks.
+-- ok: the amount is reserved in each of its budgets. ask: there is not enough, and a wait that asks
+-- for it is open; suspend the task on that wait. fail: there is not enough, and the policy is not
+-- to ask. With an amount of 0 it reports the state after a spend; with p_ask false it changes
+-- nothing.
 --
--- Concurrency: see hold_claim; the budgets are locked, then read.
+-- Concurrency: see lock_claim; the budgets are locked before they are read.
 -- Lock order:  tasks, waits, budgets by id, reservations.
 -- Raises:      TR001 invalid argument, TR101 claim lost.
 
--- budget_verdict: whether a claimed task may go on, or spend so much more: ok, ask or fail.
+-- budget_verdict: decide whether a claimed task may go on, or spend a further amount: ok, ask or
+-- fail.
 --
--- What it has reserved is its own. ask or fail is said by the task, else by its type, else by the
--- budget.
+-- The task's own reservations count as available. The policy, ask or fail, is that of the task,
+-- else of its type, else of the budget.
 --
--- Concurrency: reads; exact where the caller holds the budgets.
+-- Concurrency: reads only; exact if the caller has locked the budgets.
 create or replace function treadle.budget_verdict(
   p_task  treadle.tasks,
   p_usd   numeric,
@@ -35,7 +37,10 @@ as $$
 declare
   v_now    timestamptz := treadle.clock();
   v_own    numeric := p_task.max_cost_usd - p_task.cost_usd;
-  v_tokens bigint := p_task.input_tokens + p_task.output_tokens;
+  v_rest   treadle.task_options := treadle.options_of(p_task);
+  v_tokens bigint := case
+    when v_rest.max_tokens is not null then treadle.tokens_of(p_task.id)
+  end;
   v_budget treadle.budgets;
   v_room   numeric;
 begin
@@ -53,34 +58,38 @@ begin
     ), 0
   );
   left_usd := least(v_own, v_room);
-  needed_usd := case when p_usd > 0 then p_usd else treadle.money_needed(p_task) end;
+  needed_usd := case when p_usd > 0 then p_usd else treadle.remaining_cost(p_task) end;
   verdict := 'ok';
   tokens := false;
   if v_own < p_usd then
     reason := format(
-      'The task has cost %s and may cost %s', treadle.dollars(p_task.cost_usd),
-      treadle.dollars(p_task.max_cost_usd)
-    ) || case when p_usd > 0 then format('; it needs %s more', treadle.dollars(p_usd)) else '' end;
-  elsif v_tokens > p_task.max_tokens then
+      'The task has cost %s and may cost %s', treadle.format_usd(p_task.cost_usd),
+      treadle.format_usd(p_task.max_cost_usd)
+    ) || case when p_usd > 0 then format('; it needs %s more', treadle.format_usd(
+      p_usd
+    )) else '' end;
+  elsif v_tokens > v_rest.max_tokens then
     tokens := true;
-    reason := format('The task has used %s tokens and may use %s', v_tokens, p_task.max_tokens);
+    reason := format('The task has used %s tokens and may use %s', v_tokens, v_rest.max_tokens);
   elsif v_room < p_usd then
     budget_id := v_budget.id;
     reason := treadle.need_text(v_budget, needed_usd);
   end if;
   if reason is not null then
     verdict := coalesce(
-      p_task.on_budget, case when budget_id is not null then v_budget.on_exhausted end, 'ask'
+      v_rest.on_budget, case when budget_id is not null then v_budget.on_exhausted end, 'ask'
     );
   end if;
 end;
 $$;
 
--- top_up: raise the reservations of a task to so much, in each of its budgets.
+-- raise_reservations: raise the reservations of a task to an amount, in each of its budgets.
 --
--- Concurrency: the caller holds the task and the budgets, and has found room.
+-- Concurrency: the caller has locked the task and the budgets, and has found room.
 -- Lock order:  budgets, reservations.
-create or replace function treadle.top_up(p_task uuid, p_budgets bigint[], p_usd numeric)
+create or replace function treadle.raise_reservations(
+  p_task uuid, p_budgets bigint[], p_usd numeric
+)
 returns void
 language plpgsql
 volatile
@@ -104,7 +113,7 @@ begin
   select p_task, given.id, p_usd from unnest(p_budgets) as given (id)
   on conflict (task_id, budget_id) do update
   set usd = greatest(reservations.usd, excluded.usd);
-  -- The end of the claim has something to give back.
+  -- Now the end of the claim has a reservation to release.
   update treadle.tasks set budgeted = true where tasks.id = p_task and not tasks.budgeted;
 end;
 $$;
@@ -134,12 +143,12 @@ declare
   v_found record;
 begin
   if p_usd is null or p_usd = 'NaN' or p_usd not between 0 and 1000000 then
-    perform treadle.refuse(
-      format('usd must be 0 to a million dollars, not %s', coalesce(p_usd::text, 'null')),
-      jsonb_build_object('argument', 'usd'), 'Reserve what the next call may cost.'
+    perform treadle.raise_error(
+      format('usd must be 0 to 1000000, not %s', coalesce(p_usd::text, 'null')),
+      jsonb_build_object('argument', 'usd'), 'Reserve the most that the next call may cost.'
     );
   end if;
-  v_task := treadle.hold_claim(p_id, p_token);
+  v_task := treadle.lock_claim(p_id, p_token);
   v_ids := treadle.budgets_of(v_task, v_task.agent_id);
   if p_ask and v_ids <> '{}' then
     v_ids := treadle.lock_budgets(v_ids, true);
@@ -148,9 +157,9 @@ begin
 
   v_found := treadle.budget_verdict(v_task, p_usd);
   if v_found.verdict = 'ok' and p_usd > 0 and p_ask then
-    perform treadle.top_up(p_id, v_ids, p_usd);
+    perform treadle.raise_reservations(p_id, v_ids, p_usd);
   elsif v_found.verdict = 'ask' and p_ask then
-    wait_id := treadle.ask_for_money(
+    wait_id := treadle.open_budget_wait(
       v_task, v_found.budget_id, v_found.needed_usd, v_found.reason, false, v_found.tokens
     );
   end if;
@@ -163,6 +172,6 @@ end;
 $$;
 
 comment on function treadle.reserve_spend(uuid, uuid, numeric, boolean) is
-'Reserve dollars for a claimed task; says ok, ask (with the open wait) or fail, and what is left.';
+'Reserve dollars for a claimed task; returns ok, ask (with a wait) or fail, and what is left.';
 
 grant execute on function treadle.reserve_spend(uuid, uuid, numeric, boolean) to treadle_worker;

@@ -1,15 +1,15 @@
--- review_budgets: look at the budgets that tasks wait for: go on, ask, or give up.
+-- review_budgets: look at budgets with waiting tasks: release tasks, ask people, or give tasks up.
 --
--- A task that cannot be moved does not stop the others: it is reported in problem, and left out
--- when its id is passed in p_skip.
+-- A task that cannot be moved does not stop the others. It is reported in problem; pass its id in
+-- p_skip to leave it out.
 --
--- Concurrency: first what fails, with locks that are waited for briefly and no budget held; then
---              the rest, which skips what others hold; the next look comes soon.
--- Lock order:  tasks, dags, then the history; budgets, tasks (never waited for), waits.
+-- Concurrency: first fails tasks, with short lock waits and no budget locked; then handles the rest
+-- and skips locked rows. The next call comes soon.
+-- Lock order:  tasks, dags, then the history; budgets, tasks (skips locked rows), waits.
 
--- unpark_rows: put parked tasks back, where they wait for nothing else now.
+-- unpark_rows: make parked tasks claimable if they wait for nothing else.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  tasks.
 create or replace function treadle.unpark_rows(p_rows tid[], p_now timestamptz)
 returns tid[]
@@ -39,13 +39,13 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.announce_rows(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'ready');
   return coalesce(v_rows, '{}');
 end;
 $$;
 
--- hopeless_tasks: parked tasks that their budget could not pay even if nothing were reserved.
-create or replace function treadle.hopeless_tasks(
+-- unaffordable_tasks: find parked tasks that their budget could not pay even with nothing reserved.
+create or replace function treadle.unaffordable_tasks(
   p_budgets  bigint[],
   p_policy   text,
   p_now      timestamptz,
@@ -69,7 +69,7 @@ as $$
     treadle.need_text(money.budget, parked.need)
   from unnest(p_budgets) as given (id)
   cross join lateral (
-    -- Once for each budget, whatever is parked there.
+    -- Computed once per budget, however many tasks are parked there.
     select
       budgets.id, budgets as budget, budgets.on_exhausted,
       treadle.budget_left(budgets, p_now) + budgets.reserved_usd as usd
@@ -78,20 +78,29 @@ as $$
     offset 0
   ) as money
   cross join lateral (
-    select tasks.id, treadle.money_needed(tasks) as need
+    select tasks.id, treadle.remaining_cost(tasks) as need
     from treadle.tasks
     where
       tasks.budget_id = money.id
-      and coalesce(tasks.on_budget, money.on_exhausted) = p_policy
-      and not treadle.has_room(money.usd, treadle.money_needed(tasks))
+      and coalesce(
+        case
+          when tasks.has_options then (
+            select task_options.on_budget
+            from treadle.task_options
+            where task_options.task_id = tasks.id
+          )
+        end,
+        money.on_exhausted
+      ) = p_policy
+      and not treadle.fits_budget(money.usd, treadle.remaining_cost(tasks))
     order by tasks.rank, tasks.id
     limit p_limit
   ) as parked
 $$;
 
--- parked_budgets: the budgets that tasks are parked at or that a question is open about.
+-- parked_budgets: find the budgets that have parked tasks or an open question.
 --
--- Jumps from one to the next in the index, however many tasks are parked.
+-- Uses an index skip scan, so the number of parked tasks does not matter.
 create or replace function treadle.parked_budgets()
 returns bigint[]
 language sql
@@ -132,8 +141,8 @@ $$;
 
 -- fail_parked: give up parked tasks that their budget cannot pay and whose policy is fail.
 --
--- Concurrency: the tasks are locked in id order, with what falls with them, then judged again. No
---              budget is held.
+-- Concurrency: locks the tasks and their dependents in id order, then checks them again. No budget
+-- is locked.
 -- Lock order:  tasks, dags, then the history.
 create or replace function treadle.fail_parked(
   p_ids    uuid[],
@@ -150,11 +159,11 @@ declare
   v_reasons text[];
   v_budgets bigint[];
 begin
-  perform treadle.lock_fallout(p_ids, false);
+  perform treadle.lock_failure_cascade(p_ids, false);
   perform treadle.lock_tasks(p_ids);
   select array_agg(still.id), array_agg(still.reason), array_agg(distinct still.budget_id)
   into v_ids, v_reasons, v_budgets
-  from treadle.hopeless_tasks(
+  from treadle.unaffordable_tasks(
     array(
       select distinct tasks.budget_id from treadle.tasks
       where tasks.id = any (p_ids) and tasks.budget_id is not null
@@ -165,21 +174,21 @@ begin
   if v_ids is null then
     return '{}';
   end if;
-  perform treadle.bury_tasks(v_ids, v_reasons, null, p_now);
+  perform treadle.dead_letter_unfunded(v_ids, v_reasons, null, p_now);
   insert into treadle.events (at, kind, data)
-  select p_now, 'budget.exhausted', treadle.budget_facts(budgets)
+  select p_now, 'budget.exhausted', treadle.budget_json(budgets)
   from treadle.budgets
   where budgets.id = any (v_budgets);
   return v_ids;
 end;
 $$;
 
--- admit_budget: let parked tasks go that a budget has room for, best first.
+-- admit_budget: release parked tasks that a budget has room for, best first.
 --
--- They are looked at again when they are claimed: this never spends, and locks no budget.
+-- The claim checks them again: this function spends nothing and locks no budget.
 --
--- Concurrency: tasks that others hold are passed over; review_budgets finds those later.
--- Lock order:  tasks (never waited for).
+-- Concurrency: skips locked tasks; review_budgets finds them later.
+-- Lock order:  tasks (skips locked rows).
 create or replace function treadle.admit_budget(p_budget bigint)
 returns integer
 language plpgsql
@@ -202,18 +211,18 @@ begin
   where budgets.id = p_budget;
 
   for v_task in
-    select tasks.ctid as place, treadle.money_needed(tasks) as need
+    select tasks.ctid as place, treadle.remaining_cost(tasks) as need
     from treadle.tasks
     where
       tasks.budget_id = p_budget and tasks.status = 'pending'
-      and treadle.has_room(coalesce(v_left, 'Infinity'), treadle.money_needed(tasks))
+      and treadle.fits_budget(coalesce(v_left, 'Infinity'), treadle.remaining_cost(tasks))
     order by tasks.rank, tasks.id
     limit c_many
     for update skip locked
   loop
     v_seen := v_seen + 1;
-    -- A budget that is gone has nothing to say any more.
-    if v_left is null or treadle.has_room(v_left, v_task.need) then
+    -- A removed budget no longer limits anything.
+    if v_left is null or treadle.fits_budget(v_left, v_task.need) then
       v_rows := v_rows || v_task.place;
       v_left := v_left - coalesce(v_task.need, 0);
     end if;
@@ -230,13 +239,13 @@ begin
 end;
 $$;
 
--- review_budget: let those go on that a budget has room for; ask where it has run out.
+-- review_budget: release the tasks that a budget has room for; ask if it is exhausted.
 --
--- One question is open about a budget at a time, on the best task that it cannot pay.
+-- Only one question per budget is open at a time, for the best task that the budget cannot pay.
 --
--- Concurrency: the budget is written, so that of two sessions one asks; one that is held by
---              others is left to the next round, and so are tasks.
--- Lock order:  budgets (never waited for), tasks (never waited for), waits.
+-- Concurrency: updates the budget row, so that only one of two sessions asks. Locked budgets and
+-- tasks are left to the next round.
+-- Lock order:  budgets (skips locked rows), tasks (skips locked rows), waits.
 create or replace function treadle.review_budget(p_budget bigint, p_now timestamptz)
 returns uuid
 language plpgsql
@@ -252,7 +261,7 @@ declare
   v_row   tid;
 begin
   perform treadle.roll_budgets(v_held, p_now);
-  perform treadle.close_questions(p_budget, null);
+  perform treadle.close_budget_waits(p_budget, null);
   perform treadle.admit_budget(p_budget);
   update treadle.budgets set on_exhausted = budgets.on_exhausted where budgets.id = any (v_held);
   if not found or exists (
@@ -263,7 +272,7 @@ begin
 
   for v_next in
     select hopeless.id, hopeless.need, hopeless.reason
-    from treadle.hopeless_tasks(array[p_budget], 'ask', p_now, 10) as hopeless
+    from treadle.unaffordable_tasks(array[p_budget], 'ask', p_now, 10) as hopeless
   loop
     select tasks.* into v_task
     from treadle.tasks
@@ -275,12 +284,12 @@ begin
     return null;
   end if;
 
-  perform treadle.ask_for_money(v_task, p_budget, v_next.need, v_next.reason, true);
+  perform treadle.open_budget_wait(v_task, p_budget, v_next.need, v_next.reason, true);
   update treadle.tasks set status = 'blocked' where tasks.id = v_task.id
   returning tasks.ctid into v_row;
   perform treadle.audit_tasks(array[v_row], 'blocked', null);
   insert into treadle.events (at, kind, task_id, data)
-  select p_now, 'budget.exhausted', v_task.id, treadle.budget_facts(budgets)
+  select p_now, 'budget.exhausted', v_task.id, treadle.budget_json(budgets)
   from treadle.budgets
   where budgets.id = p_budget;
   return v_task.id;
@@ -298,7 +307,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
--- Well below deadlock_timeout: who holds what it wants is not made to give way.
+-- Well below deadlock_timeout, so that the other session is not the one that is cancelled.
 set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
@@ -311,10 +320,10 @@ begin
   if v_budgets = '{}' then
     return;
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_ids := array(
     select hopeless.id
-    from treadle.hopeless_tasks(
+    from treadle.unaffordable_tasks(
       v_budgets, 'fail', v_now, p_limit + cardinality(p_skip)
     ) as hopeless
     where hopeless.id <> all (p_skip)
@@ -326,7 +335,7 @@ begin
     from unnest(treadle.fail_parked(v_ids, v_now, 10000)) as buried (id)
     where v_ids <> '{}';
   exception when others then
-    -- One of them is bad: each on its own, so that the rest go through.
+    -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_ids) loop
       begin
         return query
@@ -345,7 +354,7 @@ begin
     begin
       v_asked := treadle.review_budget(v_budgets[v_at], v_now);
     exception when lock_not_available then
-      -- A row that is being written is waited for even where locked ones are skipped.
+      -- A row that is being written is waited for even with SKIP LOCKED.
       continue;
     end;
     return query select v_asked, 'asked', null where v_asked is not null;
@@ -354,6 +363,6 @@ end;
 $$;
 
 comment on function treadle.review_budgets(integer, uuid[]) is
-'Go on, ask or give up where budgets had no room; says of each task that moved what it does now.';
+'Release, ask or give up tasks that wait for a budget; returns each task that moved and its state.';
 
 grant execute on function treadle.review_budgets(integer, uuid[]) to treadle_worker;

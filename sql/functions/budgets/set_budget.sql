@@ -1,17 +1,17 @@
--- set_budget: say what an agent, a DAG, a project, a type or all may spend.
+-- set_budget: set how much an agent, a DAG, a project, a type or everything may spend.
 --
 -- select treadle.set_budget('agent', 'coder-1', 20, 'day');
 -- select treadle.set_budget('all', null, 500, 'month', 'fail');
 --
--- Without a period it is for good. What was spent before counts. When it runs out it asks, or with
--- on_exhausted fail the tasks it has no room for give up.
+-- Without a period the budget never resets. Earlier spending counts. When the budget is exhausted,
+-- it asks a person; with on_exhausted fail, tasks that it cannot pay are given up.
 --
--- Concurrency: one row; the ledger is locked while a new budget sums it up.
--- Lock order:  spend, budgets; tasks (never waited for), waits.
+-- Concurrency: one row; the ledger is locked while its total is computed for a new budget.
+-- Lock order:  spend, budgets; tasks (skips locked rows), waits.
 -- Raises:      TR001 invalid argument, TR203 unknown type, TR204 unknown agent, TR205 unknown DAG,
 --              TR208 unknown project.
 
--- budget_key: the key that a budget is stored under; an error when there is no such thing.
+-- budget_key: return the key that a budget is stored under; an error if its target does not exist.
 --
 -- Raises:      TR001 invalid argument, TR203 unknown type, TR204 unknown agent, TR205 unknown DAG,
 --              TR208 unknown project.
@@ -27,13 +27,13 @@ declare
   v_key  text;
 begin
   if p_scope is null or p_scope not in ('agent', 'dag', 'project', 'type', 'all') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('scope cannot be %s', coalesce(quote_literal(left(p_scope, 60)), 'null')),
       jsonb_build_object('argument', 'scope'), 'Use agent, dag, project, type or all.'
     );
   elsif p_scope = 'all' and coalesce(p_key, '') <> '' then
-    perform treadle.refuse(
-      format('the budget of all has no key, not %L', left(p_key, 60)),
+    perform treadle.raise_error(
+      format('the budget of all tasks has no key, but %L was given', left(p_key, 60)),
       jsonb_build_object('argument', 'key'), 'Leave the key empty.'
     );
   end if;
@@ -52,10 +52,10 @@ begin
     )
   end;
   if v_key is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no %s %s', p_scope, coalesce(quote_literal(left(p_key, 60)), 'null')),
       jsonb_build_object('argument', 'key', 'scope', p_scope, 'key', left(p_key, 200)),
-      'A budget needs what it is for: make that first.',
+      'Create it before you give it a budget.',
       case p_scope
         when 'agent' then 'TR204' when 'dag' then 'TR205' when 'type' then 'TR203' else 'TR208'
       end
@@ -65,7 +65,7 @@ begin
 end;
 $$;
 
--- check_limit: refuse a limit that is no amount of money, or a period or policy nobody knows.
+-- check_limit: check the amount, the period and the policy of a budget.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_limit(
@@ -80,19 +80,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit is null or p_limit = 'NaN' or p_limit not between 0 and 99999999 then
-    perform treadle.refuse(
-      format('limit_usd must be 0 to 99999999 dollars, not %s', coalesce(p_limit::text, 'null')),
+    perform treadle.raise_error(
+      format('limit_usd must be 0 to 99999999, not %s', coalesce(p_limit::text, 'null')),
       jsonb_build_object('argument', 'limit_usd'),
       'To have no limit, remove the budget.'
     );
   elsif p_period not in ('hour', 'day', 'week', 'month') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('period cannot be %L', left(p_period, 60)),
       jsonb_build_object('argument', 'period'),
-      'Use hour, day, week or month; without one the budget is for good.'
+      'Use hour, day, week or month; without a period the budget never resets.'
     );
   elsif p_on_exhausted not in ('ask', 'fail') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('on_exhausted cannot be %L', left(p_on_exhausted, 60)),
       jsonb_build_object('argument', 'on_exhausted'),
       'Use ask or fail.'
@@ -101,9 +101,9 @@ begin
 end;
 $$;
 
--- check_spent: refuse a limit below what a budget has spent and reserved.
+-- check_spent: reject a limit below what a budget has spent and reserved.
 --
--- Concurrency: the caller holds the budget.
+-- Concurrency: the caller has locked the budget.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_spent(p_budget treadle.budgets, p_limit numeric)
 returns void
@@ -113,22 +113,24 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit < p_budget.spent_usd + p_budget.reserved_usd then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         '%s cannot be %s: %s is spent and %s reserved', treadle.budget_name(p_budget),
-        treadle.dollars(p_limit), treadle.dollars(p_budget.spent_usd),
-        treadle.dollars(p_budget.reserved_usd)
+        treadle.format_usd(p_limit), treadle.format_usd(p_budget.spent_usd),
+        treadle.format_usd(p_budget.reserved_usd)
       ),
-      jsonb_build_object('argument', 'limit_usd') || treadle.budget_facts(p_budget),
-      format('The least is %s now.', treadle.dollars(p_budget.spent_usd + p_budget.reserved_usd))
+      jsonb_build_object('argument', 'limit_usd') || treadle.budget_json(p_budget),
+      format('The minimum is %s now.', treadle.format_usd(
+        p_budget.spent_usd + p_budget.reserved_usd
+      ))
     );
   end if;
 end;
 $$;
 
--- find_budget: the budget of a scope and period, locked; empty when there is none.
+-- find_budget: lock and return the budget of a scope and period; null if there is none.
 --
--- Concurrency: waits for who holds it, then begins its new period where that is due.
+-- Concurrency: waits for the lock, then starts a new period if one is due.
 -- Lock order:  budgets.
 create or replace function treadle.find_budget(p_scope text, p_key text, p_period text)
 returns treadle.budgets
@@ -151,12 +153,12 @@ begin
 end;
 $$;
 
--- spent_in: what the ledger has for a scope, from a moment on.
+-- ledger_total: return the total of the ledger for a scope since a given time.
 --
--- With what was summed up when tasks were pruned, by whole hours; a DAG goes with all its tasks.
+-- Includes the hourly totals of pruned tasks. A DAG is pruned together with all its tasks.
 --
--- Concurrency: reads; who needs it exact keeps the ledger locked.
-create or replace function treadle.spent_in(p_scope text, p_key text, p_since timestamptz)
+-- Concurrency: reads only; for an exact total, lock the ledger first.
+create or replace function treadle.ledger_total(p_scope text, p_key text, p_since timestamptz)
 returns numeric
 language sql
 stable
@@ -183,10 +185,10 @@ as $$
     end
 $$;
 
--- make_budget: store a new budget with what was spent before it was made.
+-- make_budget: insert a new budget, including what was spent before.
 --
--- Concurrency: the ledger is locked against writing while it is summed up: who pays meanwhile
---              waits, then finds the budget.
+-- Concurrency: the ledger is locked against writes while the total is computed. Sessions that
+-- record spend wait, and then see the budget.
 -- Lock order:  spend (the whole table), budgets.
 create or replace function treadle.make_budget(
   p_scope         text,
@@ -211,7 +213,7 @@ begin
     scope, scope_key, period, limit_usd, spent_usd, period_start, on_exhausted, created_by
   )
   values (
-    p_scope, p_key, p_period, p_limit, treadle.spent_in(p_scope, p_key, v_start), v_start,
+    p_scope, p_key, p_period, p_limit, treadle.ledger_total(p_scope, p_key, v_start), v_start,
     coalesce(p_on_exhausted, 'ask'), p_by
   )
   on conflict (scope, scope_key, period) do nothing
@@ -220,10 +222,11 @@ begin
 end;
 $$;
 
--- change_budget: give a budget another limit or policy, and let those go on that it has room for.
+-- change_budget: change the limit or policy of a budget, and release tasks that it now has room
+-- for.
 --
--- Concurrency: the caller holds the budget.
--- Lock order:  budgets; tasks (never waited for), waits.
+-- Concurrency: the caller has locked the budget.
+-- Lock order:  budgets; tasks (skips locked rows), waits.
 create or replace function treadle.change_budget(
   p_budget        treadle.budgets,
   p_limit         numeric,
@@ -243,7 +246,7 @@ begin
     limit_usd = p_limit,
     on_exhausted = coalesce(p_on_exhausted, budgets.on_exhausted),
     created_by = p_actor,
-    -- Raised far enough, it can warn again.
+    -- If the limit was raised enough, the budget can warn again.
     warned_at = case when budgets.spent_usd >= 0.8 * p_limit then budgets.warned_at end
   where budgets.id = p_budget.id
   returning budgets.* into v_budget;
@@ -251,25 +254,25 @@ begin
   insert into treadle.events (at, kind, actor, data)
   values (
     treadle.clock(), 'budget.set', p_actor,
-    treadle.budget_facts(v_budget)
+    treadle.budget_json(v_budget)
     || jsonb_build_object('was_usd', p_budget.limit_usd, 'on_exhausted', v_budget.on_exhausted)
   );
-  perform treadle.close_questions(v_budget.id, p_actor);
+  perform treadle.close_budget_waits(v_budget.id, p_actor);
   perform treadle.request_budgets(array[v_budget.id]);
-  -- Another policy may end what waits.
-  perform treadle.wake_promoter(treadle.clock());
+  -- A changed policy may end tasks that wait.
+  perform treadle.notify_promoter(treadle.clock());
 end;
 $$;
 
--- give_budget: the budget that an agent registers with, or that a DAG is made with.
+-- ensure_budget: set the budget that an agent registers with, or that a DAG is created with.
 --
--- An agent registers again whenever it starts: a limit that a person has set since stays, and one
--- below what is spent is lowered no further than that.
+-- An agent registers again at every start: a limit that a person has set since then stays, and a
+-- limit below what is spent is raised to that amount.
 --
--- Concurrency: as set_budget.
+-- Concurrency: see set_budget.
 -- Lock order:  spend, budgets.
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.give_budget(p_scope text, p_key text, p_limit numeric)
+create or replace function treadle.ensure_budget(p_scope text, p_key text, p_limit numeric)
 returns void
 language plpgsql
 volatile
@@ -282,7 +285,7 @@ begin
   perform treadle.check_limit(p_limit, null, null);
   v_budget := treadle.find_budget(p_scope, p_key, null);
   if v_budget.id is null and p_scope = 'dag' then
-    -- Nothing of it has run: there is nothing to sum up.
+    -- None of its tasks has run, so there is no earlier spending.
     insert into treadle.budgets (scope, scope_key, limit_usd, created_by)
     values (p_scope, p_key, p_limit, c_by);
     return;
@@ -319,7 +322,7 @@ declare
   v_budget treadle.budgets;
 begin
   perform treadle.check_limit(p_limit_usd, p_period, p_on_exhausted);
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_budget := treadle.find_budget(p_scope, v_key, p_period);
   if v_budget.id is null then
     perform treadle.make_budget(
@@ -334,7 +337,7 @@ end;
 $$;
 
 comment on function treadle.set_budget(text, text, numeric, text, text, text) is
-'Set what a scope may spend, for good or in each period; returns the id of the budget.';
+'Set what a scope may spend, in total or per period; returns the id of the budget.';
 
 grant execute on function treadle.set_budget(text, text, numeric, text, text, text) to
 treadle_operator;

@@ -2,17 +2,18 @@
 --
 -- select id, type, spec from treadle.claim_tasks('me', array['default']);
 --
--- Repeating a call with its token returns the same tasks: an answer that was lost is no loss.
--- The spec has its inputs filled in; one that cannot be is told in problem. See terms_of, too.
+-- A repeated call with the same token returns the same tasks, so a lost response does no harm. The
+-- spec has its inputs filled in; problem says why that failed. For models, validators and reports
+-- see attempt_requirements.
 --
--- Concurrency: tasks are taken with skip locked; an agent with a limit is locked and counted.
--- Lock order:  agents, tasks (never waits for a task), concurrency_keys, breakers, budgets, gates.
+-- Concurrency: skips locked tasks; an agent with a limit is locked and its tasks counted.
+-- Lock order:  agents, tasks (skips locked rows), concurrency_keys, breakers, budgets, gates.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR204 unknown agent.
 
--- claiming_agent: the agent that claims, its limit cut down to what is free.
+-- claiming_agent: return the agent that claims, with its limit reduced to its free capacity.
 --
 -- Concurrency: an agent with a limit is locked, so that its tasks can be counted: only its own
---              claims make more of them.
+-- claims add to them.
 -- Lock order:  agents.
 -- Raises:      TR001 invalid argument, TR204 unknown agent.
 create or replace function treadle.claiming_agent(p_agent text, p_limit integer)
@@ -27,7 +28,7 @@ declare
   v_agent treadle.agents;
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('limit must be 1 to 10000, not %s', coalesce(p_limit::text, 'null')),
       jsonb_build_object('argument', 'limit')
     );
@@ -35,17 +36,17 @@ begin
 
   select agents.* into v_agent from treadle.agents where agents.id = p_agent;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('agent %s is not registered', coalesce(quote_literal(left(p_agent, 60)), 'null')),
       jsonb_build_object('agent', left(p_agent, 200)),
-      format('First: select treadle.register_agent(%L)', left(p_agent, 60)),
+      format('Register it first: select treadle.register_agent(%L)', left(p_agent, 60)),
       'TR204'
     );
   end if;
 
-  -- A claim is a sign of life, also of an agent that the reaper took for dead.
+  -- A claim counts as a heartbeat, even for an agent that was set offline.
   if v_agent.silent then
-    perform treadle.agent_heartbeat(p_agent);
+    perform treadle.heartbeat_agent(p_agent);
     select agents.* into v_agent from treadle.agents where agents.id = p_agent;
   end if;
 
@@ -53,7 +54,7 @@ begin
     v_agent.max_concurrent_tasks := 0;
   elsif v_agent.max_concurrent_tasks is not null then
     select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
-    -- It may hold more than its limit, when that was lowered since.
+    -- It may have more tasks than its limit if the limit was lowered.
     select greatest(0, v_agent.max_concurrent_tasks - count(*))
     into v_agent.max_concurrent_tasks
     from treadle.tasks
@@ -63,13 +64,13 @@ begin
 end;
 $$;
 
--- take_rows: write a claim on tasks that are locked.
+-- write_claims: write a claim on locked tasks.
 --
--- Updated where they are: this plan does not depend on what the planner believes of the table.
+-- Updates by ctid, so that the plan does not depend on table statistics.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks.
-create or replace function treadle.take_rows(
+create or replace function treadle.write_claims(
   p_rows      tid[],
   p_agent     treadle.agents,
   p_token     uuid,
@@ -83,10 +84,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_until timestamptz := p_now + treadle.lease(p_agent, p_start);
+  v_until timestamptz := p_now + treadle.lease_duration(p_agent, p_start);
   v_rows  tid[];
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   with taken as (
     update treadle.tasks
     set
@@ -101,7 +102,8 @@ begin
       lease_until = v_until,
       budgeted = p_budgeted,
       progress = null
-    -- A call repeated after the reaper was there must not give a task its old token again.
+    -- A call that is repeated after the reaper ended its claim must not give the task to the old
+    -- token.
     where
       tasks.ctid = any (p_rows)
       and tasks.last_token is distinct from p_token
@@ -122,15 +124,15 @@ begin
 end;
 $$;
 
--- claim_rows: lock, count and take the best tasks that an agent may have now.
+-- claim_rows: lock, check and claim the best tasks that an agent may have now.
 --
--- Round by round: what a rate limit or a budget keeps back leaves room, and what keeps it back is
--- closed or parked, so that the next round finds other tasks. Without gates and budgets there is
--- one round.
+-- It works in rounds: tasks stopped by a rate limit or a budget leave room, and their gates are
+-- closed or the tasks parked, so that the next round finds other tasks. Without gates and budgets
+-- there is one round.
 --
--- Concurrency: tasks are taken with skip locked. Budgets and gates are waited for in the first
---              round only: later ones may meet them in another order.
--- Lock order:  tasks (never waited for), breakers, budgets, gates.
+-- Concurrency: skips locked tasks. Locks on budgets and gates are waited for only in the first
+-- round, since later rounds may need them in another order.
+-- Lock order:  tasks (skips locked rows), breakers, budgets, gates.
 -- Raises:      TR202 unknown queue.
 create or replace function treadle.claim_rows(
   p_agent   treadle.agents,
@@ -160,27 +162,28 @@ begin
     v_rows := '{}';
     if v_open.probing and v_round = 1 then
       v_rows := treadle.pick_probe(p_agent, p_queues, p_types, p_token, p_now);
-      -- Its lane is not among the open ones, and may be limited all the same.
+      -- Its lane is not among the open lanes, but it may have a limit as well.
       v_open.limited := v_open.limited or v_rows <> '{}';
     end if;
     if v_open.lanes is not null then
       v_rows := v_rows || treadle.pick_tasks(
         v_open.lanes, v_open.shifts, v_limit - cardinality(v_taken) - cardinality(v_rows),
-        case when v_open.budgeted then treadle.agent_can_spend(p_agent.id, p_now) end,
+        case when v_open.budgeted then treadle.agent_budget_left(p_agent.id, p_now) end,
         case when v_open.fair then v_open.projects end
       );
     end if;
     v_picked := cardinality(v_rows);
     exit when v_picked = 0;
     if v_open.budgeted then
-      v_rows := treadle.afford_rows(v_rows, p_agent.id, p_now, v_round = 1);
+      v_rows := treadle.filter_affordable(v_rows, p_agent.id, p_now, v_round = 1);
     end if;
     if v_open.limited then
       v_rows := treadle.pass_gates(v_rows, v_round = 1);
-      -- Gates were waited for: the claim begins, and is counted, after all that it has seen.
+      -- Locks on gates may have been waited for: the claim time is taken after everything it
+      -- depends on.
       v_at := treadle.clock();
     end if;
-    v_rows := treadle.take_rows(v_rows, p_agent, p_token, p_start, v_open.budgeted, v_at);
+    v_rows := treadle.write_claims(v_rows, p_agent, p_token, p_start, v_open.budgeted, v_at);
     if v_open.budgeted then
       perform treadle.reserve_rows(v_rows, p_agent.id, p_now);
     end if;
@@ -194,10 +197,10 @@ begin
 end;
 $$;
 
--- previous_attempts: what the attempts before this one came to, for the next one to learn from.
+-- previous_attempts: return the earlier attempts of a task, for the next one to learn from.
 --
--- Errors, what validators had against the output (feedback), what the attempt itself left (notes),
--- and what a person said who gave the task another round (review).
+-- They have errors, messages of validators (feedback), notes of the attempt (notes), and the
+-- comment of a person who retried the task (review).
 create or replace function treadle.previous_attempts(p_id uuid)
 returns jsonb
 language sql
@@ -216,11 +219,10 @@ as $$
         'error', left(past.error, 2000),
         'feedback', coalesce(past.feedback, '[]'),
         'notes', (
-          select coalesce(jsonb_agg(left_by.note -> 'note' order by left_by.at), '[]')
-          from treadle.tasks
-          cross join lateral jsonb_array_elements(tasks.attempt_notes)
-            with ordinality as left_by (note, at)
-          where tasks.id = p_id and left_by.note ->> 'token' = past.claim_token::text
+          select coalesce(jsonb_agg(attempt_notes.note order by attempt_notes.number), '[]')
+          from treadle.attempt_notes
+          where
+            attempt_notes.task_id = p_id and attempt_notes.claim_token = past.claim_token
         ),
         'review', (
           select
@@ -241,18 +243,18 @@ as $$
           epoch from past.ended_at - coalesce(past.started_at, past.claimed_at)
         )
       )
-      order by past.ended_at
+      order by past.ended_at, past.attempt
     )
   from (
     select attempts.*
     from treadle.attempts
     where attempts.task_id = p_id and attempts.outcome <> 'suspended'
-    order by attempts.ended_at desc
+    order by attempts.ended_at desc, attempts.attempt desc
     limit 20
   ) as past
 $$;
 
--- read_steps: all that a task has done, in order, for the claim that goes on with it.
+-- read_steps: return the saved steps of a task in order, for the attempt that continues it.
 create or replace function treadle.read_steps(p_id uuid)
 returns jsonb
 language sql
@@ -312,7 +314,7 @@ declare
   v_ms    bigint := treadle.rank_ms(v_now);
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_agent treadle.agents;
-  v_types text[] := treadle.demanding_types();
+  v_types text[] := treadle.types_with_requirements();
   v_rows  tid[] := array(
     select tasks.ctid
     from treadle.tasks
@@ -326,9 +328,9 @@ begin
     if p_idle then
       perform treadle.mark_idle(p_queues);
     end if;
-    -- That holds keys, which come before budgets and gates in the order of locks.
+    -- This locks keys, which come before budgets and gates in the lock order.
     if exists (select from treadle.admissions) then
-      perform treadle.admit_tasks();
+      perform treadle.admit_waiting_tasks();
     end if;
     v_rows := treadle.claim_rows(v_agent, p_queues, p_types, p_limit, p_start, v_token, v_now);
   end if;
@@ -348,15 +350,16 @@ begin
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
   left join lateral (
-    -- Kept apart by the offset: else the function would be called for tasks without inputs too.
+    -- The offset keeps this subquery separate; otherwise the function would also run for tasks
+    -- without inputs.
     select done.* from treadle.resolve_inputs(tasks) as done where tasks.inputs is not null offset 0
   ) as filled on true
   left join lateral (
-    select asked.* from treadle.terms_of(tasks) as asked
-    where treadle.has_terms(tasks, v_types) offset 0
+    select asked.* from treadle.attempt_requirements(tasks) as asked
+    where treadle.has_requirements(tasks, v_types) offset 0
   ) as terms on true
   where tasks.ctid = any (v_rows)
-  order by tasks.rank - treadle.shift_at(lanes.ageing, v_ms), tasks.id;
+  order by tasks.rank - treadle.ageing_offset_at(lanes.ageing, v_ms), tasks.id;
 end;
 $$;
 

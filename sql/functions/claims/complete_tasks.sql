@@ -1,15 +1,16 @@
--- complete_tasks: store the results of tasks and end them.
+-- complete_tasks: store the results of tasks and complete them.
 --
--- Accepted from the claim on the row, and from the last claim that ended if nobody has claimed
--- since and the task has not ended: a late answer saves paid work. Of each task it says completed,
--- already (a repeat), stale (superseded), or report_required; these two changed nothing.
+-- A result is accepted from the current claim, and from the last claim that ended if no agent has
+-- claimed the task since and it has not ended: a late result saves paid work. Returns for each task
+-- completed, already (a repeat), stale (superseded) or report_required; the last two change
+-- nothing.
 --
--- Concurrency: rows and who depends on them are locked in id order, as one set; the fence is
---              checked on the locked row, and edges are consumed after it.
--- Lock order:  tasks, dags.
+-- Concurrency: the rows and their dependents are locked in id order, as one set; the token is
+-- checked on the locked row, and edges are read after that.
+-- Lock order:  tasks, results, dags.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
--- check_outputs: refuse outputs that do not pair up with their tasks or are too large to keep.
+-- check_outputs: check that each task has an output and that none is too large.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_outputs(p_ids uuid[], p_outputs jsonb[])
@@ -23,14 +24,14 @@ declare
   v_bytes integer;
   v_id    uuid;
 begin
-  perform treadle.check_pairs(p_ids, null, 'outputs', cardinality(p_outputs));
+  perform treadle.check_array_lengths(p_ids, null, 'outputs', cardinality(p_outputs));
   select pg_column_size(given.output), given.id
   into v_bytes, v_id
   from unnest(p_ids, p_outputs) as given (id, output)
   where pg_column_size(given.output) > c_max
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the output of task %s has %s bytes, %s are allowed', v_id, v_bytes, c_max),
       jsonb_build_object('task_id', v_id, 'bytes', v_bytes, 'max_bytes', c_max),
       'Store the data elsewhere and return a reference to it.',
@@ -40,22 +41,49 @@ begin
 end;
 $$;
 
--- lacks_report: whether a task that comes without a decision report needs one.
+-- lacks_report: return whether a task needs a decision report that it does not have.
 create or replace function treadle.lacks_report(p_task treadle.tasks, p_types text[])
 returns boolean
 language sql
 stable
 return case
-  when treadle.has_terms(p_task, p_types)
-    then coalesce((treadle.terms_of(p_task)).report, false)
+  when treadle.has_requirements(p_task, p_types)
+    then coalesce((treadle.attempt_requirements(p_task)).report, false)
   else false
 end;
 
--- settle_completed: what follows for others when tasks were completed.
+-- store_results: store the results for consumers, and the decision reports, of completed tasks.
 --
--- Concurrency: the caller holds the tasks, and their dependents as far as it saw them.
+-- Concurrency: the caller has completed the tasks.
+-- Lock order:  results, new rows only.
+create or replace function treadle.store_results(
+  p_ids      uuid[],
+  p_reports  jsonb[],
+  p_now      timestamptz
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  insert into treadle.results (task_id, completed_at, consumer, decision_report)
+  select done.id, p_now, task_options.consumer, done.report
+  from unnest(p_ids, p_reports) as done (id, report)
+  left join treadle.task_options on done.id = task_options.task_id
+  where task_options.consumer is not null or done.report is not null;
+end;
+$$;
+
+-- propagate_completed: apply the consequences of completed tasks to other tasks.
+--
+-- Concurrency: the caller has locked the tasks and their known dependents.
 -- Lock order:  tasks, dags, then the rest.
-create or replace function treadle.settle_completed(
+create or replace function treadle.propagate_completed(
   p_ids      uuid[],
   p_dags     uuid[],
   p_durable  uuid[],
@@ -75,25 +103,25 @@ begin
     select from treadle.dependencies
     where dependencies.depends_on = any (p_ids) and dependencies.met_at is null
   ) then
-    perform treadle.meet_edges(p_ids, 'completed', p_now);
+    perform treadle.satisfy_dependencies(p_ids, 'completed', p_now);
   end if;
   if p_dags is not null then
-    perform treadle.tally_dags(
+    perform treadle.update_dag_counters(
       p_dags, null, array_fill('completed'::text, array[cardinality(p_dags)]), p_now
     );
   end if;
-  perform treadle.tell_completed(p_ids, p_now);
+  perform treadle.emit_completed_events(p_ids, p_now);
   if p_durable is not null then
     perform treadle.close_waits(p_durable);
   end if;
   if exists (select from treadle.breakers) then
-    perform treadle.note_success(p_ids, p_now);
+    perform treadle.record_success(p_ids, p_now);
   end if;
   if p_counted is not null then
-    perform treadle.free_tasks(p_counted);
+    perform treadle.release_resources(p_counted);
   end if;
   if exists (select from treadle.gates where gates.slowdowns > 0) then
-    perform treadle.forget_slowdowns(p_ids);
+    perform treadle.reset_slowdowns(p_ids);
   end if;
 end;
 $$;
@@ -119,13 +147,13 @@ as $$
 #variable_conflict use_column
 declare
   v_now   timestamptz := treadle.clock();
-  v_types text[] := treadle.demanding_types();
+  v_types text[] := treadle.types_with_requirements();
   v_done  record;
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_array_lengths(p_ids, p_tokens);
   perform treadle.check_outputs(p_ids, p_outputs) where p_outputs is not null;
   perform treadle.check_reports(p_ids, p_reports) where p_reports is not null;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform treadle.lock_with_dependents(p_ids);
   with held as materialized (
     select
@@ -144,8 +172,7 @@ begin
   done as (
     update treadle.tasks
     set
-      status = 'completed', outcome = 'completed', completed_at = v_now,
-      output = held.output, decision_report = held.report,
+      status = 'completed', completed_at = v_now, output = held.output,
       completed_by = coalesce(tasks.agent_id, treadle.agent_of(tasks.id, tasks.last_token)),
       started_at = coalesce(
         tasks.started_at,
@@ -155,10 +182,11 @@ begin
       agent_id = null, claim_token = null, lease_until = null, retry_at = null, slot = null,
       budget_id = null, failure_class = null, failure_reason = null
     from held
-    -- Not by ctid: a row that changed while it was waited for would not be found there.
+    -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.
     where tasks.id = held.id and not held.bare
     returning
-      tasks.ctid, tasks.id, tasks.dag_id, tasks.durable, treadle.is_counted(tasks) as counted
+      tasks.ctid, tasks.id, tasks.dag_id, tasks.durable, tasks.has_options, held.report,
+      treadle.is_counted(tasks) as counted
   )
 
   select
@@ -166,12 +194,18 @@ begin
     array_agg(done.dag_id) filter (where done.dag_id is not null) as dags,
     array_agg(done.id) filter (where done.durable) as durable,
     array_agg(done.id) filter (where done.counted) as counted,
+    array_agg(done.report) as reports, bool_or(done.has_options) as options,
     array(select held.id from held where held.bare) as bare
   into v_done
   from done;
 
+  if v_done.options or p_reports is not null then
+    perform treadle.store_results(v_done.ids, v_done.reports, v_now);
+  end if;
   perform treadle.audit_tasks(v_done.rows, 'completed', null);
-  perform treadle.settle_completed(v_done.ids, v_done.dags, v_done.durable, v_done.counted, v_now);
+  perform treadle.propagate_completed(
+    v_done.ids, v_done.dags, v_done.durable, v_done.counted, v_now
+  );
   return query
   select
     ended.id, case when ended.id = any (v_done.bare) then 'report_required' else ended.verdict end
@@ -180,14 +214,14 @@ end;
 $$;
 
 comment on function treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[]) is
-'Complete tasks with their outputs; says of each: completed, already, stale, report_required.';
+'Complete tasks with their outputs; returns completed, already, stale or report_required for each.';
 
--- complete_task: store the result of one task; an error when the claim was superseded.
+-- complete_task: store the result of one task; an error if the claim was superseded.
 --
 -- p_report is the decision report, which a type may require.
 --
--- In one transaction with the caller's own writes, those happen exactly once: roll back when it
--- says already, for then an earlier commit had them.
+-- In one transaction with the caller's own writes, those happen exactly once: if it returns
+-- already, roll back, because an earlier commit has stored them.
 --
 -- Concurrency: see complete_tasks.
 -- Lock order:  tasks.
@@ -214,19 +248,19 @@ begin
     p_reports => case when p_report is not null then array[p_report] end
   ) as ended;
   if v_verdict = 'report_required' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('task %s cannot be completed without a decision report', p_id),
       jsonb_build_object('task_id', p_id),
-      'Say what was decided and why: p_report => {"summary": ..., "confidence": 0.8}.',
+      'Pass a report of what was decided and why: p_report => {"summary": ..., "confidence": 0.8}.',
       'TR107'
     );
   end if;
-  return treadle.demand_claim(p_id, v_verdict);
+  return treadle.raise_if_lost(p_id, v_verdict);
 end;
 $$;
 
 comment on function treadle.complete_task(uuid, uuid, jsonb, jsonb) is
-'Complete one task; raises when another claim has taken over.';
+'Complete one task; raises an error if the claim was superseded.';
 
 grant execute on function
 treadle.complete_tasks(uuid[], uuid[], jsonb[], integer[], jsonb[]) to treadle_worker;

@@ -1,13 +1,12 @@
--- end_attempts: record failed attempts and move their tasks on. One rule for workers and reaper.
+-- end_attempts: record failed attempts and move their tasks on, for both workers and the reaper.
 --
 -- Concurrency: the caller has locked the rows, in id order.
 -- Lock order:  tasks, dags, breakers, budgets, gates, then the history.
 
--- retry_delay: seconds to wait after a failed attempt.
+-- retry_delay: return the seconds to wait after a failed attempt.
 --
--- exponential: initial * multiplier ^ (attempt - 1), up to the cap. Jitter is half either way.
---
--- Raises:      nothing: exponent and delay are capped before they are used.
+-- exponential: initial * multiplier ^ (attempt - 1), up to the cap, with jitter of up to half in
+-- both directions. Exponent and delay are capped before use.
 create or replace function treadle.retry_delay(p_policy jsonb, p_attempt integer)
 returns double precision
 language sql
@@ -33,11 +32,11 @@ as $$
 $$;
 
 comment on function treadle.retry_delay(jsonb, integer) is
-'Seconds until the next attempt under a policy, after so many attempts.';
+'Seconds until the next attempt under a policy, after a number of attempts.';
 
--- retry_policy: the policy in force for a task: its own, over its type's, over its queue's.
+-- retry_policy: return the policy of a task: its own settings over those of its type and queue.
 --
--- Key by key: a task may change only the strategy and inherit the rest.
+-- It is merged key by key: a task may change only the strategy and inherit the rest.
 create or replace function treadle.retry_policy(p_queue text, p_type text, p_retry jsonb)
 returns jsonb
 language sql
@@ -62,14 +61,14 @@ $$;
 comment on function treadle.retry_policy(text, text, jsonb) is
 'The retry policy that applies to a task of this queue and type with these own settings.';
 
--- judge_attempt: what follows a failed attempt: again, later, never, or cancelled.
+-- decide_retry: decide what follows a failed attempt: retry now or later, give up, or cancel.
 --
--- A rate limit gives the attempt back, a bounded number of times; how long it waits is up to its
--- gate, see slow_down. Three attempts that failed on two agents make a poison pill: the task is to
--- blame, not the agent. Those that failed with this database are nobody's fault.
+-- After a rate limit the attempt is not counted, a limited number of times; its gate decides how
+-- long it waits, see apply_rate_limits. Three attempts that failed on two agents make a poison
+-- pill: the task is at fault, not the agent. Failures of this database count for neither.
 --
--- Concurrency: the caller holds the row.
-create or replace function treadle.judge_attempt(
+-- Concurrency: the caller has locked the row.
+create or replace function treadle.decide_retry(
   p_task         treadle.tasks,
   p_class        text,
   p_action       text,
@@ -84,7 +83,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_policy jsonb := treadle.retry_policy(p_task.queue, p_task.type, p_task.retry);
+  v_policy jsonb := treadle.retry_policy(
+    p_task.queue, p_task.type, (treadle.options_of(p_task)).retry
+  );
   v_class  jsonb := to_jsonb(p_class);
 begin
   refunded := p_class = 'rate_limit'
@@ -98,7 +99,7 @@ begin
       where
         attempts.task_id = p_task.id and attempts.outcome = 'failed'
         and attempts.class <> 'unavailable'
-        -- Since a person gave it a new round.
+        -- Since a person retried it last.
         and attempts.ended_at > all (
           select dead_letters.resolved_at
           from treadle.dead_letters
@@ -109,7 +110,7 @@ begin
     ) as tried
   );
 
-  -- A delay that a handler or a server asked for is kept within reason.
+  -- A delay requested by a handler or a server is limited.
   delay_s := case
     when p_retry_after >= 0 then least(p_retry_after, 2592000)
     when p_class = 'rate_limit' then 60
@@ -131,9 +132,9 @@ begin
 end;
 $$;
 
--- attempt_cost: what an attempt that ends now has spent: what earlier ones have not.
+-- attempt_cost: return what the attempt that ends now has spent.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 create or replace function treadle.attempt_cost(p_task uuid, p_cost_usd numeric)
 returns numeric
 language sql
@@ -199,7 +200,7 @@ as $$
   cross join lateral (
     select
       coalesce(
-        treadle.error_about(ended.error), treadle.error_about(ended.reason), ended.class
+        treadle.error_pattern(ended.error), treadle.error_pattern(ended.reason), ended.class
       ) as about
     offset 0
   ) as said
@@ -219,7 +220,7 @@ as $$
       'poison_pill', ended.poison_pill
     ) || coalesce(
       (
-        select treadle.letter_facts(dead_letters)
+        select treadle.dead_letter_json(dead_letters)
         from treadle.dead_letters
         where
           ended.next = 'dead_lettered'
@@ -231,11 +232,11 @@ as $$
   where ended.next in ('dead_lettered', 'cancelled');
 $$;
 
--- move_attempts: write what follows of ended attempts on their tasks, and take the claims off.
+-- apply_decisions: apply the decisions about ended attempts to their tasks, and remove the claims.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks.
-create or replace function treadle.move_attempts(
+create or replace function treadle.apply_decisions(
   p_ended  treadle.ended_attempt[],
   p_now    timestamptz
 )
@@ -256,10 +257,9 @@ as $$
     end,
     delayed_at = case when ended.next = 'retrying' then p_now else tasks.delayed_at end,
     completed_at = case when ended.next in ('dead_lettered', 'cancelled') then p_now end,
-    outcome = case when ended.next in ('dead_lettered', 'cancelled') then ended.next end,
     slot = case when ended.next = 'ready' then tasks.slot end,
     failure_class = ended.class,
-    -- The first line says what; the rest, a traceback perhaps, is in the history.
+    -- Only the first line; the rest, such as a traceback, is in the history.
     failure_reason = left(split_part(coalesce(ended.error, ended.reason), e'\n', 1), 2000),
     last_token = tasks.claim_token,
     agent_id = null,
@@ -295,7 +295,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now    timestamptz := treadle.clock();
-  v_types  text[] := treadle.demanding_types();
+  v_types  text[] := treadle.types_with_requirements();
   v_rows   tid[];
   v_ended  uuid[];
   v_counted uuid[];
@@ -311,7 +311,7 @@ begin
       tasks.attempt, tasks.cost_usd, ended.class, ended.reason, left(ended.error, 20000),
       judged.next, judged.delay_s, judged.poison_pill, judged.refunded,
       case
-        when tasks.cost_usd > 0 or treadle.has_terms(tasks, v_types)
+        when tasks.cost_usd > 0 or treadle.has_requirements(tasks, v_types)
           then treadle.attempt_model(tasks)
       end
     )::treadle.ended_attempt
@@ -320,7 +320,7 @@ begin
   from unnest(p_rows, p_classes, p_reasons, p_errors, p_actions, p_retry_after, p_keys)
     as ended (ctid, class, reason, error, action, retry_after, key)
   inner join treadle.tasks on ended.ctid = tasks.ctid
-  cross join lateral treadle.judge_attempt(tasks, ended.class, ended.action, ended.retry_after)
+  cross join lateral treadle.decide_retry(tasks, ended.class, ended.action, ended.retry_after)
     as judged;
 
   perform treadle.record_attempts(v_end, v_now);
@@ -332,15 +332,17 @@ begin
     array_agg(moved.id) filter (where moved.status in ('dead_lettered', 'cancelled')),
     array_agg(moved.id) filter (where moved.counted)
   into v_rows, v_queues, v_due_at, v_ended, v_counted
-  from treadle.move_attempts(v_end, v_now) as moved;
+  from treadle.apply_decisions(v_end, v_now) as moved;
 
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(v_due_at);
+  perform treadle.notify_workers(v_queues);
+  perform treadle.notify_promoter(v_due_at);
   perform treadle.audit_tasks(v_rows, 'failed', null);
-  perform treadle.settle_ends(v_ended, v_now) where v_ended is not null;
-  perform treadle.note_failures(v_end, v_now);
-  perform treadle.free_tasks(v_counted);
-  perform treadle.slow_down(v_end, v_keys, v_after, v_now) where 'rate_limit' = any (p_classes);
+  perform treadle.propagate_ended(v_ended, v_now) where v_ended is not null;
+  perform treadle.record_failures(v_end, v_now);
+  perform treadle.release_resources(v_counted);
+  perform treadle.apply_rate_limits(
+    v_end, v_keys, v_after, v_now
+  ) where 'rate_limit' = any (p_classes);
   return query
   select tasks.id, tasks.status, tasks.retry_at
   from unnest(v_end) as ended

@@ -1,15 +1,15 @@
--- fail_tasks: end attempts that did not work out; the retry policy decides what follows.
+-- fail_tasks: end failed attempts; the retry policy decides what follows.
 --
--- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. A class
--- that is not known counts as error, or as rate_limit where the text tells of one: no report is
--- refused. p_keys: the gate that a rate limit closes. p_feedback: lists of what validators had
--- against it. Says retrying, ready, dead_lettered, cancelled, already (a repeat) or stale.
+-- p_actions: retry (whatever the class), fail (for good), cancel, or null for the policy. An
+-- unknown class counts as error, or as rate_limit if the text mentions one, so that no report is
+-- rejected. p_keys: the gate that a rate limit closes. p_feedback: lists of messages from
+-- validators. Returns retrying, ready, dead_lettered, cancelled, already (a repeat) or stale.
 --
--- Concurrency: rows are locked in id order, the fence is checked on the locked row.
+-- Concurrency: rows are locked in id order; the token is checked on the locked row.
 -- Lock order:  tasks, then as end_attempts.
 -- Raises:      TR001 invalid argument.
 
--- check_failures: refuse what is said of failed attempts when it does not pair up with them.
+-- check_failures: check that there are as many values as failed attempts.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_failures(
@@ -24,16 +24,16 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
-  perform treadle.check_pairs(p_ids, null, given.name, given.length)
+  perform treadle.check_array_lengths(p_ids, p_tokens);
+  perform treadle.check_array_lengths(p_ids, null, given.name, given.length)
   from unnest(p_names, p_lengths) as given (name, length)
   where given.length is not null;
 end;
 $$;
 
--- rate_limit_in: whether a text says that somebody was asked to slow down.
+-- rate_limit_in: return whether a text reports a rate limit.
 --
--- A mistake in a program is none, whatever names it mentions.
+-- A programming error does not count, whatever names it mentions.
 create or replace function treadle.rate_limit_in(p_text text)
 returns boolean
 language sql
@@ -41,7 +41,7 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  -- Lines of code in a traceback are about something else.
+  -- Lines of source code in a traceback are ignored.
   with said as (
     select regexp_replace(
       regexp_replace(left(p_text, 20000), '^[ \t]+File "[^\n]*(\n[ \t]{4,}[^\n]*)*', '', 'ng'),
@@ -57,7 +57,7 @@ as $$
       -- As a word: not 4290, 0.429, #429, 1,429, x/429 or line 429.
       or said.words ~* '(?<![[:alnum:]_.,#/$-]|line |port )429(?![[:alnum:]_-]|[.,:][[:digit:]])'
     )
-    -- First in the line, or after words like: validator x crashed.
+    -- First in the line, or after words such as: validator x crashed.
     and treadle.error_line(p_text) !~ (
       '^([^:]*: )?((Type|Name|Attribute|Import|ModuleNotFound|Assertion|Syntax|Key)Error)(:|$)'
     ),
@@ -66,7 +66,7 @@ as $$
   from said
 $$;
 
--- failure_class_of: the class of a failure: as reported, or found in its text.
+-- failure_class_of: return the class of a failure: as reported, or found in its text.
 create or replace function treadle.failure_class_of(p_class text, p_error text)
 returns text
 language sql
@@ -81,15 +81,15 @@ return case
   else 'error'
 end;
 
--- keep_feedback: keep what validators had against the outputs of attempts that have just ended.
+-- save_feedback: store the messages of validators with attempts that have just ended.
 --
--- The caller held their claims: what a superseded one says is not kept. At most 20 messages of 2000
--- characters each: they go into the prompt of the next attempt.
+-- The caller held the claims, so messages of superseded claims are not stored. At most 20 messages
+-- of 2000 characters each are kept, since they go into the prompt of the next attempt.
 --
--- Concurrency: rows that this transaction has written.
+-- Concurrency: only rows that this transaction has written.
 -- Lock order:  attempts.
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.keep_feedback(
+create or replace function treadle.save_feedback(
   p_ids       uuid[],
   p_tokens    uuid[],
   p_feedback  jsonb[]
@@ -100,7 +100,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('the feedback must be a list of texts, not %s', treadle.excerpt(given.messages)),
     jsonb_build_object('argument', 'feedback'), 'For example ["the summary is empty"].'
   )
@@ -154,8 +154,8 @@ begin
     cardinality(p_classes), cardinality(p_errors), cardinality(p_actions),
     cardinality(p_retry_after), cardinality(p_keys), cardinality(p_feedback)
   );
-  perform treadle.keep_durable();
-  perform treadle.lock_fallout(p_ids, coalesce('cancel' = any (p_actions), false));
+  perform treadle.ensure_durable();
+  perform treadle.lock_failure_cascade(p_ids, coalesce('cancel' = any (p_actions), false));
 
   select
     array_agg(held.ctid) as rows, array_agg(held.id) as ids, array_agg(held.token) as tokens,
@@ -168,7 +168,7 @@ begin
   from (
     select tasks.ctid, claim.*
     from (
-      -- Named twice, it is still one attempt.
+      -- A task that is named twice still has one attempt.
       select distinct on (given.id, given.token) given.*
       from unnest(
         p_ids, p_tokens, p_classes, p_errors, p_actions, p_retry_after, p_keys, p_feedback
@@ -184,7 +184,7 @@ begin
     v_held.rows, v_held.classes, v_held.reasons, v_held.errors, v_held.actions, v_held.retry_after,
     v_held.keys
   ) as moved;
-  perform treadle.keep_feedback(v_held.ids, v_held.tokens, v_held.feedback)
+  perform treadle.save_feedback(v_held.ids, v_held.tokens, v_held.feedback)
   where p_feedback is not null and v_held.ids is not null;
 
   return query
@@ -204,9 +204,9 @@ $$;
 
 comment on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]
-) is 'End failed attempts; says of each what becomes of its task.';
+) is 'End failed attempts; returns what becomes of each task.';
 
--- fail_task: end one failed attempt; an error when the claim was superseded.
+-- fail_task: end one failed attempt; an error if the claim was superseded.
 --
 -- select treadle.fail_task(id, token, 'tests are red');
 --
@@ -239,17 +239,17 @@ begin
     array[p_retry_after], array[p_key],
     case when p_feedback is not null then array[p_feedback] end
   ) as ended;
-  -- Cancelled is what was asked for here, not a claim that was lost.
+  -- The caller asked for the cancellation, so the claim was not lost.
   if p_action = 'cancel' and v_verdict = 'cancelled' then
     return v_verdict;
   end if;
-  return treadle.demand_claim(p_id, v_verdict);
+  return treadle.raise_if_lost(p_id, v_verdict);
 end;
 $$;
 
 comment on function treadle.fail_task(
   uuid, uuid, text, text, text, double precision, text, jsonb
-) is 'Fail one task; raises when another claim has taken over.';
+) is 'Fail one task; raises an error if the claim was superseded.';
 
 grant execute on function treadle.fail_tasks(
   uuid[], uuid[], text[], text[], text[], double precision[], text[], jsonb[]

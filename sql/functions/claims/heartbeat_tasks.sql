@@ -1,8 +1,8 @@
--- heartbeat_tasks: renew the leases of running tasks, record progress, learn what changed.
+-- heartbeat_tasks: renew the leases of running tasks, record progress, and report lost claims.
 --
--- A claim that has not started is not renewed: it must start within its ttl.
+-- A claim that has not started is not renewed: it must start within its claim_ttl_s.
 --
--- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Concurrency: rows are locked in id order; a superseded claim is reported as lost.
 -- Lock order:  tasks.
 -- Raises:      TR001 invalid argument.
 
@@ -26,9 +26,9 @@ as $$
 declare
   v_now  timestamptz := treadle.clock();
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_array_lengths(p_ids, p_tokens);
   if p_progress is not null then
-    perform treadle.check_pairs(p_ids, null, 'progress', cardinality(p_progress));
+    perform treadle.check_array_lengths(p_ids, null, 'progress', cardinality(p_progress));
   end if;
 
   with held as materialized (
@@ -43,10 +43,10 @@ begin
   update treadle.tasks
   set
     heartbeat_at = v_now,
-    lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true)),
+    lease_until = greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true)),
     progress = coalesce(held.progress, tasks.progress)
   from held, treadle.agents
-  -- Not by ctid: a row that changed while it was waited for would not be found there.
+  -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.
   where tasks.id = held.id and tasks.agent_id = agents.id;
 
   return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
@@ -54,6 +54,6 @@ end;
 $$;
 
 comment on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) is
-'Renew leases and record progress; says of each claim: ok, lost or cancelled.';
+'Renew leases and record progress; returns for each claim: ok, lost or cancelled.';
 
 grant execute on function treadle.heartbeat_tasks(uuid[], uuid[], jsonb[]) to treadle_worker;

@@ -1,6 +1,6 @@
--- next_reap_at: the earliest moment at which a claim can run out, as things are.
+-- next_reap_at: return the earliest time at which a claim can expire.
 --
--- Concurrency: reads the index of live claims.
+-- Concurrency: reads only the index of live claims.
 
 create or replace function treadle.next_reap_at()
 returns timestamptz
@@ -19,6 +19,6 @@ as $$
   where tasks.status in ('claimed', 'running', 'validating')
 $$;
 
-comment on function treadle.next_reap_at() is 'When the reaper has to look next at the earliest.';
+comment on function treadle.next_reap_at() is 'When the reaper has to run next at the earliest.';
 
 grant execute on function treadle.next_reap_at() to treadle_worker;

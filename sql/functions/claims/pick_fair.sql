@@ -1,17 +1,15 @@
--- pick_fair: lock ready tasks so that projects take turns, and inside a project the best ones.
+-- pick_fair: lock ready tasks so that projects take turns, and the best tasks within each project.
 --
--- In rounds: what a project cannot use, or what others took meanwhile, is shared out again.
+-- It works in rounds: tasks that a project cannot use, or that others took, are shared out again.
 --
--- Concurrency: rows locked by others are skipped, never waited for. What runs is counted without
---              a lock: claims at the same time do not see each other; later ones make up for it.
+-- Concurrency: skips locked rows. Running tasks are counted without a lock: concurrent claims do
+-- not see each other, and later claims even that out.
 -- Lock order:  tasks.
 
--- projects_of: the projects that have ready tasks in some lanes, in order, with what they run.
+-- projects_of: return the projects that have ready tasks in some lanes, with their running tasks.
 --
--- Lanes of one project are next to each other, from firsts to lasts. Tasks without a project are
--- one more project, with a share of 1. What runs is counted, in all queues of the lanes.
---
--- Concurrency: reads.
+-- The lanes of a project are adjacent, from firsts to lasts. Tasks without a project count as one
+-- more project with a share of 1. Running tasks are counted in all queues of the lanes.
 create or replace function treadle.projects_of(
   p_lanes     integer[],
   p_shifts    bigint[],
@@ -76,13 +74,13 @@ begin
 end;
 $$;
 
--- project_turns: how many tasks each project may have of the next ones.
+-- fair_shares: return how many of the next tasks each project may have.
 --
--- The next task goes to the project with the least under way for its share, one after the other.
--- None gets more than v_level for each point of its share: at that level all turns are given away.
--- Among equals the dice decide, by their shares: a worker with one slot always finds nothing under
--- way, and would serve the same project for ever. A project without a share has nothing left.
-create or replace function treadle.project_turns(
+-- The next task goes to the project with the fewest running tasks relative to its share, and so on.
+-- No project gets more than v_level per point of its share: at that level all tasks are assigned.
+-- Ties are broken at random, weighted by share; otherwise a worker with one slot, which never sees
+-- running tasks, would always serve the same project. A project without a share has no tasks left.
+create or replace function treadle.fair_shares(
   p_running  bigint[],
   p_shares   float8[],
   p_limit    integer
@@ -159,7 +157,7 @@ begin
   );
 
   while cardinality(v_picked) < p_limit loop
-    v_turns := treadle.project_turns(v_busy, v_shares, p_limit - cardinality(v_picked));
+    v_turns := treadle.fair_shares(v_busy, v_shares, p_limit - cardinality(v_picked));
     v_seen := '{}';
     v_seen_ranks := '{}';
     v_seen_tasks := '{}';
@@ -173,7 +171,7 @@ begin
       );
       if v_found.rows is not null then
         v_picked := v_picked || treadle.lock_ready(v_found.rows, v_turns[v_at]);
-        -- Those that somebody else holds run in a moment.
+        -- Tasks that are locked are about to run.
         v_busy[v_at] := v_busy[v_at] + cardinality(v_found.rows);
         v_seen := v_seen || v_found.lanes;
         v_seen_ranks := v_seen_ranks || v_found.ranks;
@@ -184,7 +182,7 @@ begin
       end if;
     end loop;
     exit when cardinality(v_picked) = p_limit or array_remove(v_shares, null) = '{}';
-    v_next := treadle.pass_seen(
+    v_next := treadle.skip_seen_tasks(
       v_all.lanes, v_seen, v_seen_ranks, v_seen_tasks, v_ranks, v_tasks
     );
     v_ranks := v_next.ranks;

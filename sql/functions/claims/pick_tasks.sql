@@ -1,14 +1,14 @@
 -- pick_tasks: lock the best claimable tasks over some lanes, in order of effective priority.
 --
--- One lane is one index scan; several are merged; with p_projects the projects take turns. What the
--- agent cannot afford is passed over.
+-- A single lane is one index scan; several lanes are merged; with p_projects the projects take
+-- turns. Tasks that the agent's budget cannot pay are skipped.
 --
--- Concurrency: rows locked by others are skipped, never waited for.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
 
 -- pick_from_lane: lock the first ready tasks of one lane.
 --
--- Concurrency: rows locked by others are skipped, never waited for.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
 create or replace function treadle.pick_from_lane(
   p_lane    integer,
@@ -41,9 +41,9 @@ begin
 end;
 $$;
 
--- lock_ready: lock tasks that are still ready, in the order given, until there are enough.
+-- lock_ready: lock tasks that are still ready, in the given order, until there are enough.
 --
--- Concurrency: rows locked by others are skipped, never waited for.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
 create or replace function treadle.lock_ready(p_rows tid[], p_limit integer)
 returns tid[]
@@ -57,7 +57,7 @@ begin
   return array(
     select held.ctid
     from unnest(p_rows) as given (row)
-    -- One after the other: the limit ends it, and no row is locked in vain.
+    -- One at a time, so that the limit stops the scan and no row is locked needlessly.
     cross join lateral (
       select tasks.ctid
       from treadle.tasks
@@ -69,8 +69,8 @@ begin
 end;
 $$;
 
--- pass_seen: begin behind the tasks of each lane that were tried already.
-create or replace function treadle.pass_seen(
+-- skip_seen_tasks: start each lane after the tasks that were already tried.
+create or replace function treadle.skip_seen_tasks(
   p_lanes       integer[],
   p_seen_lanes  integer[],
   p_seen_ranks  bigint[],
@@ -96,15 +96,13 @@ begin
 end;
 $$;
 
--- peek_lanes: the best ready tasks over some lanes, best first; nothing is locked.
+-- peek_lanes: return the best ready tasks over some lanes, best first, without locking them.
 --
--- A few rows of each lane are read and merged. Only a lane of which all rows came through can have
--- more among the best: of those, twice as many are read next. A turn reads at most p_limit rows
--- twice over, because the lanes it goes on with hold that many at most.
+-- A few rows of each lane are read and merged. Only a lane whose rows are all among the best can
+-- have more of them; from such lanes twice as many rows are read next. Each pass reads at most
+-- twice p_limit rows, because the remaining lanes hold at most p_limit of the best.
 --
--- p_ranks and p_tasks say behind which task of each lane to begin.
---
--- Concurrency: reads.
+-- p_ranks and p_tasks give the task of each lane after which to start.
 create or replace function treadle.peek_lanes(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -140,7 +138,7 @@ begin
     select
       array_agg(best.lane), array_agg(best.shift), array_agg(best.rank),
       array_agg(best.task), array_agg(best.row),
-      -- Behind the last of the best there is nothing to look for.
+      -- Rows after the last of the best tasks are not needed.
       array_agg(best.lane) filter (where best.more and best.at < p_limit),
       array_agg(best.shift) filter (where best.more and best.at < p_limit),
       array_agg(best.rank) filter (where best.more and best.at < p_limit),
@@ -177,12 +175,12 @@ begin
 end;
 $$;
 
--- pick_over_lanes: lock the best ready tasks over several lanes: an exact merge.
+-- pick_over_lanes: lock the best ready tasks over several lanes with an exact merge.
 --
--- Looked for without locks, then exactly those are locked. What others took meanwhile is made up
--- for from behind: before it is nothing that could be had.
+-- The tasks are found without locks, and then exactly those are locked. Tasks that others took in
+-- the meantime are replaced by later ones; earlier ones were not available.
 --
--- Concurrency: rows locked by others are skipped, never waited for.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
 create or replace function treadle.pick_over_lanes(
   p_lanes   integer[],
@@ -210,14 +208,14 @@ begin
     v_turn := v_turn + 1;
     v_want := p_limit - cardinality(v_picked);
     exit when v_want < 1;
-    -- The more others are at it, the farther ahead it looks.
+    -- The more rows others have locked, the further it reads ahead.
     v_found := treadle.peek_lanes(
       p_lanes, p_shifts, v_ranks, v_tasks, v_want * v_turn, p_budget
     );
     exit when v_found.rows is null;
     v_picked := v_picked || treadle.lock_ready(v_found.rows, v_want);
     exit when cardinality(v_found.rows) < v_want * v_turn or cardinality(v_picked) = p_limit;
-    v_next := treadle.pass_seen(
+    v_next := treadle.skip_seen_tasks(
       p_lanes, v_found.lanes, v_found.ranks, v_found.tasks, v_ranks, v_tasks
     );
     v_ranks := v_next.ranks;

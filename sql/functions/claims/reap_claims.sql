@@ -1,16 +1,16 @@
--- reap_claims: take back tasks whose claim has run out, as failed attempts.
+-- reap_claims: end expired claims as failed attempts.
 --
--- claim_expired: not started in time. heartbeat_timeout: no sign of life. timeout: ran too long.
--- work_stale: a queue whose on_lease_expiry is block: the task is blocked, not failed.
--- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
--- its id is passed in p_skip.
+-- claim_expired: not started in time. heartbeat_timeout: no heartbeat. timeout: ran too long.
+-- work_stale: the queue has on_lease_expiry block, so the task is blocked and not failed. A row
+-- that cannot be moved does not stop the others. It is reported in problem; pass its id in p_skip
+-- to leave it out.
 --
--- Concurrency: rows locked by others are skipped; the test is repeated on the locked row. Locks of
---              dependents are waited for only briefly, since they may come out of order.
+-- Concurrency: skips locked rows; the condition is checked again on the locked row. Locks of
+-- dependents are waited for only briefly, since they may be out of order.
 -- Lock order:  tasks, then the history.
 
--- stale_reason: why a claim has run out, or null while it holds.
-create or replace function treadle.stale_reason(p_task treadle.tasks, p_now timestamptz)
+-- claim_expiry_reason: return why a claim has expired; null while it is valid.
+create or replace function treadle.claim_expiry_reason(p_task treadle.tasks, p_now timestamptz)
 returns text
 language sql
 stable
@@ -23,17 +23,17 @@ return case
     then 'timeout'
 end;
 
-comment on function treadle.stale_reason(treadle.tasks, timestamptz) is
+comment on function treadle.claim_expiry_reason(treadle.tasks, timestamptz) is
 'Internal: claim_expired, heartbeat_timeout, timeout, or null.';
 
--- stale_claims: lock claims that have run out, and say why, or that their queue blocks them.
+-- lock_expired_claims: lock expired claims, with the reason or that their queue blocks them.
 --
--- The ids come first, from the index of live claims; an `order by` with a limit there could make
--- the planner walk the whole table in id order instead.
+-- The ids are read first, from the index of live claims; an `order by` with a limit there could
+-- make the planner scan the whole table in id order.
 --
--- Concurrency: rows locked by others are skipped; the test is repeated on the locked row.
+-- Concurrency: skips locked rows; the condition is checked again on the locked row.
 -- Lock order:  tasks.
-create or replace function treadle.stale_claims(
+create or replace function treadle.lock_expired_claims(
   p_now    timestamptz,
   p_limit  integer,
   p_skip   uuid[]
@@ -55,7 +55,7 @@ declare
     from treadle.tasks
     where
       tasks.status in ('claimed', 'running', 'validating')
-      and treadle.stale_reason(tasks, p_now) is not null
+      and treadle.claim_expiry_reason(tasks, p_now) is not null
       and tasks.id <> all (p_skip)
   );
 begin
@@ -65,23 +65,23 @@ begin
     tasks.id,
     case queues.on_lease_expiry
       when 'block' then 'work_stale'
-      else treadle.stale_reason(tasks, p_now)
+      else treadle.claim_expiry_reason(tasks, p_now)
     end
   from (
     select given.id from unnest(v_ids) as given (id) order by given.id limit p_limit
   ) as stale
   inner join treadle.tasks on stale.id = tasks.id
   inner join treadle.queues on tasks.queue = queues.name
-  where treadle.stale_reason(tasks, p_now) is not null
+  where treadle.claim_expiry_reason(tasks, p_now) is not null
   for update of tasks skip locked;
 end;
 $$;
 
--- stall_work: block work items that their agents have said nothing about for too long.
+-- block_expired_claims: block work items whose agents have sent no update for too long.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks, then the history.
-create or replace function treadle.stall_work(p_rows tid[], p_now timestamptz)
+create or replace function treadle.block_expired_claims(p_rows tid[], p_now timestamptz)
 returns table (id uuid, status text)
 language plpgsql
 volatile
@@ -90,6 +90,7 @@ as $$
 #variable_conflict use_column
 declare
   v_task treadle.tasks;
+  v_was  text;
   v_note text;
   v_over integer;
 begin
@@ -98,22 +99,21 @@ begin
   loop
     v_note := format(
       'timed out: no update by %s since %s', v_task.agent_id,
-      treadle.utc_words(v_task.heartbeat_at)
+      treadle.format_utc(v_task.heartbeat_at)
     );
-    -- So many letters are at least so many bytes; four are for the sign in their place and a line.
-    v_over := octet_length(v_task.notes) + octet_length(v_note) + 4 - 20000;
-    perform treadle.put_aside(v_task, 'blocked', 0, null, p_now);
-    update treadle.tasks
-    -- As many bytes as update_work takes; the oldest give way, and are in the log.
-    set notes = concat_ws(
-      e'\n',
-      case
-        when v_over > 0 then '…' || substr(v_task.notes, v_over + 1)
-        else nullif(v_task.notes, '')
-      end,
-      v_note
-    )
-    where tasks.id = v_task.id;
+    v_was := (treadle.options_of(v_task)).notes;
+    -- Limited to the length that update_work_item accepts; the oldest text is cut, and is in the
+    -- log.
+    v_over := char_length(v_was) + char_length(v_note) + 2 - 20000;
+    perform treadle.suspend_claim(v_task, 'blocked', 0, null, p_now);
+    perform treadle.write_notes(
+      v_task.id,
+      concat_ws(
+        e'\n',
+        case when v_over > 0 then '…' || substr(v_was, v_over + 1) else nullif(v_was, '') end,
+        v_note
+      )
+    );
     perform treadle.log_work(
       v_task.id, 'reaper', 'in_progress', 'blocked', v_task.agent_id, v_note, p_kind => 'stale',
       p_at => p_now
@@ -125,9 +125,9 @@ begin
 end;
 $$;
 
--- reap_rows: end the attempts of some stale claims; work items are blocked instead.
+-- reap_rows: end the attempts of some expired claims; work items are blocked instead.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks, then the history.
 create or replace function treadle.reap_rows(p_rows tid[], p_reasons text[])
 returns table (id uuid, status text)
@@ -148,7 +148,7 @@ begin
     array_agg(
       case given.reason
         when 'claim_expired' then 'claimed but not started in time'
-        when 'heartbeat_timeout' then 'no heartbeat: the worker is gone or stuck'
+        when 'heartbeat_timeout' then 'no heartbeat: the worker has stopped or hangs'
         else 'ran longer than its timeout'
       end
     ) filter (where given.reason is distinct from 'work_stale') as errors
@@ -163,7 +163,9 @@ begin
     ) as moved;
   end if;
   return query
-  select moved.id, moved.status from treadle.stall_work(v_stale.work, treadle.clock()) as moved;
+  select moved.id, moved.status from treadle.block_expired_claims(
+    v_stale.work, treadle.clock()
+  ) as moved;
 end;
 $$;
 
@@ -180,7 +182,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
--- Well below deadlock_timeout: who holds what it wants is not made to give way.
+-- Well below deadlock_timeout, so that the other session is not the one that is cancelled.
 set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
@@ -188,13 +190,13 @@ declare
   v_now   timestamptz := treadle.clock();
   v_stale record;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   for v_stale in
     select
       array_agg(stale.ctid) as rows,
       array_agg(stale.id) as ids,
       array_agg(stale.reason) as reasons
-    from treadle.stale_claims(v_now, p_limit, p_skip) as stale
+    from treadle.lock_expired_claims(v_now, p_limit, p_skip) as stale
     having count(*) > 0
   loop
     begin
@@ -202,7 +204,7 @@ begin
       select moved.id, v_stale.reasons[array_position(v_stale.ids, moved.id)], moved.status, null
       from treadle.reap_rows(v_stale.rows, v_stale.reasons) as moved;
     exception when others then
-      -- One of them is bad: each on its own, so that the rest go through.
+      -- One of them failed: try each one separately, so that the others succeed.
       for v_at in 1..cardinality(v_stale.rows) loop
         begin
           return query
@@ -210,7 +212,7 @@ begin
           from treadle.reap_rows(v_stale.rows[v_at:v_at], v_stale.reasons[v_at:v_at]) as moved;
         exception
           when lock_not_available then
-            -- The next pass takes it; the rest of this one is not held up as long.
+            -- The next call takes it, so that the rest of this one is not delayed.
             perform set_config('lock_timeout', '10ms', true);
           when others then
             return query select v_stale.ids[v_at], v_stale.reasons[v_at], null, sqlerrm;
@@ -222,8 +224,8 @@ end;
 $$;
 
 comment on function treadle.reap_claims(integer, uuid[]) is
-'Fail claims that ran out; says of each why and what becomes of its task.';
+'End expired claims; returns for each the reason and what becomes of its task.';
 
-grant execute on function treadle.stale_reason(treadle.tasks, timestamptz) to
+grant execute on function treadle.claim_expiry_reason(treadle.tasks, timestamptz) to
 treadle_observer, treadle_operator;
 grant execute on function treadle.reap_claims(integer, uuid[]) to treadle_worker;

@@ -1,6 +1,6 @@
 -- release_tasks: give claimed tasks back without counting an attempt.
 --
--- Concurrency: rows are locked in id order; a row whose claim was superseded is left alone.
+-- Concurrency: rows are locked in id order; a row whose claim was superseded is skipped.
 -- Lock order:  tasks.
 -- Raises:      TR001 invalid argument.
 
@@ -23,8 +23,8 @@ declare
   v_queues text[];
   v_budgeted uuid[];
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
-  perform treadle.keep_durable();
+  perform treadle.check_array_lengths(p_ids, p_tokens);
+  perform treadle.ensure_durable();
 
   with held as materialized (
     select tasks.id
@@ -46,7 +46,7 @@ begin
       claimed_at = null,
       started_at = null,
       heartbeat_at = null
-    -- Not by ctid: a row that changed while it was waited for would not be found there.
+    -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.
     where tasks.id = any (array(select held.id from held))
     returning tasks.ctid, tasks.id, tasks.queue, tasks.budgeted
   )
@@ -59,8 +59,8 @@ begin
   into v_rows, v_done, v_queues, v_budgeted
   from freed;
 
-  perform treadle.free_tasks(v_budgeted);
-  perform treadle.wake_queues(v_queues);
+  perform treadle.release_resources(v_budgeted);
+  perform treadle.notify_workers(v_queues);
   perform treadle.audit_tasks(v_rows, 'released', null);
   return query
   select verdicts.* from treadle.end_verdicts(p_ids, p_tokens, v_done, 'released') as verdicts;
@@ -68,6 +68,6 @@ end;
 $$;
 
 comment on function treadle.release_tasks(uuid[], uuid[]) is
-'Give tasks back unfinished; says of each: released, already or stale.';
+'Give tasks back unfinished; returns for each: released, already or stale.';
 
 grant execute on function treadle.release_tasks(uuid[], uuid[]) to treadle_worker;

@@ -1,6 +1,6 @@
--- start_tasks: say that claimed tasks are being executed now.
+-- start_tasks: mark claimed tasks as running.
 --
--- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Concurrency: rows are locked in id order; a superseded claim is reported as lost.
 -- Lock order:  tasks.
 -- Raises:      TR001 invalid argument.
 
@@ -21,7 +21,7 @@ declare
   v_now  timestamptz := treadle.clock();
   v_rows tid[];
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_array_lengths(p_ids, p_tokens);
 
   with held as materialized (
     select tasks.id
@@ -37,10 +37,10 @@ begin
       status = 'running',
       started_at = v_now,
       heartbeat_at = v_now,
-      lease_until = v_now + treadle.lease(agents, true)
+      lease_until = v_now + treadle.lease_duration(agents, true)
     from treadle.agents
     where
-      -- Not by ctid: a row that changed while it was waited for would not be found there.
+      -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.
       tasks.id = any (array(select held.id from held))
       and tasks.agent_id = agents.id
       and tasks.started_at is null
@@ -55,6 +55,6 @@ end;
 $$;
 
 comment on function treadle.start_tasks(uuid[], uuid[]) is
-'Turn claimed tasks into running ones; says of each whether the claim still holds.';
+'Mark claimed tasks as running; returns for each whether the claim still holds.';
 
 grant execute on function treadle.start_tasks(uuid[], uuid[]) to treadle_worker;

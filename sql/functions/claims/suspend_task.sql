@@ -1,22 +1,22 @@
--- suspend_task: a running task gives up its claim until what it waits for is there.
+-- suspend_task: release the claim of a running task until what it waits for has arrived.
 --
--- For tasks it has spawned (p_children; with p_optional also when they are cancelled or give up),
--- for answers (p_waits), or for a moment (p_run_at). No attempt is burnt, and its steps are kept.
--- Returns the state it is in now: blocked (answers), pending (tasks or time), ready (nothing left
+-- It can wait for tasks that it has spawned (p_children; with p_optional cancelled or failed ones
+-- also count), for answers (p_waits), or for a time (p_run_at). The attempt is not counted, and its
+-- steps are kept. Returns the new state: blocked (answers), pending (tasks or time), ready (nothing
 -- to wait for), or already (a repeat).
 --
--- Concurrency: fenced by the claim; its row and those of the children are locked in id order, so
---              that nothing it waits for ends unseen.
+-- Concurrency: the claim token is checked; the rows of the task and its children are locked in id
+-- order, so that nothing it waits for ends unnoticed.
 -- Lock order:  tasks, locks, waits, then the history.
 -- Raises:      TR001 invalid argument, TR101 claim lost, TR102 illegal transition, TR103 cycle,
 --              TR201 task not found, TR206 unknown wait.
 
--- await_waits: mark waits as those that a task gives up its claim for; returns how many are open.
+-- mark_awaited: mark the waits that suspend a task; returns how many are open.
 --
--- Concurrency: the caller holds the task: nobody can end one of its waits meanwhile.
+-- Concurrency: the caller has locked the task, so none of its waits can end in the meantime.
 -- Lock order:  waits (after tasks).
 -- Raises:      TR206 unknown wait.
-create or replace function treadle.await_waits(p_task uuid, p_waits uuid[])
+create or replace function treadle.mark_awaited(p_task uuid, p_waits uuid[])
 returns integer
 language plpgsql
 volatile
@@ -34,7 +34,7 @@ begin
   )
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('task %s has no wait %s', p_task, coalesce(v_other::text, 'null')),
       jsonb_build_object('task_id', p_task, 'wait_id', v_other),
       'Open it first: treadle.open_wait returns its id.',
@@ -50,14 +50,14 @@ begin
 end;
 $$;
 
--- put_aside: write that a claim was given up for a while.
+-- suspend_claim: release a claim for a while and store what the task waits for.
 --
--- Concurrency: the caller holds the row.
+-- Concurrency: the caller has locked the row.
 -- Lock order:  tasks, then the history.
-create or replace function treadle.put_aside(
+create or replace function treadle.suspend_claim(
   p_task    treadle.tasks,
   p_status  text,
-  p_left    integer,
+  p_unmet    integer,
   p_run_at  timestamptz,
   p_now     timestamptz
 )
@@ -83,13 +83,13 @@ begin
   set
     status = p_status,
     attempt = tasks.attempt - 1,
-    blocked_count = tasks.blocked_count + p_left,
+    blocked_count = tasks.blocked_count + p_unmet,
     run_at = coalesce(p_run_at, tasks.run_at),
     delayed_at = case when p_run_at is null then tasks.delayed_at end,
-    -- One that goes on at once keeps its slot.
+    -- A task that continues at once keeps its slot.
     slot = case when p_status = 'ready' then tasks.slot end,
     durable = true,
-    -- Given up for good: a result that comes later is not wanted.
+    -- The claim has ended, so a later result with its token is rejected.
     last_token = null,
     agent_id = null,
     claim_token = null,
@@ -101,11 +101,11 @@ begin
   returning tasks.ctid into v_row;
 
   perform treadle.audit_tasks(array[v_row], 'suspended', p_task.agent_id);
-  perform treadle.free_tasks(array[p_task.id]);
+  perform treadle.release_resources(array[p_task.id]);
   if p_status = 'ready' then
-    perform treadle.wake_queues(array[p_task.queue]);
-  elsif p_status = 'pending' and p_left = 0 then
-    perform treadle.wake_promoter(p_run_at);
+    perform treadle.notify_workers(array[p_task.queue]);
+  elsif p_status = 'pending' and p_unmet = 0 then
+    perform treadle.notify_promoter(p_run_at);
   end if;
 end;
 $$;
@@ -130,11 +130,11 @@ declare
   v_left   integer := 0;
   v_status text;
 begin
-  perform treadle.keep_durable();
-  if not treadle.is_moment(p_run_at) or p_run_at > v_now + interval '10 years' then
-    perform treadle.refuse(
-      'run_at must be a moment within ten years', jsonb_build_object('argument', 'run_at'),
-      'Leave it out to wait for subtasks or answers alone.'
+  perform treadle.ensure_durable();
+  if not treadle.is_valid_time(p_run_at) or p_run_at > v_now + interval '10 years' then
+    perform treadle.raise_error(
+      'run_at must be a time within ten years', jsonb_build_object('argument', 'run_at'),
+      'Omit it to wait only for subtasks or answers.'
     );
   end if;
   if exists (
@@ -146,29 +146,29 @@ begin
     return 'already';
   end if;
   if p_children <> '{}' then
-    perform treadle.hold_dependencies(p_children || p_id);
-    perform treadle.refuse_transition(given.id, 'pending', 'suspend_task')
+    perform treadle.lock_dependencies(p_children || p_id);
+    perform treadle.raise_invalid_transition(given.id, 'pending', 'suspend_task')
     from unnest(p_children) as given (id)
     where not exists (select from treadle.tasks where tasks.id = given.id);
   end if;
-  v_task := treadle.hold_claim(p_id, p_token);
+  v_task := treadle.lock_claim(p_id, p_token);
   if p_children <> '{}' then
-    v_left := treadle.link_task(
+    v_left := treadle.add_edges(
       p_id, p_children, p_optional, case when p_optional then 'continue' else 'wait' end, v_now
     );
   end if;
   v_status := case
-    when treadle.await_waits(p_id, p_waits) > 0 then 'blocked'
+    when treadle.mark_awaited(p_id, p_waits) > 0 then 'blocked'
     when v_left > 0 or p_run_at > v_now then 'pending'
     else 'ready'
   end;
-  perform treadle.put_aside(v_task, v_status, v_left, p_run_at, v_now);
+  perform treadle.suspend_claim(v_task, v_status, v_left, p_run_at, v_now);
   return v_status;
 end;
 $$;
 
 comment on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) is
-'Give up a claim until subtasks, answers or a moment have come; says which state that is.';
+'Release a claim until subtasks, answers or a time have come; returns the new state.';
 
 grant execute on function
 treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) to treadle_worker;

@@ -1,8 +1,8 @@
--- validate_tasks: say that tasks have an output, and that it is being checked now.
+-- validate_tasks: mark tasks as validating: they have an output that is being checked.
 --
--- The claim goes on: heartbeats keep it, and complete_tasks or fail_tasks end it.
+-- The claim continues: heartbeats renew it, and complete_tasks or fail_tasks end it.
 --
--- Concurrency: rows are locked in id order; a claim that was superseded is reported as lost.
+-- Concurrency: rows are locked in id order; a superseded claim is reported as lost.
 -- Lock order:  tasks.
 -- Raises:      TR001 invalid argument.
 
@@ -23,8 +23,8 @@ declare
   v_now  timestamptz := treadle.clock();
   v_rows tid[];
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
-  perform treadle.keep_durable();
+  perform treadle.check_array_lengths(p_ids, p_tokens);
+  perform treadle.ensure_durable();
 
   with held as materialized (
     select tasks.id
@@ -41,10 +41,10 @@ begin
       status = 'validating',
       started_at = coalesce(tasks.started_at, tasks.claimed_at),
       heartbeat_at = v_now,
-      lease_until = greatest(tasks.lease_until, v_now + treadle.lease(agents, true))
+      lease_until = greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true))
     from treadle.agents
     where
-      -- Not by ctid: a row that changed while it was waited for would not be found there.
+      -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.
       tasks.id = any (array(select held.id from held))
       and tasks.agent_id = agents.id
     returning tasks.ctid
@@ -58,6 +58,6 @@ end;
 $$;
 
 comment on function treadle.validate_tasks(uuid[], uuid[]) is
-'Turn running tasks into validating ones; says of each whether the claim still holds.';
+'Mark running tasks as validating; returns for each whether the claim still holds.';
 
 grant execute on function treadle.validate_tasks(uuid[], uuid[]) to treadle_worker;

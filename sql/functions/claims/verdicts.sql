@@ -1,6 +1,6 @@
--- verdicts: what became of the claims that a call names: held, lost, ended or cancelled.
+-- verdicts: return the state of the claims that a call names: held, lost, ended or cancelled.
 
--- claim_verdicts: whether each claim still holds: ok, lost, or cancelled.
+-- claim_verdicts: return whether each claim is still valid: ok, lost, or cancelled.
 create or replace function treadle.claim_verdicts(p_ids uuid[], p_tokens uuid[])
 returns table (id uuid, verdict text)
 language sql
@@ -23,9 +23,9 @@ as $$
   order by claim.at
 $$;
 
--- end_verdicts: what became of each claim that was to end: done now, already done, or stale.
+-- end_verdicts: return the result for each claim that was to end: done now, already done, or stale.
 --
--- Already means that the same answer was taken before: a result that came after a cancellation or
+-- already means that the same result was stored before. A result that came after a cancellation or
 -- a dead letter was not stored, so it is stale.
 create or replace function treadle.end_verdicts(
   p_ids     uuid[],
@@ -65,10 +65,10 @@ begin
 end;
 $$;
 
--- demand_claim: turn a verdict of a superseded claim into an error.
+-- raise_if_lost: raise an error for a superseded claim.
 --
 -- Raises:      TR101 claim lost.
-create or replace function treadle.demand_claim(p_id uuid, p_verdict text)
+create or replace function treadle.raise_if_lost(p_id uuid, p_verdict text)
 returns text
 language plpgsql
 stable
@@ -76,10 +76,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_verdict in ('stale', 'lost', 'cancelled') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the claim on task %s no longer holds', p_id),
       jsonb_build_object('task_id', p_id),
-      'Drop the result: the task was taken over, cancelled or has ended.',
+      'Discard the result: another agent has the task, or it was cancelled or has ended.',
       'TR101'
     );
   end if;
@@ -87,7 +87,7 @@ begin
 end;
 $$;
 
--- agent_of: the agent whose claim of a task had this token, when that claim has ended.
+-- agent_of: return the agent whose claim had this token, if that claim has ended.
 create or replace function treadle.agent_of(p_task uuid, p_token uuid)
 returns text
 language sql

@@ -1,9 +1,9 @@
--- checks: checks of arguments that several nouns share.
+-- checks: argument checks that several nouns share.
 
--- check_pairs: refuse ids and tokens that do not pair up.
+-- check_array_lengths: check that there are as many values as ids.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.check_pairs(
+create or replace function treadle.check_array_lengths(
   p_ids     uuid[],
   p_tokens  uuid[],
   p_name    text default 'tokens',
@@ -18,7 +18,7 @@ declare
   v_length integer := coalesce(p_length, cardinality(p_tokens));
 begin
   if cardinality(p_ids) is distinct from v_length then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s ids but %s %s', coalesce(cardinality(p_ids), 0), coalesce(v_length, 0), p_name),
       jsonb_build_object('argument', p_name),
       case p_name
@@ -30,7 +30,7 @@ begin
 end;
 $$;
 
--- check_settings: refuse settings that are not known, and a malformed retry policy among them.
+-- check_settings: reject unknown settings.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_settings(p_settings jsonb, p_known text[])
@@ -43,7 +43,7 @@ declare
   v_other text;
 begin
   if jsonb_typeof(p_settings) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'settings must be a json object', jsonb_build_object('argument', 'settings')
     );
   end if;
@@ -54,20 +54,16 @@ begin
   where keys.name <> all (p_known)
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('unknown setting %s', quote_literal(treadle.excerpt_name(v_other))),
       jsonb_build_object('argument', treadle.excerpt_name(v_other)),
       'Settings: ' || array_to_string(p_known, ', ')
     );
   end if;
-
-  if p_settings ? 'retry' then
-    perform treadle.check_retry(p_settings -> 'retry');
-  end if;
 end;
 $$;
 
--- check_actor: refuse a name or a note that says nothing or too much.
+-- check_actor: check the length of an actor name and a note.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_actor(p_actor text, p_note text default null)
@@ -78,25 +74,25 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(btrim(p_actor)) > 0 and octet_length(p_actor) <= 200, false) then
-    perform treadle.refuse(
-      'actor must have 1 to 200 bytes',
+    perform treadle.raise_error(
+      'actor must be 1 to 200 bytes long',
       jsonb_build_object('argument', 'actor'),
-      'Say who it is, by a name that is always the same.'
+      'Pass a stable name for the person or program that makes the call.'
     );
   elsif octet_length(p_note) > 10000 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('note has %s bytes, 10000 are allowed', octet_length(p_note)),
       jsonb_build_object('argument', 'note'),
-      'Put what is longer into the answer, or elsewhere.'
+      'Put longer text into the answer, or store it elsewhere.'
     );
   end if;
 end;
 $$;
 
--- json_problem: why a json value could not be handed to a worker; empty when it can.
+-- json_problem: return why a JSON value cannot be sent to a worker; null if it can.
 --
--- A claim carries inputs and steps. One that could not be sent would fail every claim of its lane,
--- so it must not get in. Size is that of the stored json, out of its compression. Numbers like
+-- A claim carries inputs and steps. One that cannot be sent would make every claim of its lane
+-- fail, so it is rejected on entry. The size is that of the uncompressed jsonb. Numbers such as
 -- 1e100000 are short when stored and long when sent.
 create or replace function treadle.json_problem(
   p_value      jsonb,
@@ -116,15 +112,15 @@ begin
   bytes := coalesce(pg_column_size(v_value), 0);
   problem := case
     when bytes > p_max_bytes then format('has %s bytes, %s are allowed', bytes, p_max_bytes)
-    -- 64 levels need over 128 bytes.
+    -- 64 levels take more than 128 bytes.
     when bytes > 128 and jsonb_path_exists(v_value, '$.**{65}')
       then 'is nested more than 64 levels deep'
-    when jsonb_path_exists(v_value, c_long) then 'has numbers that are too long to be sent'
+    when jsonb_path_exists(v_value, c_long) then 'contains numbers that are too long to send'
   end;
 end;
 $$;
 
--- check_document: refuse json that is missing, too large, too deep, or too long when sent.
+-- check_document: reject JSON that is missing, too large, too deep, or too long to send.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_document(
@@ -141,13 +137,13 @@ declare
   v_found record := treadle.json_problem(p_value, p_max_bytes);
 begin
   if p_value is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s is missing', p_name),
       jsonb_build_object('argument', p_name),
       'Pass a json value.'
     );
   elsif v_found.problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s %s', p_name, v_found.problem),
       jsonb_build_object('argument', p_name, 'bytes', v_found.bytes, 'max_bytes', p_max_bytes),
       'Store the data elsewhere and pass a reference.',
@@ -157,10 +153,8 @@ begin
 end;
 $$;
 
--- is_moment: whether a time is one that every client can read, in whatever zone.
---
--- Raises:      nothing; null for null.
-create or replace function treadle.is_moment(p_at timestamptz)
+-- is_valid_time: return whether every client can represent a time in any time zone; null for null.
+create or replace function treadle.is_valid_time(p_at timestamptz)
 returns boolean
 language sql
 immutable

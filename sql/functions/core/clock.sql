@@ -1,15 +1,16 @@
--- clock: the one clock of treadle; tests put another in its place.
+-- clock: the only clock that treadle uses; tests replace it.
 --
--- Concurrency: reads the server's clock, never the start of the transaction.
+-- Concurrency: reads the clock of the server, not the start time of the transaction.
 
--- keep_durable: what is acknowledged survives a crash, whatever the client has set.
+-- ensure_durable: make the commit of this transaction durable, whatever synchronous_commit the
+-- client has set.
 --
--- off loses the last commits in a crash, and local those that no synchronous standby has when the
--- primary is lost. The other values wait for at least one standby and stay.
+-- off can lose the last commits in a crash, and local can lose commits that no synchronous standby
+-- has received. The other values wait for at least one standby and are left alone.
 --
--- Concurrency: lasts to the end of the transaction. A SET clause of a function would not: it is
---              undone before the commit, where the setting is read.
-create or replace function treadle.keep_durable()
+-- Concurrency: the setting lasts until the end of the transaction. A SET clause of a function would
+-- be undone before the commit, which is when the setting is read.
+create or replace function treadle.ensure_durable()
 returns void
 language plpgsql
 volatile
@@ -29,7 +30,7 @@ volatile
 parallel safe
 return pg_catalog.clock_timestamp();
 
-comment on function treadle.clock() is 'The time by which leases, retries and ages are judged.';
+comment on function treadle.clock() is 'The current time for leases, retries and ageing.';
 
 grant execute on function treadle.clock() to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -1,4 +1,4 @@
--- excerpt: what an error says of a value that somebody sent: enough to find it, not to repeat it.
+-- excerpt: shorten a value for an error message: enough to find it without repeating it.
 --
 -- select treadle.excerpt('"correct horse"');  -- "corr..."
 
@@ -19,9 +19,9 @@ as $$
   end
 $$;
 
--- excerpt_name: what an error says of a name that somebody sent, such as a key of a document.
+-- excerpt_name: shorten a name for an error message, such as an unknown key of a document.
 --
--- A mistyped option stays readable; a long text in the place of a name is not repeated.
+-- A mistyped option stays readable; a long text used as a name is not repeated.
 create or replace function treadle.excerpt_name(p_name text)
 returns text
 language sql

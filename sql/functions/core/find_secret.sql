@@ -1,15 +1,16 @@
--- find_secret: find credentials in documents, refuse them, and make new secrets.
+-- find_secret: find and reject credentials in documents, and generate new secrets.
 
--- looks_secret: where in a document something stands that looks like a credential; else null.
+-- find_secret: return the path of the first value that looks like a credential; null if there is
+-- none.
 --
--- select treadle.looks_secret('{"github": {"token": "abc"}}');  -- github.token
+-- select treadle.find_secret('{"github": {"token": "abc"}}');  -- github.token
 --
--- By its name: a text under password, token, api_key and the like. By its looks: keys of well-known
--- services, also as a name, private keys, web tokens, passwords in addresses and their queries, and
--- in NAME=value. A reference is none:
--- ${GITHUB_TOKEN}, or {"$secret": "github"}. It finds what was put there by mistake, not what
--- somebody hides.
-create or replace function treadle.looks_secret(p_value jsonb)
+-- A value counts by its name: a text under password, token, api_key and similar. It also counts by
+-- its form: keys of well-known services (also as a name), private keys, web tokens, and passwords
+-- in URLs, query strings and NAME=value. References such as ${GITHUB_TOKEN} or {"$secret":
+-- "github"} are allowed. This finds credentials put there by mistake, not those that somebody
+-- hides.
+create or replace function treadle.find_secret(p_value jsonb)
 returns text
 language sql
 immutable
@@ -18,7 +19,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   with recursive parts (path, name, value) as (
     select null::text, null::text, p_value
-    -- Most documents hold none of these words: those are not taken apart.
+    -- Most documents contain none of these words and need no closer look.
     where p_value::text ~* (
       'pass.?w|passphrase|secret|token|api.?key|access.?key|private.?key|credential|authorization'
       || '|cookie|gh[opsur]_|github_pat_|glpat-|sk-|a[ks]ia|xox|aiza|eyj|bearer|basic |://[^/]*@'
@@ -26,7 +27,7 @@ as $$
     )
     union all
     select
-      -- A long key is cut short: it may be the credential.
+      -- A long key is shortened: it may be the credential itself.
       concat_ws(
         '.', parts.path,
         case
@@ -69,7 +70,7 @@ as $$
         || '|^(token|authorization|cookie|setcookie)$'
       )
       and found.kind = 'string'
-      -- Empty, starred out, or a reference to where the value is.
+      -- Empty, masked, or a reference to where the value is stored.
       and found.value !~ '^\s*$|^\*+$|^\$\{?\w+\}?$|^\{\{.*\}\}$|^<[^<>]*>$'
     )
     or found.text ~ (
@@ -84,40 +85,40 @@ as $$
   limit 1
 $$;
 
-comment on function treadle.looks_secret(jsonb) is
-'Where a document holds what looks like a credential: a path such as github.token, or null.';
+comment on function treadle.find_secret(jsonb) is
+'The path of a value that looks like a credential, such as github.token; null if there is none.';
 
--- refuse_secret: refuse a document that holds what looks like a credential.
+-- reject_secret: reject a document that contains what looks like a credential.
 --
 -- Raises:      TR111 secret refused.
-create or replace function treadle.refuse_secret(p_value jsonb, p_name text)
+create or replace function treadle.reject_secret(p_value jsonb, p_name text)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_path text := treadle.looks_secret(p_value);
+  v_path text := treadle.find_secret(p_value);
 begin
   if v_path is not null then
-    perform treadle.refuse(
-      format('the %s holds what looks like a credential at %s: it is not stored', p_name, v_path),
+    perform treadle.raise_error(
+      format('the %s is not stored: it seems to contain a credential at %s', p_name, v_path),
       jsonb_build_object('argument', p_name, 'path', v_path),
-      'Leave it out, or name where it is kept, such as ${GITHUB_TOKEN}.',
+      'Remove it, or pass a reference to it such as ${GITHUB_TOKEN}.',
       'TR111'
     );
   end if;
 end;
 $$;
 
--- new_secret: a random secret in the form of Standard Webhooks.
+-- new_secret: generate a secret in the format of Standard Webhooks.
 create or replace function treadle.new_secret()
 returns text
 language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
--- Three random uuids have 366 random bits; 256 of them are kept.
+-- Three random UUIDs have 366 random bits, of which 256 are used.
 select
   'whsec_' || encode(
     sha256(
@@ -129,5 +130,5 @@ select
   )
 $$;
 
-grant execute on function treadle.looks_secret(jsonb) to
+grant execute on function treadle.find_secret(jsonb) to
 treadle_producer, treadle_worker, treadle_operator;

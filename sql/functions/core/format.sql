@@ -1,7 +1,7 @@
--- format: times, durations, amounts and errors as text for people and programs.
+-- format: format times, durations, amounts and errors as text.
 
--- span_words: a length of time for people: 40 s, 3 min, 2 h, 5 d.
-create or replace function treadle.span_words(p_span interval)
+-- format_duration: format a duration for people: 40 s, 3 min, 2 h, 5 d.
+create or replace function treadle.format_duration(p_span interval)
 returns text
 language sql
 immutable
@@ -18,11 +18,12 @@ as $$
   from (select abs(extract(epoch from p_span)) as s) as length
 $$;
 
-comment on function treadle.span_words(interval) is
-'Internal: a length of time in its largest fitting unit.';
+comment on function treadle.format_duration(interval) is
+'Internal: a duration in its largest fitting unit.';
 
--- stamp: a moment for programs: RFC 3339 in UTC, whatever the zone of the session is.
-create or replace function treadle.stamp(p_at timestamptz)
+-- format_rfc3339: format a time for programs: RFC 3339 in UTC, whatever the time zone of the
+-- session.
+create or replace function treadle.format_rfc3339(p_at timestamptz)
 returns text
 language sql
 stable
@@ -32,7 +33,7 @@ return pg_catalog.to_char(
   'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
 );
 
--- last_line: what a text says in its last line: a traceback ends with the error.
+-- last_line: return the last line of a text; a traceback ends with the error.
 create or replace function treadle.last_line(p_text text)
 returns text
 language sql
@@ -46,10 +47,10 @@ return pg_catalog.left(
 );
 
 comment on function treadle.last_line(text) is
-'Internal: the last line of a text that has something in it, 300 characters of it.';
+'Internal: the last line of a text that is not empty, cut to 300 characters.';
 
--- dollars: an amount of money for people.
-create or replace function treadle.dollars(p_usd numeric)
+-- format_usd: format an amount of money for people.
+create or replace function treadle.format_usd(p_usd numeric)
 returns text
 language sql
 immutable
@@ -61,8 +62,8 @@ as $$
   end
 $$;
 
--- utc_words: a moment for people, in UTC whatever the zone of the session is.
-create or replace function treadle.utc_words(p_at timestamptz)
+-- format_utc: format a time for people, in UTC whatever the time zone of the session.
+create or replace function treadle.format_utc(p_at timestamptz)
 returns text
 language sql
 stable
@@ -71,8 +72,8 @@ return pg_catalog.to_char(
   pg_catalog.date_trunc('second', p_at at time zone 'UTC'), 'YYYY-MM-DD HH24:MI:SS "UTC"'
 );
 
-comment on function treadle.utc_words(timestamptz) is 'Internal: a moment to the second, in UTC.';
+comment on function treadle.format_utc(timestamptz) is 'Internal: a time to the second, in UTC.';
 
-grant execute on function treadle.span_words(interval) to treadle_observer, treadle_operator;
+grant execute on function treadle.format_duration(interval) to treadle_observer, treadle_operator;
 grant execute on function treadle.last_line(text) to treadle_observer, treadle_operator;
-grant execute on function treadle.utc_words(timestamptz) to treadle_observer, treadle_operator;
+grant execute on function treadle.format_utc(timestamptz) to treadle_observer, treadle_operator;

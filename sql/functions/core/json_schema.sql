@@ -1,18 +1,9 @@
 -- json_schema: check answers with a JSON schema, and check the schema itself.
+--
+-- A small part of JSON Schema, without $ref: clients put each definition in its place. Answers are
+-- checked here because they also come from psql, where nothing else could refuse them (ADR 30).
 
--- definition_of: the name of the definition that a reference of a json schema means.
-create or replace function treadle.definition_of(p_ref jsonb)
-returns text
-language sql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select replace(
-    replace(substring(p_ref #>> '{}' from '^#/\$defs/([^/]+)$'), '~1', '/'), '~0', '~'
-  )
-$$;
-
--- value_problem: what a json schema has against a value, apart from what is inside of it.
+-- value_problem: return how a value violates a JSON schema, ignoring its members and items.
 create or replace function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
 returns text
 language plpgsql
@@ -67,113 +58,73 @@ begin
 end;
 $$;
 
--- answer_problem: what a json schema has against an answer; null when it fits.
-create or replace function treadle.answer_problem(
-  p_schema  jsonb,
-  p_value   jsonb,
-  p_root    jsonb,
-  p_path    text
-)
+-- answer_problem: return how an answer violates a JSON schema; null if it is valid.
+create or replace function treadle.answer_problem(p_schema jsonb, p_value jsonb, p_path text)
 returns text
 language plpgsql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_kind    text := jsonb_typeof(p_value);
   v_problem text := treadle.value_problem(p_schema, p_value, p_path);
-  v_others  text[] := '{}';
-  v_part    jsonb;
+  v_others  text[];
 begin
   if p_schema = 'false' then
     return p_path || ' is not allowed';
   end if;
 
-  if v_problem is null and p_schema ? '$ref' then
-    v_problem := treadle.answer_problem(
-      p_root -> '$defs' -> treadle.definition_of(p_schema -> '$ref'), p_value, p_root, p_path
-    );
-  end if;
-
   if v_problem is null and p_schema ? 'anyOf' then
-    for v_part in select choices.value from jsonb_array_elements(p_schema -> 'anyOf') as choices
-    loop
-      v_problem := treadle.answer_problem(v_part, p_value, p_root, p_path);
-      exit when v_problem is null;
-      v_others := v_others || v_problem;
-    end loop;
-    if v_problem is not null then
-      return array_to_string(v_others, ', or ');
+    select array_agg(treadle.answer_problem(choices.value, p_value, p_path) order by choices.at)
+    into v_others
+    from jsonb_array_elements(p_schema -> 'anyOf') with ordinality as choices (value, at);
+    if array_position(v_others, null) is null then
+      v_problem := array_to_string(v_others, ', or ');
     end if;
   end if;
 
-  return case
-    when v_problem is not null then v_problem
-    when jsonb_typeof(p_value) = 'object'
-      then treadle.object_problem(p_schema, p_value, p_root, p_path)
-    when jsonb_typeof(p_value) = 'array' and p_schema ? 'items' then (
-      select found.problem
-      from jsonb_array_elements(p_value) with ordinality as items (value, at)
-      cross join lateral treadle.answer_problem(
-        p_schema -> 'items', items.value, p_root, p_path || '[' || (items.at - 1) || ']'
-      ) as found (problem)
-      where found.problem is not null
-      limit 1
-    )
-  end;
-end;
-$$;
-
--- object_problem: what a json schema has against the members of an object.
-create or replace function treadle.object_problem(
-  p_schema  jsonb,
-  p_value   jsonb,
-  p_root    jsonb,
-  p_path    text
-)
-returns text
-language plpgsql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_known   jsonb := coalesce(p_schema -> 'properties', '{}');
-  v_others  jsonb := coalesce(p_schema -> 'additionalProperties', 'true');
-  v_member  record;
-  v_problem text;
-begin
-  select p_path || '.' || required.name || ' is missing'
-  into v_problem
-  from jsonb_array_elements_text(p_schema -> 'required') as required (name)
-  where not p_value ? required.name
-  limit 1;
-  if found then
-    return v_problem;
+  if v_problem is null and v_kind = 'object' then
+    select p_path || '.' || required.name || ' is missing'
+    into v_problem
+    from jsonb_array_elements_text(p_schema -> 'required') as required (name)
+    where not p_value ? required.name
+    limit 1;
   end if;
 
-  for v_member in select members.key, members.value from jsonb_each(p_value) as members
-  loop
-    if v_others = 'false' and not v_known ? v_member.key then
-      return format(
-        '%s.%s is not allowed, only %s', p_path, treadle.excerpt_name(v_member.key), coalesce(
-          (select string_agg(keys.name, ', ') from jsonb_object_keys(v_known) as keys (name)),
-          'an empty object'
-        )
-      );
-    end if;
-    v_problem := treadle.answer_problem(
-      coalesce(v_known -> v_member.key, v_others), v_member.value, p_root,
-      p_path || '.' || treadle.excerpt_name(v_member.key)
-    );
-    exit when v_problem is not null;
-  end loop;
+  if v_problem is null then
+    select found.problem
+    into v_problem
+    from (
+      select
+        '.' || treadle.excerpt_name(members.key) as place,
+        members.value,
+        coalesce(
+          p_schema -> 'properties' -> members.key, p_schema -> 'additionalProperties', 'true'
+        ) as schema
+      from jsonb_each(case when v_kind = 'object' then p_value end) as members
+      union all
+      select
+        '[' || (items.at - 1) || ']',
+        items.value,
+        p_schema -> 'items'
+      from jsonb_array_elements(case when v_kind = 'array' then p_value end)
+      with ordinality as items (value, at)
+      where p_schema ? 'items'
+    ) as parts
+    cross join lateral treadle.answer_problem(
+      parts.schema, parts.value, p_path || parts.place
+    ) as found (problem)
+    where found.problem is not null
+    limit 1;
+  end if;
   return v_problem;
 end;
 $$;
 
--- keyword_fits: whether a keyword of a json schema has a value that it can have.
+-- keyword_fits: return whether a keyword of a JSON schema has a valid value.
 --
--- Null for a keyword that is not known. What is inside of subschemas is not looked at.
-create or replace function treadle.keyword_fits(p_keyword text, p_value jsonb, p_root jsonb)
+-- Null for a keyword that is not supported. Subschemas are not checked here.
+create or replace function treadle.keyword_fits(p_keyword text, p_value jsonb)
 returns boolean
 language plpgsql
 immutable
@@ -191,7 +142,7 @@ begin
       return v_kind in ('string', 'array') and p_value <> '[]' and p_value <@ c_types;
     when p_keyword = 'enum' then
       return v_kind = 'array' and p_value <> '[]';
-    when p_keyword in ('properties', '$defs') then
+    when p_keyword = 'properties' then
       return v_kind = 'object';
     when p_keyword = 'required' then
       return v_kind = 'array'
@@ -204,8 +155,6 @@ begin
       return v_kind = 'number';
     when p_keyword in ('minItems', 'maxItems', 'minLength', 'maxLength') then
       return v_kind = 'number' and p_value >= '0' and p_value <= '1000000000';
-    when p_keyword = '$ref' then
-      return coalesce(p_root -> '$defs' ? treadle.definition_of(p_value), false);
     when p_keyword = 'pattern' then
       return v_kind = 'string' and regexp_count('', p_value #>> '{}') >= 0;
     else
@@ -217,16 +166,15 @@ exception
 end;
 $$;
 
--- subschemas: the schemas inside of a json schema, and where they are.
+-- subschemas: list the schemas inside a JSON schema, with their paths.
 create or replace function treadle.subschemas(p_schema jsonb, p_path text)
 returns table (path text, schema jsonb)
 language sql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select p_path || '.' || groups.name || '.' || part.key, part.value
-  from (values ('properties'), ('$defs')) as groups (name)
-  cross join jsonb_each(p_schema -> groups.name) as part
+  select p_path || '.properties.' || part.key, part.value
+  from jsonb_each(p_schema -> 'properties') as part
   union all
   select p_path || '.' || single.name, p_schema -> single.name
   from (values ('additionalProperties'), ('items')) as single (name)
@@ -236,44 +184,8 @@ as $$
   from jsonb_array_elements(p_schema -> 'anyOf') with ordinality as part (value, at)
 $$;
 
--- endless_definition: a definition of a json schema that refers to itself without end.
---
--- A tree whose children are trees ends with the value that is checked. A definition that means
--- itself in the same place, also by way of others, would be followed for ever.
-create or replace function treadle.endless_definition(p_root jsonb)
-returns text
-language sql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  with recursive parts as (
-    select definitions.key as name, definitions.value as part
-    from jsonb_each(p_root -> '$defs') as definitions
-    union all
-    select parts.name, choices.value
-    from parts
-    cross join jsonb_array_elements(parts.part -> 'anyOf') as choices
-  ),
-
-  meant as (
-    select parts.name, treadle.definition_of(parts.part -> '$ref') as other
-    from parts
-    where parts.part ? '$ref'
-  ),
-
-  reached as (
-    select meant.name, meant.other from meant
-    union
-    select reached.name, meant.other
-    from reached
-    inner join meant on reached.other = meant.name
-  )
-
-  select reached.name from reached where reached.name = reached.other order by 1 limit 1
-$$;
-
--- schema_problem: what is wrong with a json schema; null when nothing is.
-create or replace function treadle.schema_problem(p_schema jsonb, p_root jsonb, p_path text)
+-- schema_problem: return what is wrong with a JSON schema; null if it is valid.
+create or replace function treadle.schema_problem(p_schema jsonb, p_path text)
 returns text
 language plpgsql
 immutable
@@ -293,34 +205,28 @@ begin
 
   for v_keyword, v_value in select each.key, each.value from jsonb_each(p_schema) as each
   loop
-    case treadle.keyword_fits(v_keyword, v_value, p_root)
+    case treadle.keyword_fits(v_keyword, v_value)
       when true then
-        -- References begin at the root, so nothing could mean it elsewhere.
-        if v_keyword = '$defs' and p_path <> 'schema' then
-          return format('%s has $defs, which belong at the root', p_path);
-        end if;
+        null;
       when false then
         return format('%s: %s cannot be %s', p_path, v_keyword, treadle.excerpt(v_value));
       else
-        return format('%s has the keyword %s, which is not known', p_path, left(v_keyword, 60));
+        return format('%s has the keyword %s, which is not supported', p_path, left(v_keyword, 60));
     end case;
   end loop;
 
   for v_part in select parts.path, parts.schema from treadle.subschemas(p_schema, p_path) as parts
   loop
-    v_problem := treadle.schema_problem(v_part.schema, p_root, v_part.path);
+    v_problem := treadle.schema_problem(v_part.schema, v_part.path);
     exit when v_problem is not null;
   end loop;
   return v_problem;
 end;
 $$;
 
--- check_schema: refuse a json schema that answers could not be checked with.
+-- check_schema: reject a JSON schema that cannot be used to check answers.
 --
--- Known: type, enum, const, properties, required, additionalProperties, items, minItems, maxItems,
--- minimum, maximum, minLength, maxLength, pattern, anyOf, $ref to #/$defs. For people, and not
--- checked: title, description, default, examples, format. Any other keyword is refused: an answer
--- that looks checked and is not would be worse.
+-- A keyword that is not supported is rejected, because answers would look checked and not be.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_schema(p_schema jsonb)
@@ -334,21 +240,18 @@ declare
 begin
   perform treadle.check_document('schema', p_schema, 65536);
   if jsonb_typeof(p_schema) <> 'object' then
-    v_problem := 'it must be a json object';
+    v_problem := 'it must be a JSON object';
   else
-    v_problem := coalesce(
-      treadle.schema_problem(p_schema, p_schema, 'schema'),
-      'definition ' || treadle.endless_definition(p_schema) || ' refers to itself without end'
-    );
+    v_problem := treadle.schema_problem(p_schema, 'schema');
   end if;
 
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the schema of the answer cannot be used: %s', v_problem),
       jsonb_build_object('argument', 'schema', 'problem', v_problem),
-      'Keywords: type, enum, const, properties, required, additionalProperties, items, minItems, '
-      'maxItems, minimum, maximum, minLength, maxLength, pattern, anyOf, $ref to #/$defs; title, '
-      'description, default, examples and format are for people.'
+      'Supported: type, enum, const, properties, required, additionalProperties, items, minItems, '
+      'maxItems, minimum, maximum, minLength, maxLength, pattern and anyOf; title, description, '
+      'default, examples and format are not checked. Write a definition where its $ref stands.'
     );
   end if;
 end;

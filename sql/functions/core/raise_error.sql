@@ -1,9 +1,9 @@
--- raise_error: raise errors without repeating credentials in them.
+-- raise_error: raise errors, and mask credentials in their text.
 
--- mask_text: a text for an error or a log, without what looks like a credential.
+-- mask_text: mask what looks like a credential in a text for an error or a log.
 --
--- PostgreSQL's own messages end in the value that was wrong; of that the first characters are left.
--- src/treadle/masking.py does the same for errors that Python makes.
+-- PostgreSQL's own messages end with the invalid value; only its first characters are kept.
+-- src/treadle/masking.py does the same for errors raised in Python.
 create or replace function treadle.mask_text(p_text text)
 returns text
 language sql
@@ -24,7 +24,7 @@ as $$
   )
 $$;
 
--- mask_json: the detail of an error, without what looks like a credential.
+-- mask_json: mask what looks like a credential in the detail of an error.
 create or replace function treadle.mask_json(p_value jsonb)
 returns jsonb
 language plpgsql
@@ -54,12 +54,12 @@ begin
 end;
 $$;
 
--- refuse: raise one of treadle's errors with its message, detail and hint.
+-- raise_error: raise an error with a message, a detail and a hint.
 --
--- These reach clients and the log of the server, so what looks like a credential is masked in them.
+-- Errors reach clients and the server log, so text that looks like a credential is masked.
 --
--- Raises:      the code given, TR001 invalid argument by default.
-create or replace function treadle.refuse(
+-- Raises:      the given code; TR001 invalid argument by default.
+create or replace function treadle.raise_error(
   p_message  text,
   p_detail   jsonb default '{}',
   p_hint     text default '',
@@ -79,14 +79,13 @@ begin
 end;
 $$;
 
--- broken_rule: what was wrong with a row that a constraint refused, by the names of its columns.
+-- constraint_message: describe a constraint violation by the names of the columns.
 --
--- Asked where a refusal is put into words: PostgreSQL names the constraint, which says nothing to
--- whoever gave the values.
---
--- Concurrency: reads the catalogue.
--- Raises:      nothing; where no constraint is named, the answer is the error as it was.
-create or replace function treadle.broken_rule(p_error text, p_constraint text, p_column text)
+-- PostgreSQL names only the constraint, which does not tell callers which value is wrong. Returns
+-- the original error if no constraint is named.
+create or replace function treadle.constraint_message(
+  p_error text, p_constraint text, p_column text
+)
 returns text
 language sql
 stable

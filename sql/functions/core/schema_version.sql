@@ -1,4 +1,4 @@
--- schema_version: which migration and which text of the functions this database has.
+-- schema_version: return the newest migration and the checksum of the functions in this database.
 
 create or replace function treadle.schema_version(
   out version integer,

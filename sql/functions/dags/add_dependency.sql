@@ -1,10 +1,11 @@
--- add_dependency: let a task that has not begun wait for another one too.
+-- add_dependency: make a task that has not started wait for another task.
 --
 -- select treadle.add_dependency(deploy, review);
 --
--- True if it is new. With p_optional the task goes on without the other when that is cancelled.
+-- Returns true if the dependency is new. With p_optional the task also continues if the other one
+-- is cancelled.
 --
--- Concurrency: both are locked in id order; see link_task for circles.
+-- Concurrency: both tasks are locked in id order; for cycles see add_edges.
 -- Lock order:  tasks, dags, locks.
 -- Raises:      TR102 illegal transition, TR103 cycle, TR201 task not found.
 
@@ -24,10 +25,10 @@ declare
   v_left integer;
   v_row  tid;
 begin
-  perform treadle.keep_durable();
-  perform treadle.hold_dependencies(array[p_task, p_depends_on]);
+  perform treadle.ensure_durable();
+  perform treadle.lock_dependencies(array[p_task, p_depends_on]);
   if not exists (select from treadle.tasks where tasks.id = p_depends_on) then
-    perform treadle.refuse_transition(p_depends_on, 'pending', 'add_dependency');
+    perform treadle.raise_invalid_transition(p_depends_on, 'pending', 'add_dependency');
   end if;
   if exists (
     select from treadle.dependencies
@@ -38,10 +39,10 @@ begin
   select tasks.* into v_task from treadle.tasks where tasks.id = p_task;
   if v_task.status is distinct from 'created' and v_task.status is distinct from 'pending'
     and v_task.status is distinct from 'ready' then
-    perform treadle.refuse_transition(p_task, 'pending', 'add_dependency');
+    perform treadle.raise_invalid_transition(p_task, 'pending', 'add_dependency');
   end if;
 
-  v_left := treadle.link_task(
+  v_left := treadle.add_edges(
     p_task, array[p_depends_on], p_optional,
     coalesce(
       (select dags.on_dead_letter from treadle.dags where dags.id = v_task.dag_id), 'wait'
@@ -53,7 +54,7 @@ begin
     blocked_count = tasks.blocked_count + v_left,
     status = case when tasks.status = 'ready' then 'pending' else tasks.status end,
     slot = null,
-    -- A result from before it had this dependency is not wanted any more.
+    -- A result from before this dependency is not accepted any more.
     last_token = null
   where tasks.id = p_task and v_left > 0
   returning tasks.ctid into v_row;

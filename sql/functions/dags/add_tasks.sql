@@ -1,20 +1,22 @@
 -- add_tasks: add tasks to a DAG that has not ended.
 --
--- Held while it is open, else let go as soon as nothing holds them back. A name that the DAG has
--- already gives the task that has it: a repeat adds nothing.
+-- They are held while the DAG is open; otherwise they are released once their dependencies are met.
+-- A name that the DAG already has returns the existing task, so a repeated call adds nothing.
 --
--- Concurrency: the DAG is locked: of two that add the same name the second gets the first's task.
+-- Concurrency: the DAG is locked; of two calls with the same name the second gets the task of the
+-- first.
 -- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type, TR205 unknown DAG.
 
--- grow_dag: count new tasks into a DAG; an error when it does not exist or has ended.
+-- count_new_dag_tasks: add new tasks to the counters of a DAG; an error if it does not exist or has
+-- ended.
 --
--- Concurrency: the DAG is locked to the end of the transaction: tasks are added one caller after
---              the other, and it cannot start or end meanwhile.
+-- Concurrency: the DAG stays locked until the transaction ends: callers add tasks one after
+-- another, and it cannot start or end in the meantime.
 -- Lock order:  dags.
 -- Raises:      TR102 illegal transition, TR205 unknown DAG.
-create or replace function treadle.grow_dag(p_dag uuid, p_tasks integer)
+create or replace function treadle.count_new_dag_tasks(p_dag uuid, p_tasks integer)
 returns treadle.dags
 language plpgsql
 volatile
@@ -28,13 +30,13 @@ begin
   where dags.id = p_dag
   returning dags.* into v_dag;
   if not found then
-    perform treadle.refuse_dag(p_dag);
+    perform treadle.raise_dag_not_found(p_dag);
   end if;
   if v_dag.ended_at is not null then
-    perform treadle.refuse(
-      format('DAG %s is %s: nothing can be added to it', p_dag, v_dag.status),
+    perform treadle.raise_error(
+      format('DAG %s is %s, and no tasks can be added', p_dag, v_dag.status),
       jsonb_build_object('dag_id', p_dag, 'status', v_dag.status),
-      'Make a new DAG; its tasks may depend on tasks of this one by their ids.',
+      'Create a new DAG; its tasks may depend on tasks of this one by id.',
       'TR102'
     );
   end if;
@@ -57,16 +59,18 @@ declare
   v_new  uuid[];
   v_todo jsonb;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform treadle.check_nodes(p_tasks);
-  -- In the order of locks: tasks, lanes, then the DAG.
-  perform treadle.hold_references(p_tasks, p_dag, '{}');
-  perform treadle.node_kinds(
-    p_tasks, treadle.clock(), (select dags.project_id from treadle.dags where dags.id = p_dag)
-  );
+  -- In the lock order: tasks, lanes, then the DAG.
+  perform treadle.lock_references(p_tasks, p_dag, '{}');
+  v_home.dag_id := p_dag;
+  v_home.created_by := session_user;
+  v_home.created_at := treadle.clock();
+  v_home.project_id := (select dags.project_id from treadle.dags where dags.id = p_dag);
+  perform treadle.prepare_nodes(p_tasks, v_home);
   select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
   if not found then
-    perform treadle.refuse_dag(p_dag);
+    perform treadle.raise_dag_not_found(p_dag);
   end if;
   v_old := array(
     select
@@ -85,10 +89,7 @@ begin
   );
 
   if v_todo is not null then
-    perform treadle.grow_dag(p_dag, jsonb_array_length(v_todo));
-    v_home.dag_id := p_dag;
-    v_home.project_id := v_dag.project_id;
-    v_home.created_by := session_user;
+    perform treadle.count_new_dag_tasks(p_dag, jsonb_array_length(v_todo));
     v_home.created_at := treadle.clock();
     v_home.status := case when v_dag.status = 'open' then 'created' end;
     v_new := treadle.insert_nodes(v_todo, v_home, v_dag.on_dead_letter);
@@ -104,7 +105,7 @@ end;
 $$;
 
 comment on function treadle.add_tasks(uuid, jsonb) is
-'Add tasks with their dependencies to a DAG; one id for each, in order.';
+'Add tasks with their dependencies to a DAG; returns one id for each, in order.';
 
 -- add_task: add one task to a DAG that has not ended.
 --

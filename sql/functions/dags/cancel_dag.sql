@@ -1,8 +1,8 @@
 -- cancel_dag: cancel all tasks of a DAG that have not ended; returns how many.
 --
--- Its dead letters are resolved as cancelled, so that it ends.
+-- Its dead letters are resolved as cancelled, so that the DAG ends.
 --
--- Concurrency: see lock_whole_dag: tasks that were added meanwhile are cancelled as well.
+-- Concurrency: see lock_whole_dag; tasks added in the meantime are cancelled as well.
 -- Lock order:  tasks, dags, then the history.
 -- Raises:      TR205 unknown DAG.
 
@@ -25,7 +25,7 @@ declare
   v_left  uuid[];
   v_dead  uuid[];
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_dag := treadle.lock_whole_dag(p_dag);
   select
     array_agg(tasks.id) filter (where tasks.completed_at is null),
@@ -38,7 +38,9 @@ begin
   where v_left is not null;
   perform treadle.resolve_task(dead.id, 'cancel', '{}', v_actor, p_reason)
   from unnest(v_dead) as dead (id);
-  perform treadle.settle_ends(v_dead, treadle.clock(), 'dead_lettered') where v_dead is not null;
+  perform treadle.propagate_ended(
+    v_dead, treadle.clock(), 'dead_lettered'
+  ) where v_dead is not null;
 
   if v_dag.status = 'open' then
     update treadle.dags
@@ -52,7 +54,7 @@ end;
 $$;
 
 comment on function treadle.cancel_dag(uuid, text, text) is
-'Cancel what is left of a DAG, with a reason that is kept.';
+'Cancel the remaining tasks of a DAG, with a reason.';
 
 grant execute on function treadle.cancel_dag(uuid, text, text) to
 treadle_producer, treadle_operator;

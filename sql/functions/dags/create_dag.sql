@@ -1,4 +1,4 @@
--- create_dag: store a DAG with all its tasks and edges, and let it run.
+-- create_dag: store a DAG with all its tasks and edges, and start it.
 --
 -- select * from treadle.create_dag('{
 --   "name": "Build landing page",
@@ -9,18 +9,18 @@
 --   ]
 -- }');
 --
--- A dependency is the name of a task in the list, the id of any task, or an object:
--- {"task": "research", "optional": true}. With a key, a repeat returns the DAG that was made. With
--- "hold": true it waits for start_dag.
+-- A dependency is the name of a task in the list, the id of any task, or an object: {"task":
+-- "research", "optional": true}. With a key, a repeated call returns the existing DAG. With "hold":
+-- true it waits for start_dag.
 --
--- Concurrency: part of the caller's transaction: all of it is there, or nothing.
+-- Concurrency: part of the caller's transaction: either everything is stored or nothing.
 -- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type.
 
--- make_dag: store a DAG without tasks; a key that is taken gives the DAG that has it.
+-- make_dag: insert a DAG without tasks; if the key is in use, return the DAG that has it.
 --
--- Concurrency: two sessions with the same key: the second waits for the first, then gets its DAG.
+-- Concurrency: of two sessions with the same key, the second waits for the first and gets its DAG.
 -- Lock order:  dags.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.make_dag(
@@ -56,14 +56,14 @@ begin
     returning dags.* into dag;
     created := found;
     if created and p_options ->> 'budget_usd' is not null then
-      perform treadle.give_budget('dag', dag.id::text, (p_options ->> 'budget_usd')::numeric);
+      perform treadle.ensure_budget('dag', dag.id::text, (p_options ->> 'budget_usd')::numeric);
     end if;
   exception
     when data_exception or check_violation or not_null_violation then
-      perform treadle.refuse(
-        format('this DAG cannot be made: %s', sqlerrm),
+      perform treadle.raise_error(
+        format('this DAG cannot be created: %s', sqlerrm),
         jsonb_build_object('argument', 'dag'),
-        'It needs a name of 1 to 1000 bytes; on_dead_letter is wait, cancel or continue; '
+        'A DAG needs a name of 1 to 1000 bytes; on_dead_letter is wait, cancel or continue; '
         || 'budget_usd is 0 or more; a key has 1 to 200 bytes.'
       );
   end;
@@ -80,10 +80,10 @@ begin
 end;
 $$;
 
--- name_nodes: give the tasks of a DAG the defaults, and a name to those that have none.
+-- apply_node_defaults: apply the defaults to the tasks of a DAG, and name those that have no name.
 --
--- A task without a name has that of its type, the second of its type `type-2`, and so on.
-create or replace function treadle.name_nodes(p_tasks jsonb, p_defaults jsonb)
+-- The default name is the type; the second task of a type is `type-2`, and so on.
+create or replace function treadle.apply_node_defaults(p_tasks jsonb, p_defaults jsonb)
 returns jsonb
 language sql
 immutable
@@ -134,15 +134,15 @@ declare
 begin
   if jsonb_typeof(p_dag) is distinct from 'object'
     or jsonb_typeof(p_dag -> 'hold') not in ('boolean', 'null') then
-    perform treadle.refuse(
-      'a DAG must be a json object, and its hold true or false',
+    perform treadle.raise_error(
+      'a DAG must be a json object, and hold must be true or false',
       jsonb_build_object('argument', 'dag'),
       'For example {"name": "nightly", "tasks": [{"type": "code"}]}.'
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform treadle.check_nodes(p_dag -> 'tasks');
-  v_tasks := treadle.name_nodes(p_dag -> 'tasks', p_dag -> 'defaults');
+  v_tasks := treadle.apply_node_defaults(p_dag -> 'tasks', p_dag -> 'defaults');
   perform treadle.check_nodes(v_tasks);
 
   v_made := treadle.make_dag(
@@ -170,10 +170,10 @@ begin
       order by nodes.at
     );
     if array_position(ids, null) is not null then
-      perform treadle.refuse(
-        format('the key belongs to DAG %s, which has other tasks', dag_id),
+      perform treadle.raise_error(
+        format('the key is used by DAG %s, which has different tasks', dag_id),
         jsonb_build_object('argument', 'key', 'dag_id', dag_id),
-        'Another DAG needs another key.'
+        'Use another key for another DAG.'
       );
     end if;
   end if;
@@ -181,6 +181,6 @@ end;
 $$;
 
 comment on function treadle.create_dag(jsonb) is
-'Make a DAG of tasks in one go; returns its id and those of the tasks, in order.';
+'Create a DAG with its tasks; returns its id and the ids of the tasks, in order.';
 
 grant execute on function treadle.create_dag(jsonb) to treadle_producer, treadle_worker;

@@ -1,6 +1,6 @@
--- dependencies: add edges between tasks, and decide what an edge means.
+-- dependencies: add edges between tasks, and decide whether an edge is met.
 
--- edge_verdict: what an edge onto a task in this state means: met, wait, or never.
+-- edge_verdict: decide about an edge to a task in a given state: met, wait, or never.
 create or replace function treadle.edge_verdict(p_status text, p_optional boolean, p_policy text)
 returns text
 language sql
@@ -14,7 +14,8 @@ return case
   else 'wait'
 end;
 
--- edge_policy: what a dead letter does to the dependent over one edge, by the policy of the DAG.
+-- edge_policy: return what a dead letter does to the dependent of one edge, by the policy of the
+-- DAG.
 create or replace function treadle.edge_policy(p_policy text, p_optional boolean)
 returns text
 language sql
@@ -27,11 +28,12 @@ return case
   else 'wait'
 end;
 
--- met_since: now, if a new edge onto this task holds nobody back; null if it does.
+-- dependency_met_at: return the current time if a new edge to this task is already met; null
+-- otherwise.
 --
--- Concurrency: the caller holds the task.
--- Raises:      TR102 illegal transition, when the task can never release its dependent.
-create or replace function treadle.met_since(
+-- Concurrency: the caller has locked the task.
+-- Raises:      TR102 illegal transition, if the task can never release its dependent.
+create or replace function treadle.dependency_met_at(
   p_task      uuid,
   p_optional  boolean,
   p_policy    text,
@@ -53,7 +55,7 @@ begin
     v_status, p_optional, treadle.edge_policy(p_policy, p_optional)
   );
   if v_verdict = 'never' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('nothing can depend on task %s: it is %s', p_task, v_status),
       jsonb_build_object('task_id', p_task, 'status', v_status),
       'Retry that task first, or make the dependency optional.',
@@ -64,14 +66,14 @@ begin
 end;
 $$;
 
--- hold_dependencies: lock tasks that others are about to depend on.
+-- lock_dependencies: lock tasks that others are about to depend on.
 --
--- They are written too, without a change: who ends one of them with an older snapshot then fails
--- and is repeated, instead of missing its new dependent.
+-- The rows are also updated without a change: a session that ends one of them with an older
+-- snapshot then fails and is repeated, instead of missing the new dependent.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks, by id.
-create or replace function treadle.hold_dependencies(p_ids uuid[])
+create or replace function treadle.lock_dependencies(p_ids uuid[])
 returns void
 language plpgsql
 volatile
@@ -87,15 +89,16 @@ begin
 end;
 $$;
 
--- raise_paths: tasks got others behind them; they, and what they wait for, become more urgent.
+-- extend_critical_paths: raise the critical path of tasks that got new dependents, and of their
+-- dependencies.
 --
--- Upwards from the tasks given, for as long as a chain grows: 30 levels at most, none is longer.
--- A critical path never shrinks. A task that somebody else holds is left as it is, with all above
--- it: it is being claimed or ended, and to wait for it here would be out of order.
+-- It goes upwards from the given tasks as long as a chain grows, at most 30 levels. A critical path
+-- never shrinks. A locked task is skipped with everything above it: it is being claimed or ended,
+-- and waiting for it here would violate the lock order.
 --
--- Concurrency: rows locked by others are skipped.
--- Lock order:  tasks (never waits for one).
-create or replace function treadle.raise_paths(p_ids uuid[], p_lengths integer[])
+-- Concurrency: skips locked rows.
+-- Lock order:  tasks (skips locked rows).
+create or replace function treadle.extend_critical_paths(p_ids uuid[], p_lengths integer[])
 returns void
 language plpgsql
 volatile
@@ -150,11 +153,12 @@ begin
 end;
 $$;
 
--- check_circle: refuse edges from a task onto others that wait for it already.
+-- check_cycle: reject edges from a task to tasks that already wait for it.
 --
--- Concurrency: the caller holds the row `edges` of locks, so that no other edge comes in between.
+-- Concurrency: the caller has locked the row `edges` of locks, so that no other edge is added in
+-- between.
 -- Raises:      TR103 cycle.
-create or replace function treadle.check_circle(p_task uuid, p_on uuid[])
+create or replace function treadle.check_cycle(p_task uuid, p_depends_on uuid[])
 returns void
 language plpgsql
 volatile
@@ -168,7 +172,7 @@ declare
   v_closing uuid;
 begin
   with recursive upstream as (
-    select given.id, given.id as first from unnest(p_on) as given (id)
+    select given.id, given.id as first from unnest(p_depends_on) as given (id)
     union
     select dependencies.depends_on, upstream.first
     from upstream
@@ -178,30 +182,31 @@ begin
 
   select upstream.first into v_closing from upstream where upstream.id = p_task limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         'task %s cannot depend on %s, which waits for it', p_task,
         case when v_closing = p_task then 'itself' else v_closing::text end
       ),
       jsonb_build_object('task_id', p_task, 'depends_on', v_closing),
-      'Take a dependency away first, or leave this one out.',
+      'Remove another dependency first, or omit this one.',
       'TR103'
     );
   end if;
 end;
 $$;
 
--- link_task: make a task depend on others that exist; returns how many of them hold it back.
+-- add_edges: make a task depend on existing tasks; returns how many of them it waits for.
 --
--- An edge onto a task that waits for nothing cannot close a circle: to make it wait somebody would
--- have to lock it first. All others are checked one after the other, each seeing those before.
+-- An edge to a task that waits for nothing cannot close a cycle, because that task would have to be
+-- locked first to make it wait. All other edges are checked one by one, each seeing the earlier
+-- ones.
 --
--- Concurrency: the caller holds the task and what it is to depend on, as one ordered set.
+-- Concurrency: the caller has locked the task and its new dependencies as one ordered set.
 -- Lock order:  locks (after tasks).
 -- Raises:      TR102 illegal transition, TR103 cycle.
-create or replace function treadle.link_task(
+create or replace function treadle.add_edges(
   p_task      uuid,
-  p_on        uuid[],
+  p_depends_on        uuid[],
   p_optional  boolean,
   p_policy    text,
   p_now       timestamptz
@@ -217,27 +222,27 @@ as $$
 declare
   v_left integer;
 begin
-  if p_task = any (p_on) or exists (
-    select from treadle.tasks where tasks.id = any (p_on) and tasks.blocked_count > 0
+  if p_task = any (p_depends_on) or exists (
+    select from treadle.tasks where tasks.id = any (p_depends_on) and tasks.blocked_count > 0
   ) then
     insert into treadle.locks (name) values ('edges')
     on conflict (name) do update set touched = locks.touched + 1;
-    perform treadle.check_circle(p_task, p_on);
+    perform treadle.check_cycle(p_task, p_depends_on);
   end if;
 
   with added as (
     insert into treadle.dependencies (task_id, depends_on, optional, on_dead_letter, met_at)
     select
       p_task, wanted.id, p_optional, treadle.edge_policy(p_policy, p_optional),
-      treadle.met_since(wanted.id, p_optional, p_policy, p_now)
-    from (select distinct given.id from unnest(p_on) as given (id)) as wanted
+      treadle.dependency_met_at(wanted.id, p_optional, p_policy, p_now)
+    from (select distinct given.id from unnest(p_depends_on) as given (id)) as wanted
     on conflict (depends_on, task_id) do nothing
     returning dependencies.met_at
   )
 
   select count(*) into v_left from added where added.met_at is null;
-  perform treadle.raise_paths(
-    p_on, array_fill(tasks.critical_path + 1, array[cardinality(p_on)])
+  perform treadle.extend_critical_paths(
+    p_depends_on, array_fill(tasks.critical_path + 1, array[cardinality(p_depends_on)])
   )
   from treadle.tasks
   where tasks.id = p_task and v_left > 0;

@@ -1,17 +1,17 @@
--- insert_nodes: store tasks that depend on each other, and on others, all at once.
+-- insert_nodes: insert tasks that depend on each other and on existing tasks.
 --
--- p_home says where they belong: DAG, parent, project, and whether they are held (`created`).
+-- p_base gives their DAG, parent and project, and whether they are held (`created`).
 --
--- Concurrency: part of the caller's transaction. Tasks that exist and are depended on are locked,
---              so that none of them ends unseen.
+-- Concurrency: part of the caller's transaction. Existing tasks that they depend on are locked, so
+-- that none of them ends unnoticed.
 -- Lock order:  tasks, lanes.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR103 cycle,
 --              TR202 unknown queue, TR203 unknown type.
 
--- bind_inputs: put ids in the place of names where the inputs of a task refer to others.
+-- resolve_input_names: replace names with ids in the inputs of a task.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.bind_inputs(p_inputs jsonb, p_ids jsonb, p_dag uuid)
+create or replace function treadle.resolve_input_names(p_inputs jsonb, p_ids jsonb, p_dag uuid)
 returns jsonb
 language sql
 stable
@@ -26,7 +26,7 @@ as $$
           'task:%s:%s',
           coalesce(
             p_ids ->> split_part(inputs.value, ':', 2),
-            treadle.task_named(split_part(inputs.value, ':', 2), p_dag)::text
+            treadle.find_referenced_task(split_part(inputs.value, ':', 2), p_dag)::text
           ),
           substr(inputs.value, length(split_part(inputs.value, ':', 2)) + 7)
         )
@@ -35,72 +35,7 @@ as $$
   from jsonb_each_text(p_inputs) as inputs
 $$;
 
--- store_nodes: write the rows of new tasks that know what they wait for.
---
--- Concurrency: new rows only.
--- Lock order:  tasks.
--- Raises:      TR001 invalid argument.
-create or replace function treadle.store_nodes(
-  p_tasks    jsonb,
-  p_home     treadle.tasks,
-  p_ids      uuid[],
-  p_kinds    treadle.tasks[],
-  p_kind_of  integer[],
-  p_waits    integer[],
-  p_paths    integer[]
-)
-returns void
-language plpgsql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_ids jsonb := (
-    select jsonb_object_agg(given.task ->> 'name', p_ids[given.at])
-    from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
-    where given.task ->> 'name' is not null
-  );
-begin
-  insert into treadle.tasks (
-    id, rank, created_at, run_at, deadline_at, timeout_s, parent_id, dag_id, project_id, lane_id,
-    blocked_count, priority, max_attempts, max_cost_usd, ageing_rate, status, queue, type, consumer,
-    assigned_agent, capabilities, tags, title, created_by, source, source_job, external_ref, notes,
-    retry, validation, rerank_at, max_tokens, capped, on_budget, slot, concurrency_key, gates,
-    report, models, fallback_models, delayed_at, critical_path, name, inputs, spec
-  )
-  select
-    nodes.id, kind.rank - nodes.path * 1000000::bigint, kind.created_at, kind.run_at,
-    kind.deadline_at, kind.timeout_s,
-    p_home.parent_id, p_home.dag_id, coalesce(kind.project_id, p_home.project_id), kind.lane_id,
-    nodes.waits, kind.priority, kind.max_attempts, kind.max_cost_usd, kind.ageing_rate,
-    case
-      when p_home.status = 'created' then 'created'
-      when nodes.waits > 0 then 'pending'
-      else kind.status
-    end,
-    kind.queue, kind.type, kind.consumer, kind.assigned_agent, kind.capabilities, kind.tags,
-    nodes.task ->> 'title', coalesce(kind.created_by, p_home.created_by, session_user),
-    kind.source, kind.source_job, kind.external_ref, kind.notes, kind.retry, kind.validation,
-    kind.rerank_at, kind.max_tokens, kind.capped, kind.on_budget,
-    case when nodes.waits = 0 and p_home.status is distinct from 'created' then kind.slot end,
-    kind.concurrency_key, kind.gates, kind.report, kind.models, kind.fallback_models,
-    kind.delayed_at, nodes.path, nodes.task ->> 'name',
-    case
-      when nodes.task -> 'inputs' <> '{}'
-        then treadle.bind_inputs(nodes.task -> 'inputs', v_ids, p_home.dag_id)
-    end,
-    coalesce(nodes.task -> 'spec', '{}')
-  from (
-    select
-      given.task, p_ids[given.at] as id, p_kind_of[given.at] as kind,
-      p_waits[given.at] as waits, p_paths[given.at] as path
-    from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
-  ) as nodes
-  inner join unnest(p_kinds) with ordinality as kind on nodes.kind = kind.ordinality;
-end;
-$$;
-
--- check_nodes: refuse tasks of a DAG that are not objects, or whose names are wrong or repeated.
+-- check_nodes: check that the tasks of a DAG are objects with valid and unique names.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_nodes(p_tasks jsonb)
@@ -116,8 +51,8 @@ begin
   if jsonb_typeof(p_tasks) is distinct from 'array' or p_tasks = '[]' or jsonb_path_exists(
     p_tasks, '$[*] ? (@.type() != "object")'
   ) then
-    perform treadle.refuse(
-      'the tasks must be a json array of at least one object',
+    perform treadle.raise_error(
+      'tasks must be a json array of at least one object',
       jsonb_build_object('argument', 'tasks'),
       'For example [{"name": "a", "type": "code"}, {"name": "b", "type": "test", "after": ["a"]}].'
     );
@@ -130,16 +65,14 @@ begin
       nodes.at,
       nodes.task ->> 'name' as name,
       case
-        when nodes.task ?| array['hold', 'dedupe', 'idempotency_key', 'dag_id', 'parent_id']
-          then 'hold, dedupe, idempotency_key, dag_id and parent_id do not go into a DAG'
         when jsonb_typeof(nodes.task -> 'name') not in ('string', 'null')
           then 'a name must be text'
         when not nodes.task ->> 'name' ~ '^[^:[:cntrl:]]{1,100}$' or nodes.task ->> 'name' ~ c_uuid
-          then 'a name has 1 to 100 characters, no colon, and is no uuid'
+          then 'a name must be 1 to 100 characters without a colon, and not a uuid'
         when
           nodes.task ->> 'name' is not null
           and count(*) over (partition by nodes.task ->> 'name') > 1
-          then 'the name is there twice'
+          then 'the name is used twice'
         when jsonb_typeof(nodes.task -> 'after') not in ('array', 'null')
           then 'after must be an array of names or ids'
         when jsonb_typeof(nodes.task -> 'inputs') not in ('object', 'null')
@@ -152,27 +85,28 @@ begin
   limit 1;
 
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('task %s of the DAG: %s', coalesce(v_wrong.name, '#' || v_wrong.at), v_wrong.problem),
       jsonb_build_object('argument', 'tasks', 'index', v_wrong.at, 'name', v_wrong.name),
-      'Correct it and send the whole again: nothing was stored.'
+      'Nothing was stored. Correct the task and send the whole DAG again.'
     );
   end if;
 end;
 $$;
 
--- node_kinds: check and prepare the tasks of a list, those of one kind together.
+-- prepare_nodes: check and prepare the tasks of a list, grouped by kind.
 --
--- Those that say nothing of a project are of p_project: in a fair queue a lane is a project's.
+-- p_base gives their DAG, parent and author, and the project of tasks that name none, since in a
+-- fair queue a lane belongs to a project. If its status is created, so is theirs.
 --
--- Concurrency: may make lanes, see find_lane.
+-- Concurrency: may create lanes, see find_lane.
 -- Lock order:  lanes.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
-create or replace function treadle.node_kinds(
-  p_tasks    jsonb,
-  p_now      timestamptz,
-  p_project  uuid default null,
+create or replace function treadle.prepare_nodes(
+  p_tasks     jsonb,
+  p_base      treadle.tasks,
   out kinds   treadle.tasks[],
+  out rest    treadle.task_options[],
   out kind_of integer[]
 )
 language plpgsql
@@ -184,51 +118,66 @@ declare
   v_kind   record;
   v_places bigint[] := '{}';
   v_kinds  integer[] := '{}';
+  v_made   record;
   v_row    treadle.tasks;
+  v_some   boolean := false;
 begin
   kinds := '{}';
+  rest := '{}';
   for v_kind in
     select
       given.task - c_own as options,
       array_agg(given.at) as places,
-      array_agg(coalesce(given.task -> 'spec', '{}') order by given.at) as specs
+      array_agg(coalesce(given.task -> 'spec', '{}') order by given.at) as specs,
+      (array_agg(given.task -> 'title' order by length(given.task ->> 'title') desc nulls last))[1]
+        as title
     from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
     group by given.task - c_own
-    -- The same order for all: two that make the same new lanes do not block each other.
+    -- In the same order everywhere, so that two sessions creating the same lanes do not deadlock.
     order by given.task - c_own
   loop
-    v_row := treadle.prepare_task(
-      case
-        when p_project is null or v_kind.options ?| array['project', 'project_id']
-          then v_kind.options
-        else v_kind.options || jsonb_build_object('project_id', p_project)
-      end,
-      p_now
-    );
-    perform treadle.check_specs(
-      v_kind.specs,
-      (select queues.max_spec_bytes from treadle.queues where queues.name = v_row.queue)
-    );
+    perform treadle.check_options(jsonb_build_object('title', v_kind.title), 'node')
+    where v_kind.title is not null;
+    v_row := null;
+    v_row.parent_id := p_base.parent_id;
+    v_row.dag_id := p_base.dag_id;
+    v_row.created_by := p_base.created_by;
+    if v_kind.options ->> 'project' is null then
+      v_row.project_id := p_base.project_id;
+    end if;
+    v_made := treadle.prepare_task(v_kind.options, 'node', p_base.created_at, v_row);
+    v_row := v_made.task;
+    v_row.project_id := coalesce(v_row.project_id, p_base.project_id);
+    if p_base.status = 'created' then
+      v_row.status := 'created';
+      v_row.slot := null;
+    end if;
+    perform treadle.check_specs(v_kind.specs, queues.max_spec_bytes)
+    from treadle.queues
+    where queues.name = v_row.queue;
     kinds := kinds || v_row;
+    rest := rest || v_made.rest;
+    v_some := v_some or v_row.has_options;
     v_places := v_places || v_kind.places;
     v_kinds := v_kinds
       || array_fill(cardinality(kinds), array[cardinality(v_kind.places)]);
   end loop;
 
+  rest := case when v_some then rest end;
   kind_of := array(
     select found.kind from unnest(v_places, v_kinds) as found (place, kind) order by found.place
   );
 end;
 $$;
 
--- hold_references: lock the tasks that exist and that a list of new ones names or refers to.
+-- lock_references: lock the existing tasks that a list of new tasks refers to.
 --
--- p_too are locked with them, as one ordered set. Without any reference nothing is locked.
+-- p_extra_ids is locked with them, as one ordered set. Without any reference nothing is locked.
 --
 -- Concurrency: rows are locked in id order.
 -- Lock order:  tasks, by id.
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.hold_references(p_tasks jsonb, p_dag uuid, p_too uuid[])
+create or replace function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
 returns void
 language plpgsql
 volatile
@@ -254,14 +203,14 @@ declare
   );
 begin
   if v_ids <> '{}' then
-    perform treadle.hold_dependencies(v_ids || p_too);
+    perform treadle.lock_dependencies(v_ids || p_extra_ids);
   end if;
 end;
 $$;
 
 create or replace function treadle.insert_nodes(
   p_tasks   jsonb,
-  p_home    treadle.tasks,
+  p_base    treadle.tasks,
   p_policy  text
 )
 returns uuid[]
@@ -278,7 +227,14 @@ declare
     from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
     order by nodes.at
   );
+  v_named  jsonb := (
+    select jsonb_object_agg(nodes.name, nodes.id)
+    from unnest(v_names, v_ids) as nodes (name, id)
+    where nodes.name is not null
+  );
   v_kinds  record;
+  v_specs  jsonb[];
+  v_nodes  treadle.dag_node[];
   v_at     integer[];
   v_on     uuid[];
   v_place  integer[];
@@ -290,25 +246,27 @@ begin
     array_agg(edges.at), array_agg(edges.depends_on), array_agg(edges.place),
     array_agg(edges.optional)
   into v_at, v_on, v_place, v_loose
-  from treadle.node_edges(p_tasks, v_ids, p_home.dag_id) as edges;
+  from treadle.node_edges(p_tasks, v_ids, p_base.dag_id) as edges;
 
   perform treadle.check_order(v_names, array_agg(edges.at), array_agg(edges.place))
   from unnest(v_at, v_place) as edges (at, place)
   where edges.place is not null
   having count(*) > 0;
 
-  perform treadle.hold_dependencies(array_agg(distinct edges.depends_on))
+  perform treadle.lock_dependencies(array_agg(distinct edges.depends_on))
   from unnest(v_on, v_place) as edges (depends_on, place)
   where edges.place is null
   having count(*) > 0;
 
-  v_kinds := treadle.node_kinds(p_tasks, p_home.created_at, p_home.project_id);
+  v_kinds := treadle.prepare_nodes(p_tasks, p_base);
   v_paths := treadle.chain_lengths(cardinality(v_ids), v_at, v_place);
   v_met := array(
     select
       case
         when edges.place is null
-          then treadle.met_since(edges.depends_on, edges.optional, p_policy, p_home.created_at)
+          then treadle.dependency_met_at(
+            edges.depends_on, edges.optional, p_policy, p_base.created_at
+          )
       end
     from unnest(v_on, v_place, v_loose) with ordinality as edges (depends_on, place, optional, at)
     order by edges.at
@@ -319,19 +277,34 @@ begin
     treadle.edge_policy(p_policy, edges.optional), edges.met_at
   from unnest(v_at, v_on, v_loose, v_met) as edges (at, depends_on, optional, met_at);
 
-  perform treadle.store_nodes(
-    p_tasks, p_home, v_ids, v_kinds.kinds, v_kinds.kind_of,
-    array(
-      select count(edges.at)::integer
-      from generate_series(1, cardinality(v_ids)) as nodes (at)
-      left join unnest(v_at, v_met) as edges (at, met_at)
-        on nodes.at = edges.at and edges.met_at is null
-      group by nodes.at
+  select
+    array_agg(coalesce(nodes.task -> 'spec', '{}') order by nodes.at),
+    array_agg(
+      row(
+        nodes.task ->> 'name', nodes.task ->> 'title',
+        case
+          when nodes.task -> 'inputs' <> '{}'
+            then treadle.resolve_input_names(nodes.task -> 'inputs', v_named, p_base.dag_id)
+        end,
+        coalesce(waits.unmet, 0), v_paths[nodes.at]
+      )::treadle.dag_node
       order by nodes.at
-    ),
-    v_paths
+    )
+  into v_specs, v_nodes
+  from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+  left join (
+    select edges.at, count(*)::integer as unmet
+    from unnest(v_at, v_met) as edges (at, met_at)
+    where edges.met_at is null
+    group by edges.at
+  ) as waits on nodes.at = waits.at;
+  perform treadle.store_tasks(
+    v_kinds.kinds, v_kinds.rest, v_specs, p_ids => v_ids, p_kind_of => v_kinds.kind_of,
+    p_nodes => v_nodes
   );
-  perform treadle.raise_paths(array_agg(edges.depends_on), array_agg(v_paths[edges.at] + 1))
+  perform treadle.extend_critical_paths(
+    array_agg(edges.depends_on), array_agg(v_paths[edges.at] + 1)
+  )
   from unnest(v_at, v_on, v_place, v_met) as edges (at, depends_on, place, met_at)
   where edges.place is null and edges.met_at is null
   having count(*) > 0;

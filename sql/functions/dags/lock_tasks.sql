@@ -1,8 +1,8 @@
--- lock_tasks: lock tasks in the one order that all of treadle keeps.
+-- lock_tasks: lock tasks in the global order.
 --
--- Concurrency: waits for who holds one of them.
+-- Concurrency: waits for locks.
 -- Lock order:  tasks, by id.
--- Raises:      nothing; ids that do not exist are left out.
+-- Ids that do not exist are left out.
 
 create or replace function treadle.lock_tasks(p_ids uuid[])
 returns void
@@ -23,9 +23,9 @@ begin
 end;
 $$;
 
--- dependents_of: the tasks that still wait for one of these.
+-- dependents_of: return the tasks that still wait for one of these.
 --
--- Concurrency: reads; what is added meanwhile is seen by the next look.
+-- Concurrency: reads only; the next call sees later additions.
 create or replace function treadle.dependents_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -43,7 +43,7 @@ as $$
     )
 $$;
 
--- dependencies_of: the tasks that one of these still waits for.
+-- dependencies_of: return the tasks that one of these still waits for.
 create or replace function treadle.dependencies_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -61,11 +61,11 @@ as $$
     )
 $$;
 
--- downstream_of: all that would fall if these tasks were cancelled, they themselves included.
+-- downstream_of: return the given tasks and all tasks that their cancellation would cancel.
 --
--- Their dependents over edges that are not optional, their subtasks, and so on down.
+-- These are dependents over edges that are not optional, and subtasks, recursively.
 --
--- Concurrency: reads; what is added meanwhile is seen by the next look.
+-- Concurrency: reads only; the next call sees later additions.
 create or replace function treadle.downstream_of(p_ids uuid[])
 returns uuid[]
 language sql
@@ -100,13 +100,13 @@ as $$
   select array(select falling.id from falling)
 $$;
 
--- family_of: the tasks that a cancellation of these touches.
+-- affected_tasks: return the tasks that a cancellation of these affects.
 --
--- They themselves, also when they have ended; what falls with them; and who waits for one of those,
--- be it over an optional edge.
+-- These are the tasks themselves, even if they have ended; the tasks cancelled with them; and the
+-- tasks that wait for one of those, also over optional edges.
 --
--- Concurrency: reads; what is added meanwhile is seen by the next look.
-create or replace function treadle.family_of(p_ids uuid[])
+-- Concurrency: reads only; the next call sees later additions.
+create or replace function treadle.affected_tasks(p_ids uuid[])
 returns uuid[]
 language plpgsql
 stable
@@ -131,27 +131,27 @@ begin
 end;
 $$;
 
--- lock_family: lock tasks, all that would fall with them, and who waits for those.
+-- lock_affected_tasks: lock all tasks that a cancellation of these affects.
 --
--- Returns what it has locked.
+-- Returns the tasks that it has locked.
 --
--- Concurrency: when the family has grown by the time it is locked, it lets go and starts again with
---              all of it, so that the order of locks holds.
+-- Concurrency: if the set has grown by the time it is locked, it releases the locks and starts
+-- again with the whole set, to keep the lock order.
 -- Lock order:  tasks, by id.
-create or replace function treadle.lock_family(p_ids uuid[])
+create or replace function treadle.lock_affected_tasks(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_family uuid[] := treadle.family_of(p_ids);
+  v_family uuid[] := treadle.affected_tasks(p_ids);
   v_now    uuid[];
 begin
   loop
     begin
       perform treadle.lock_tasks(v_family);
-      v_now := treadle.family_of(p_ids);
+      v_now := treadle.affected_tasks(p_ids);
       if exists (
         select grown.id from unnest(v_now) as grown (id)
         except
@@ -168,9 +168,9 @@ begin
 end;
 $$;
 
--- lock_dags_of: lock the DAGs of some tasks, in the one order that all of treadle keeps.
+-- lock_dags_of: lock the DAGs of some tasks in the global order.
 --
--- Concurrency: waits for who holds one of them.
+-- Concurrency: waits for locks.
 -- Lock order:  dags, by id (after tasks).
 create or replace function treadle.lock_dags_of(p_tasks uuid[], p_dag uuid default null)
 returns void
@@ -184,7 +184,8 @@ begin
   perform dags.id
   from treadle.dags
   where dags.id = any (
-    -- Nulls among them do no harm, and a condition against them would invite the wrong index.
+    -- Nulls do no harm here, and a condition against them would make the planner use the wrong
+    -- index.
     p_dag || array(select tasks.dag_id from treadle.tasks where tasks.id = any (p_tasks))
   )
   order by dags.id
@@ -192,11 +193,11 @@ begin
 end;
 $$;
 
--- lock_downstream: lock all that a cancellation of tasks touches: tasks, then their DAGs.
+-- lock_downstream: lock all tasks that a cancellation affects, then their DAGs.
 --
--- Returns those that it would cancel, the tasks themselves included.
+-- Returns the tasks that would be cancelled, including the given ones.
 --
--- Concurrency: see lock_family.
+-- Concurrency: see lock_affected_tasks.
 -- Lock order:  tasks, dags, each by id.
 create or replace function treadle.lock_downstream(p_ids uuid[])
 returns uuid[]
@@ -205,13 +206,13 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.lock_dags_of(treadle.lock_family(p_ids));
+  perform treadle.lock_dags_of(treadle.lock_affected_tasks(p_ids));
   return treadle.downstream_of(p_ids);
 end;
 $$;
 
--- has_fallout: whether the failure of one of these tasks moves others.
-create or replace function treadle.has_fallout(p_ids uuid[])
+-- has_failure_cascade: return whether the failure of one of these tasks would change others.
+create or replace function treadle.has_failure_cascade(p_ids uuid[])
 returns boolean
 language plpgsql
 stable
@@ -231,21 +232,21 @@ begin
 end;
 $$;
 
--- lock_fallout: before attempts fail, lock what falls should that be their end.
+-- lock_failure_cascade: before attempts fail, lock the tasks that would change if that is final.
 --
--- Dependents that wait for a person, which is the default, are left alone.
+-- Dependents that wait for a person's decision, which is the default, are not locked.
 --
--- Concurrency: when such a dependent has come by the time the tasks are locked, it lets go and
---              starts again.
+-- Concurrency: if such a dependent was added by the time the tasks are locked, it releases the
+-- locks and starts again.
 -- Lock order:  tasks, dags, each by id.
-create or replace function treadle.lock_fallout(p_ids uuid[], p_cancels boolean)
+create or replace function treadle.lock_failure_cascade(p_ids uuid[], p_cancels boolean)
 returns void
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not p_cancels and not treadle.has_fallout(p_ids) then
+  if not p_cancels and not treadle.has_failure_cascade(p_ids) then
     if not exists (
       select from treadle.tasks
       where tasks.id = any (p_ids) and num_nonnulls(tasks.dag_id, tasks.parent_id) > 0
@@ -254,7 +255,7 @@ begin
     end if;
     begin
       perform treadle.lock_tasks(p_ids);
-      if treadle.has_fallout(p_ids) then
+      if treadle.has_failure_cascade(p_ids) then
         raise exception using errcode = 'TR999', message = 'a dependent was added';
       end if;
       return;
@@ -267,12 +268,13 @@ begin
 end;
 $$;
 
--- lock_with_dependents: lock tasks that are to end, and who waits for them, as one ordered set.
+-- lock_with_dependents: lock tasks that are about to end, and their dependents, as one ordered set.
 --
--- Tasks that nobody waits for, and that belong to no DAG and no parent, are locked where they are
--- updated: they hardly ever get a dependent in between, and meet_edges locks it then.
+-- Tasks without dependents, DAG and parent are locked by the update itself: they rarely get a
+-- dependent in between, and then satisfy_dependencies locks it.
 --
--- Concurrency: when a dependent has come by the time they are locked, it lets go and starts again.
+-- Concurrency: if a dependent was added by the time they are locked, it releases the locks and
+-- starts again.
 -- Lock order:  tasks, by id.
 create or replace function treadle.lock_with_dependents(p_ids uuid[])
 returns void
@@ -285,7 +287,7 @@ declare
 begin
   if not exists (
     select from treadle.tasks
-    -- Not as conditions that an index could serve: the ids are to be looked up.
+    -- Written so that no index on these conditions is used: the rows are found by id.
     where tasks.id = any (p_ids) and num_nonnulls(tasks.dag_id, tasks.parent_id) > 0
   ) and not exists (
     select from treadle.dependencies
@@ -314,12 +316,12 @@ begin
 end;
 $$;
 
--- lock_whole_dag: lock the tasks of a DAG that have not ended, what depends on them, and the DAG.
+-- lock_whole_dag: lock the open tasks of a DAG, their dependents, and the DAG.
 --
--- Once it returns, nothing is added to the DAG until the transaction ends.
+-- Once it returns, no task can be added to the DAG until the transaction ends.
 --
--- Concurrency: a task that was added before the DAG was locked makes it let go of the DAG and start
---              again, so that tasks come before DAGs here too.
+-- Concurrency: if a task was added before the DAG was locked, it releases the DAG and starts again,
+-- so that tasks are locked before DAGs.
 -- Lock order:  tasks, dags.
 -- Raises:      TR205 unknown DAG.
 create or replace function treadle.lock_whole_dag(p_dag uuid)
@@ -341,12 +343,12 @@ begin
       select tasks.id from treadle.tasks
       where tasks.dag_id = p_dag and tasks.status not in ('completed', 'cancelled')
     );
-    v_family := treadle.lock_family(v_live);
+    v_family := treadle.lock_affected_tasks(v_live);
     begin
       perform treadle.lock_dags_of(v_family, p_dag);
       select dags.* into v_dag from treadle.dags where dags.id = p_dag;
       if not found then
-        perform treadle.refuse_dag(p_dag);
+        perform treadle.raise_dag_not_found(p_dag);
       end if;
       if exists (
         select tasks.id from treadle.tasks

@@ -1,13 +1,13 @@
--- node_edges: the edges of new tasks, with the ids of what they depend on.
+-- node_edges: return the edges of new tasks, with the ids of their dependencies.
 --
--- place is that of the dependency in the same list, or null for a task that exists already.
+-- place is the position of the dependency in the same list, or null for an existing task.
 --
 -- Raises:      TR001 invalid argument.
 
--- task_named: the task that a reference means: one of the DAG by name, or any by its id.
+-- find_referenced_task: find the task of a reference: a task of the DAG by name, or any task by id.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.task_named(p_ref text, p_dag uuid)
+create or replace function treadle.find_referenced_task(p_ref text, p_dag uuid)
 returns uuid
 language plpgsql
 stable
@@ -25,19 +25,19 @@ begin
     select tasks.id into v_id from treadle.tasks where tasks.dag_id = p_dag and tasks.name = p_ref;
   end if;
   if v_id is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no task %s to depend on', coalesce(quote_literal(left(p_ref, 100)), 'null')),
       jsonb_build_object('argument', 'after', 'task', left(p_ref, 200)),
-      'Name a task of the same DAG, or give the id of any task.'
+      'Use the name of a task of the same DAG, or the id of any task.'
     );
   end if;
   return v_id;
 end;
 $$;
 
--- node_refs: what the tasks of a DAG refer to: by after, and by inputs.
+-- node_refs: return what the tasks of a DAG refer to in after and inputs.
 --
--- An input is a dependency too; after may say that it is optional.
+-- An input is also a dependency; after may declare it as optional.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.node_refs(p_tasks jsonb)
@@ -86,7 +86,7 @@ begin
     )
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         'input %s refers to %s',
         treadle.excerpt_name(v_wrong.key), treadle.excerpt(v_wrong.value)
@@ -119,9 +119,9 @@ begin
     from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
   ),
 
-  -- Each of the others is looked up once.
+  -- Each of the other tasks is looked up once.
   others as materialized (
-    select outside.ref, treadle.task_named(outside.ref, p_dag) as id
+    select outside.ref, treadle.find_referenced_task(outside.ref, p_dag) as id
     from (
       select distinct refs.ref
       from refs
@@ -141,14 +141,15 @@ begin
 end;
 $$;
 
--- refuse_circle: find a circle among tasks that all wait for each other, and say which it is.
+-- raise_cycle: find a cycle among tasks that all wait for each other, and raise an error with it.
 --
--- Given how many dependencies each task has left; every one that has any waits for another such.
+-- The argument is the number of unmet dependencies of each task; each task with any waits for
+-- another such task.
 --
 -- Raises:      TR103 cycle.
-create or replace function treadle.refuse_circle(
+create or replace function treadle.raise_cycle(
   p_names  text[],
-  p_left   integer[],
+  p_unmet   integer[],
   p_tasks  integer[],
   p_after  integer[]
 )
@@ -162,7 +163,7 @@ declare
     select min(edges.after)
     from generate_series(1, cardinality(p_names)) as places (at)
     left join unnest(p_tasks, p_after) as edges (task, after)
-      on places.at = edges.task and p_left[edges.after] > 0
+      on places.at = edges.task and p_unmet[edges.after] > 0
     group by places.at
     order by places.at
   );
@@ -171,7 +172,7 @@ declare
   v_at   integer;
 begin
   select places.at into v_at
-  from unnest(p_left) with ordinality as places (waits, at)
+  from unnest(p_unmet) with ordinality as places (waits, at)
   where places.waits > 0
   order by places.at
   limit 1;
@@ -182,7 +183,7 @@ begin
   end loop;
   v_path := v_path[v_seen[v_at]:] || v_at;
 
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format(
       'these tasks wait for each other: %s',
       (
@@ -198,17 +199,17 @@ begin
         order by path.at
       )
     ),
-    'Take one of these dependencies away.',
+    'Remove one of these dependencies.',
     'TR103'
   );
 end;
 $$;
 
--- check_order: refuse tasks that would wait for each other in a circle, and name the circle.
+-- check_order: reject tasks that would wait for each other in a cycle, and name the cycle.
 --
--- Tasks and edges by their place in the list. Takes time in proportion to their number: where
--- every edge points to an earlier task there is nothing to do, else the tasks that wait for nothing
--- are taken away until none is left.
+-- Tasks and edges are given by their position in the list. The time is linear: if every edge points
+-- to an earlier task nothing has to be done; otherwise tasks without unmet dependencies are removed
+-- until none is left.
 --
 -- Raises:      TR103 cycle.
 create or replace function treadle.check_order(
@@ -235,7 +236,8 @@ begin
     return;
   end if;
 
-  -- How many each task waits for, and where its children begin in the list of all children.
+  -- The number of dependencies of each task, and where its children start in the list of all
+  -- children.
   select array_agg(nodes.waits order by nodes.at), array_agg(nodes.first order by nodes.at)
   into v_left, v_first
   from (
@@ -276,16 +278,16 @@ begin
   end loop;
 
   if v_taken < cardinality(p_names) then
-    perform treadle.refuse_circle(p_names, v_left, p_tasks, p_after);
+    perform treadle.raise_cycle(p_names, v_left, p_tasks, p_after);
   end if;
 end;
 $$;
 
--- chain_lengths: how long the longest chain of tasks behind each task of a list is, up to 30.
+-- chain_lengths: return the length of the longest chain of tasks behind each task, up to 30.
 --
--- Tasks and edges by their place in the list. Where every edge points to an earlier task, one pass
--- from the end is enough; else passes go on until nothing changes: no more than 30, for each makes
--- every chain right by one task more.
+-- Tasks and edges are given by their position in the list. If every edge points to an earlier task,
+-- one pass from the end is enough; otherwise passes repeat until nothing changes, at most 30, since
+-- each pass extends every chain by one task.
 create or replace function treadle.chain_lengths(
   p_count  integer,
   p_tasks  integer[],

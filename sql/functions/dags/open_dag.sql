@@ -1,8 +1,8 @@
--- open_dag: begin a DAG that is filled piece by piece; its tasks are held until start_dag.
+-- open_dag: create a DAG without tasks; tasks added to it are held until start_dag.
 --
 -- select treadle.open_dag('Release 12', '{"on_dead_letter": "cancel"}');
 --
--- With a key, a repeat returns the DAG that was made.
+-- With a key, a repeated call returns the existing DAG.
 --
 -- Concurrency: see make_dag.
 -- Lock order:  dags.
@@ -18,13 +18,13 @@ as $$
 declare
   v_made record;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_made := treadle.make_dag(p_name, coalesce(p_options, '{}'), 'open', 0);
   return (v_made.dag).id;
 end;
 $$;
 
 comment on function treadle.open_dag(text, jsonb) is
-'Make a DAG without tasks: add_task fills it, start_dag lets it run.';
+'Create a DAG without tasks: add_task adds tasks, and start_dag starts it.';
 
 grant execute on function treadle.open_dag(text, jsonb) to treadle_producer, treadle_worker;

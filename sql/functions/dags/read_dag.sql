@@ -1,21 +1,21 @@
--- read_dag: how far a DAG is and what it cost, for its producer.
+-- read_dag: return the progress and the cost of a DAG, for its producer.
 --
 -- Raises:      TR205 unknown DAG.
 
--- refuse_dag: say that there is no such DAG.
+-- raise_dag_not_found: raise the error for a DAG that does not exist.
 --
 -- Raises:      TR205 unknown DAG.
-create or replace function treadle.refuse_dag(p_dag uuid)
+create or replace function treadle.raise_dag_not_found(p_dag uuid)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('there is no DAG %s', coalesce(p_dag::text, 'null')),
     jsonb_build_object('dag_id', p_dag),
-    'List them: select * from treadle.dag_overview order by id desc limit 20',
+    'To list DAGs: select * from treadle.dag_overview order by id desc limit 20',
     'TR205'
   );
 end;
@@ -40,7 +40,7 @@ begin
   from treadle.dag_overview as dag
   where dag.id = p_dag;
   if not found then
-    perform treadle.refuse_dag(p_dag);
+    perform treadle.raise_dag_not_found(p_dag);
   end if;
 end;
 $$;
@@ -48,9 +48,8 @@ $$;
 comment on function treadle.read_dag(uuid) is
 'State, counts, cost and duration of a DAG.';
 
--- dag_status: the state of a DAG, for who waits for its end.
+-- dag_status: return the state of a DAG, to wait for its end.
 --
--- Concurrency: reads one row.
 -- Raises:      TR205 unknown DAG.
 create or replace function treadle.dag_status(p_dag uuid)
 returns text
@@ -64,7 +63,7 @@ declare
 begin
   select dags.status into v_status from treadle.dags where dags.id = p_dag;
   if not found then
-    perform treadle.refuse_dag(p_dag);
+    perform treadle.raise_dag_not_found(p_dag);
   end if;
   return v_status;
 end;

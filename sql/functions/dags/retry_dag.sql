@@ -1,8 +1,8 @@
--- retry_dag: give the dead letters and the cancelled tasks of a DAG another round.
+-- retry_dag: retry the dead letters and the cancelled tasks of a DAG.
 --
--- What was completed stays. Returns how many tasks came back.
+-- Completed tasks stay completed. Returns how many tasks are retried.
 --
--- Concurrency: the tasks are locked in id order; one that has moved on meanwhile is left alone.
+-- Concurrency: the tasks are locked in id order; a task that changed in the meantime is skipped.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      TR102 illegal transition, TR205 unknown DAG.
 
@@ -27,11 +27,11 @@ declare
   v_was text[];
 begin
   if not exists (select from treadle.dags where dags.id = p_dag) then
-    perform treadle.refuse_dag(p_dag);
+    perform treadle.raise_dag_not_found(p_dag);
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform treadle.lock_tasks(v_ids || treadle.dependencies_of(v_ids));
-  -- Those that have not moved on since.
+  -- Only tasks that have not changed since.
   select array_agg(tasks.id order by tasks.id), array_agg(tasks.status order by tasks.id)
   into v_ids, v_was
   from treadle.tasks
@@ -44,9 +44,9 @@ begin
     wanted.id, 'retry', '{}', coalesce(p_actor, session_user), p_note
   )
   from unnest(v_ids) as wanted (id);
-  perform treadle.check_revival(v_ids);
-  -- Counted once for all: each count would be a version of the row that the next has to pass.
-  perform treadle.tally_dags(
+  perform treadle.check_retryable(v_ids);
+  -- Counted once for all tasks: each update would add a row version that the next one has to skip.
+  perform treadle.update_dag_counters(
     array_fill(p_dag, array[cardinality(v_ids)]), v_was,
     array_fill(null::text, array[cardinality(v_ids)]), treadle.clock()
   );
@@ -55,6 +55,6 @@ end;
 $$;
 
 comment on function treadle.retry_dag(uuid, text, text) is
-'Retry all of a DAG that gave up or was cancelled.';
+'Retry all tasks of a DAG that gave up or were cancelled.';
 
 grant execute on function treadle.retry_dag(uuid, text, text) to treadle_operator;

@@ -1,8 +1,9 @@
--- spawn_tasks: a running task starts others, in its DAG and as its children.
+-- spawn_tasks: start tasks from a running task, in its DAG and as its children.
 --
--- Remembered as a step under p_name: the next attempt gets the same tasks and starts none.
+-- They are saved as a step under p_name: the next attempt gets the same tasks and starts none.
 --
--- Concurrency: fenced by the claim; its task is held, so the DAG cannot end meanwhile.
+-- Concurrency: the claim token is checked; the task is locked, so its DAG cannot end in the
+-- meantime.
 -- Lock order:  tasks, lanes, dags, locks, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR102 illegal
 --              transition, TR103 cycle, TR202 unknown queue, TR203 unknown type.
@@ -28,8 +29,8 @@ declare
 begin
   perform treadle.check_nodes(p_tasks);
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
-  perform treadle.hold_references(p_tasks, v_task.dag_id, array[p_id]);
-  v_task := treadle.hold_claim(p_id, p_token);
+  perform treadle.lock_references(p_tasks, v_task.dag_id, array[p_id]);
+  v_task := treadle.lock_claim(p_id, p_token);
   select array(select jsonb_array_elements_text(steps.output -> 'ids'))::uuid[]
   into v_ids
   from treadle.steps
@@ -46,12 +47,12 @@ begin
   v_home.created_at := treadle.clock();
   if v_task.dag_id is not null then
     select dags.on_dead_letter into v_policy from treadle.dags where dags.id = v_task.dag_id;
-    -- In the order of locks: lanes, the DAG, then the depth of a queue.
-    perform treadle.node_kinds(p_tasks, v_home.created_at, v_home.project_id);
-    perform treadle.grow_dag(v_task.dag_id, jsonb_array_length(p_tasks));
+    -- In the lock order: lanes, the DAG, then the depth of a queue.
+    perform treadle.prepare_nodes(p_tasks, v_home);
+    perform treadle.count_new_dag_tasks(v_task.dag_id, jsonb_array_length(p_tasks));
   end if;
   v_ids := treadle.insert_nodes(p_tasks, v_home, v_policy);
-  perform treadle.keep_step(
+  perform treadle.store_step(
     p_id, p_name, 'spawn', jsonb_build_object('ids', v_ids), v_task.attempt, v_task.agent_id,
     p_token
   );
@@ -60,6 +61,6 @@ end;
 $$;
 
 comment on function treadle.spawn_tasks(uuid, uuid, text, jsonb) is
-'Start tasks from within a running one, once; one id for each, in order.';
+'Start tasks from a running task, once; returns one id for each, in order.';
 
 grant execute on function treadle.spawn_tasks(uuid, uuid, text, jsonb) to treadle_worker;

@@ -1,9 +1,9 @@
--- start_dag: let the tasks of an open DAG go; returns how many there are.
+-- start_dag: start an open DAG and release its tasks; returns how many it has.
 --
--- A DAG that runs already is left as it is: a repeat does nothing. Tasks of queues that hold theirs
--- stay created until they are released or dispatched.
+-- A DAG that is already running is not changed. Tasks of queues with hold stay created until they
+-- are released or dispatched.
 --
--- Concurrency: see lock_whole_dag: tasks that were added meanwhile are let go as well.
+-- Concurrency: see lock_whole_dag; tasks added in the meantime are released as well.
 -- Lock order:  tasks, dags.
 -- Raises:      TR001 invalid argument, TR205 unknown DAG.
 
@@ -21,8 +21,8 @@ declare
   v_dag  treadle.dags;
   v_rows tid[];
 begin
-  perform treadle.keep_durable();
-  -- One that runs is not held up.
+  perform treadle.ensure_durable();
+  -- A running DAG is not locked.
   select dags.* into v_dag from treadle.dags where dags.id = p_dag;
   if v_dag.status is distinct from 'open' and v_dag.id is not null then
     return v_dag.tasks;
@@ -31,9 +31,9 @@ begin
   if v_dag.status <> 'open' then
     return v_dag.tasks;
   elsif v_dag.tasks = 0 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('DAG %s has no tasks', p_dag), jsonb_build_object('dag_id', p_dag),
-      'Add some: select treadle.add_task(dag, ''{"type": "code"}'')'
+      'To add one: select treadle.add_task(dag, ''{"type": "code"}'')'
     );
   end if;
 
@@ -55,15 +55,15 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.announce_rows(v_rows, 'unheld');
+  perform treadle.notify_released(v_rows, 'unheld');
   update treadle.dags set status = 'running', started_at = v_now where dags.id = p_dag;
   insert into treadle.events (at, kind, dag_id, actor, data)
   values (
     v_now, 'dag.started', p_dag, coalesce(p_actor, session_user),
     jsonb_build_object('name', v_dag.name, 'tasks', v_dag.tasks)
   );
-  -- All of them may have been cancelled before it began.
-  perform treadle.tally_dags(array[p_dag], array[null::text], array[null::text], v_now);
+  -- All tasks may have been cancelled before the start.
+  perform treadle.update_dag_counters(array[p_dag], array[null::text], array[null::text], v_now);
   return v_dag.tasks;
 end;
 $$;

@@ -1,10 +1,10 @@
--- error_fingerprint: a short name for errors of one kind.
+-- error_fingerprint: return a short identifier for errors of one kind.
 --
--- The class is in it, so that all of a group failed in the same way.
+-- It includes the failure class, so that all errors of a group failed in the same way.
 
--- error_line: the line of an error that says what went wrong.
+-- error_line: return the line of an error that says what went wrong.
 --
--- The first that is not empty; of a traceback of Python the one that follows its last frame.
+-- The first line that is not empty; for a Python traceback, the line after its last frame.
 create or replace function treadle.error_line(p_error text)
 returns text
 language sql
@@ -18,7 +18,7 @@ as $$
     where line.words ~ '\S'
   ),
 
-  -- Nothing is passed over unless a traceback comes first.
+  -- No line is skipped unless the text starts with a traceback.
   opening as (
     select
       case
@@ -44,12 +44,11 @@ as $$
     )
 $$;
 
--- error_about: what an error is about: its first line without what differs from case to case.
+-- error_pattern: return the first line of an error with its variable parts replaced.
 --
--- Quoted text, addresses, paths, moments, ids and numbers become <text>, <url>, <path>, <time> and
--- <n>. The status of an answer over HTTP, the code of an exit and the number of a signal stay: they
--- are different causes.
-create or replace function treadle.error_about(p_error text)
+-- Quoted text, URLs, paths, times, ids and numbers become <text>, <url>, <path>, <time> and <n>.
+-- HTTP status codes, exit codes and signal numbers stay, since they are different causes.
+create or replace function treadle.error_pattern(p_error text)
 returns text
 language plpgsql
 immutable
@@ -60,7 +59,7 @@ declare
   c_code  constant text := '(http(/[0-9.]+)?|status|code|errno|error)[^a-z0-9]{0,3}';
   c_end   constant text := '(exit (code|status)|signal)[^a-z0-9]{0,3}';
   c_rules constant text[][] := array[
-    -- Between quotes that stand like quotes; not the one in: isn't.
+    -- Between matching quotes; not the apostrophe in: isn't.
     ['(?<![a-z0-9_])''(?![1-5][0-9]{2} )(\\.|[^''\\])*''(?![a-z0-9_])', '<text>'],
     ['(?<![a-z0-9_])"(?![1-5][0-9]{2} )(\\.|[^"\\])*"(?![a-z0-9_])', '<text>'],
     ['`[^`]*`|“[^”]*”|«[^»]*»', '<text>'],
@@ -69,7 +68,7 @@ declare
     ['[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?', '<time>'],
     ['(?<![a-z0-9_.<>/])(~|\.{1,2}|[a-z]:)?([/\\][^\s/\\:,;''"()<>]+)+[/\\]?', '<path>'],
     ['(?<![a-z0-9_.<>/-])[a-z0-9_.-]+(/[a-z0-9_.-]+)+\.[a-z][a-z0-9]{0,7}(?![a-z0-9_])', '<path>'],
-    -- Ids of all kinds: from 0x.., of hexadecimal digits, or long and with three digits.
+    -- Ids of all kinds: 0x..., hexadecimal digits, or long words with three digits.
     ['0x[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '<n>'],
     ['(?<![a-z0-9])(?=[a-f]*[0-9])[0-9a-f]{8,}(?![a-z0-9])', '<n>'],
     ['(?<![a-z0-9_])(?=([a-z_-]*[0-9]){3})[a-z0-9_-]{12,}(?![a-z0-9_])', '<n>'],
@@ -101,8 +100,8 @@ as $$
   select left(md5(coalesce(p_class, '') || e'\n' || coalesce(p_about, '')), 12)
 $$;
 
--- letter_facts: what the event of a dead letter says about it.
-create or replace function treadle.letter_facts(p_letter treadle.dead_letters)
+-- dead_letter_json: return the JSON data for the event of a dead letter.
+create or replace function treadle.dead_letter_json(p_letter treadle.dead_letters)
 returns jsonb
 language sql
 immutable

@@ -1,18 +1,18 @@
--- resolve_dead_letters: decide about dead letters by their ids, or by those of their tasks.
+-- resolve_dead_letters: decide about dead letters by their ids, or by the ids of their tasks.
 --
 -- select * from treadle.resolve_dead_letters(array[id], 'retry', p_note => 'it is back');
 -- select * from treadle.resolve_dead_letters(array[id], 'escalate', p_to => 'ops');
 --
--- The verdict is retried, cancelled or escalated; already (why says who was first), refused
--- (why says it) or unknown. One that is refused does not stop the others, and a repeated call finds
--- them decided. With p_delay_s a retry waits so long first.
+-- The verdict is retried, cancelled or escalated; already (why names the earlier decision), refused
+-- (why gives the reason) or unknown. A refused letter does not stop the others, and a repeated call
+-- reports already. With p_delay_s a retry starts after that many seconds.
 --
--- Concurrency: tasks and what the decision touches are locked as one set, then the letters are read
---              as they are then.
+-- Concurrency: the tasks and everything the decision touches are locked as one set; then the
+-- letters are read.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      TR001 invalid argument.
 
--- check_decision: refuse a decision about dead letters that says too little, or things that clash.
+-- check_decision: check that a decision about dead letters is complete and consistent.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_decision(
@@ -29,11 +29,6 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_changes constant text[] := array[
-    'spec', 'set', 'unset', 'queue', 'type', 'priority', 'max_attempts', 'timeout_s',
-    'ageing_rate', 'capabilities', 'assigned_agent', 'retry', 'max_cost_usd', 'max_tokens',
-    'on_budget', 'models', 'fallback_models', 'validation', 'report'
-  ];
   v_wrong text;
   v_words text;
 begin
@@ -45,7 +40,7 @@ begin
       'resolution',
       p_decision in ('retry', 'cancel', 'modify_and_retry', 'escalate'),
       format(
-        'there is no resolution %s: it is retry, modify_and_retry, cancel or escalate',
+        'unknown resolution %s: use retry, modify_and_retry, cancel or escalate',
         quote_nullable(left(p_decision, 60))
       )
     ),
@@ -53,7 +48,7 @@ begin
       'resolution',
       (p_decision = 'modify_and_retry') = (coalesce(p_changes, '{}') <> '{}'),
       format(
-        'resolution %s does not go with changes %s', quote_nullable(left(p_decision, 60)),
+        'resolution %s cannot be combined with changes %s', quote_nullable(left(p_decision, 60)),
         treadle.excerpt(p_changes)
       )
     ),
@@ -61,7 +56,7 @@ begin
       'delay_s',
       p_delay_s is null
       or (p_delay_s between 0 and 31536000 and p_decision in ('retry', 'modify_and_retry')),
-      'a delay is 0 to 31536000 seconds, and goes with retry and modify_and_retry'
+      'a delay must be 0 to 31536000 seconds, with retry or modify_and_retry'
     ),
     (
       'to',
@@ -70,29 +65,29 @@ begin
           then coalesce(octet_length(btrim(p_to)) > 0 and octet_length(p_to) <= 200, false)
         else p_to is null
       end,
-      'to is who is asked, in 1 to 200 bytes, and goes with escalate only'
+      'to must be a name of 1 to 200 bytes and is for escalate only'
     )
   ) as rules (argument, good, words)
   where rules.good is not true
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       v_words, jsonb_build_object('argument', v_wrong),
-      'Use retry or cancel without changes, modify_and_retry with some, or escalate to someone.'
+      'Use retry or cancel without changes, modify_and_retry with changes, or escalate to a person.'
     );
   end if;
-  perform treadle.check_settings(coalesce(p_changes, '{}'), c_changes);
+  perform treadle.check_options(coalesce(p_changes, '{}'), 'edit', '{set,unset}');
   perform treadle.check_actor(p_actor, p_note);
 end;
 $$;
 
--- letters_of: the dead letters that some ids mean: of a letter, or of a task.
+-- find_letters: find the dead letters for ids that are either letter ids or task ids.
 --
--- A task stands for its letter that waits for a decision, else for its last one.
+-- A task id means its undecided letter, otherwise its latest one.
 --
--- Concurrency: the caller holds the tasks; this is a statement of its own, to see them as they are.
--- Raises:      nothing; an id that is neither comes without a letter.
-create or replace function treadle.letters_of(p_ids uuid[])
+-- Concurrency: the caller has locked the tasks; this is a separate statement, so that it sees their
+-- current rows. An id that matches nothing is returned without a letter.
+create or replace function treadle.find_letters(p_ids uuid[])
 returns treadle.letter[]
 language sql
 volatile
@@ -122,9 +117,9 @@ as $$
     )
 $$;
 
--- cancel_letters: give dead letters up, and what depends on them.
+-- cancel_letters: cancel the tasks of dead letters, and their dependents.
 --
--- Concurrency: the caller holds the tasks and what falls with them.
+-- Concurrency: the caller has locked the tasks and their dependents.
 -- Lock order:  tasks, dags, then the history.
 create or replace function treadle.cancel_letters(
   p_found  treadle.bulk_task[],
@@ -139,7 +134,7 @@ as $$
 begin
   perform treadle.resolve_task(each.id, 'cancel', '{}', p_actor, p_note)
   from unnest(p_found) as each;
-  perform treadle.settle_ends(array_agg(each.id), treadle.clock(), 'dead_lettered')
+  perform treadle.propagate_ended(array_agg(each.id), treadle.clock(), 'dead_lettered')
   from unnest(p_found) as each
   having count(*) > 0;
   return array(
@@ -150,11 +145,11 @@ begin
 end;
 $$;
 
--- escalate_letters: hand dead letters to someone; they go on waiting for a decision.
+-- escalate_letters: assign dead letters to a person; they still wait for a decision.
 --
--- One that is with them already is left as it is.
+-- A letter that is already assigned to that person is left as it is.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  dead_letters, decisions, events.
 create or replace function treadle.escalate_letters(
   p_found  treadle.bulk_task[],
@@ -212,17 +207,15 @@ begin
       row(
         each.id, each.queue, each.type, each.status,
         case when each.id = any (v_done) then 'escalated' else 'already' end,
-        case when each.id = any (v_done) then null else 'it is with ' || p_to || ' already' end
+        case when each.id = any (v_done) then null else 'it is already assigned to ' || p_to end
       )::treadle.bulk_task
     from unnest(p_found) as each
   );
 end;
 $$;
 
--- decided_words: who decided about a dead letter, and what.
---
--- Concurrency: reads.
-create or replace function treadle.decided_words(p_letter uuid)
+-- decision_text: describe the last decision about a dead letter: person, decision and time.
+create or replace function treadle.decision_text(p_letter uuid)
 returns text
 language sql
 volatile
@@ -231,7 +224,7 @@ as $$
   select
     format(
       '%s decided %s at %s%s', dead_letters.reviewer, dead_letters.resolution,
-      treadle.utc_words(dead_letters.resolved_at), coalesce(': ' || dead_letters.note, '')
+      treadle.format_utc(dead_letters.resolved_at), coalesce(': ' || dead_letters.note, '')
     )
   from treadle.dead_letters
   where dead_letters.id = p_letter and dead_letters.resolution is not null
@@ -260,7 +253,7 @@ declare
   v_todo    treadle.bulk_task[];
 begin
   perform treadle.check_decision(p_resolution, p_changes, v_actor, p_note, p_delay_s, p_to);
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_tasks := array(
     select coalesce(dead_letters.task_id, given.id)
     from unnest(p_ids) as given (id)
@@ -269,11 +262,11 @@ begin
   if p_resolution = 'cancel' then
     perform treadle.lock_downstream(v_tasks);
   else
-    -- With what they wait for, so that none of that is cancelled unseen.
+    -- Includes their dependencies, so that a cancelled dependency is noticed.
     perform treadle.lock_tasks(v_tasks || treadle.dependencies_of(v_tasks));
   end if;
 
-  v_letters := treadle.letters_of(p_ids);
+  v_letters := treadle.find_letters(p_ids);
   v_todo := array(
     select distinct
       row(each.task_id, each.queue, each.type, 'dead_lettered', 'retried', null)::treadle.bulk_task
@@ -295,7 +288,7 @@ begin
     case
       when each.is_open then done.why
       when each.letter_id is null then 'there is no such dead letter'
-      else treadle.decided_words(each.letter_id)
+      else treadle.decision_text(each.letter_id)
     end
   from unnest(v_letters) as each
   left join unnest(v_todo) as done on each.task_id = done.id
@@ -305,7 +298,7 @@ $$;
 
 comment on function treadle.resolve_dead_letters(
   uuid[], text, jsonb, text, text, double precision, text
-) is 'Retry, cancel, modify_and_retry or escalate dead letters; says of each what became of it.';
+) is 'Retry, cancel, modify_and_retry or escalate dead letters; returns a verdict for each.';
 
 grant execute on function treadle.resolve_dead_letters(
   uuid[], text, jsonb, text, text, double precision, text

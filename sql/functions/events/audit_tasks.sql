@@ -1,6 +1,4 @@
--- audit_tasks: write one event per task, for queues whose audit is full.
---
--- Concurrency: none; the rows are those of the caller's own update.
+-- audit_tasks: write one event per task, for queues with full audit.
 
 create or replace function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 returns void
@@ -30,12 +28,12 @@ begin
 end;
 $$;
 
--- wants_event: whether somebody waits for events of a kind that are not written for history alone.
+-- has_event_consumer: return whether a consumer waits for an optional kind of event.
 --
--- With a type and a queue, whether for such a task. A webhook or a listener for everything does not
--- count: it gets what is written anyway. Nor do the listeners of triggers and webhooks themselves.
--- In plpgsql, which keeps its plan.
-create or replace function treadle.wants_event(
+-- With a type and a queue, it checks for such a task. A webhook or listener for all kinds does not
+-- count, because it receives what is written anyway; nor do the listeners of triggers and webhooks
+-- themselves. Written in plpgsql, which caches its plan.
+create or replace function treadle.has_event_consumer(
   p_kind   text,
   p_type   text default null,
   p_queue  text default null
@@ -55,7 +53,7 @@ begin
   ) or exists (
     select from treadle.webhooks
     cross join unnest(webhooks.kinds) as kinds (pattern)
-    -- Also while it is paused: its events wait for it.
+    -- A paused trigger counts as well: its events wait for it.
     where
       kinds.pattern = p_kind
       or (kinds.pattern like '_%*' and starts_with(p_kind, left(kinds.pattern, -1)))
@@ -69,13 +67,13 @@ begin
 end;
 $$;
 
--- tell_completed: write events of completed tasks where somebody waits for them.
+-- emit_completed_events: emit events for completed tasks if a consumer waits for them.
 --
--- A queue with a full audit has them already.
+-- Queues with full audit already have these events.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  events.
-create or replace function treadle.tell_completed(p_ids uuid[], p_now timestamptz)
+create or replace function treadle.emit_completed_events(p_ids uuid[], p_now timestamptz)
 returns void
 language plpgsql
 volatile
@@ -84,7 +82,7 @@ set jit = off
 set enable_seqscan = off
 as $$
 begin
-  if not treadle.wants_event('task.completed') then
+  if not treadle.has_event_consumer('task.completed') then
     return;
   end if;
   insert into treadle.events (at, kind, task_id, dag_id, queue, actor, data)
@@ -95,7 +93,7 @@ begin
   inner join treadle.queues on tasks.queue = queues.name
   where
     tasks.id = any (p_ids) and queues.audit <> 'full'
-    and treadle.wants_event('task.completed', tasks.type, tasks.queue)
+    and treadle.has_event_consumer('task.completed', tasks.type, tasks.queue)
   order by tasks.id;
 end;
 $$;

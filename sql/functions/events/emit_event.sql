@@ -1,20 +1,20 @@
--- emit_event: say that something happened; every task that waits for it goes on.
+-- emit_event: emit an event and resume the tasks waiting for it.
 --
 -- select treadle.emit_event('invoice.paid', '{"amount": 10}', '4711');
 --
--- A task that begins to wait later takes it too, if it was made before. With p_dedup_key a repeat
--- returns the same id and changes nothing. p_task is the task that says so, for the bounds of
--- triggers: what follows from it follows from that task.
+-- A task that starts to wait later also receives the event if the task was created before it. With
+-- p_dedup_key a repeated call returns the same id and changes nothing. p_task is the task that
+-- emits the event; the limits on chains of triggers use it.
 --
--- Concurrency: part of the caller's transaction: it happened exactly if that commits. Nobody who
---              waits is missed; a transaction with an older view may fail with 40001 instead.
+-- Concurrency: part of the caller's transaction; the event exists if and only if that commits. No
+-- waiting task is missed; a transaction with an older snapshot may fail with 40001 instead.
 -- Lock order:  tasks, by id; topics, waits, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
--- check_topic: refuse the name or key of an event that nobody can emit.
+-- check_topic: check the name and key of an event.
 --
--- Kinds that treadle writes itself are its own. Only webhook.received can be emitted: it is what
--- receive_webhook emits, and tasks wait for it.
+-- Built-in kinds are reserved. The only exception is webhook.received, which receive_webhook emits
+-- and tasks wait for.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_topic(p_event text, p_key text)
@@ -25,31 +25,32 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(p_event) between 1 and 200, false) then
-    perform treadle.refuse(
-      'the name of an event must have 1 to 200 bytes',
+    perform treadle.raise_error(
+      'the name of an event must be 1 to 200 bytes long',
       jsonb_build_object('argument', 'event'),
       'For example: invoice.paid'
     );
-  elsif treadle.kinds_beside(p_event) <> '{}' and p_event <> 'webhook.received' then
-    perform treadle.refuse(
-      format('event %L has a name that only treadle uses', p_event),
+  elsif treadle.builtin_kinds_like(p_event) <> '{}' and p_event <> 'webhook.received' then
+    perform treadle.raise_error(
+      format('event name %L is reserved for built-in events', p_event),
       jsonb_build_object('argument', 'event', 'event', p_event),
-      'Names that begin with a noun of treadle, like task. or dag., are taken; use another.'
+      'Names that begin like a built-in kind, such as task. or dag., are reserved; use another.'
     );
   elsif not coalesce(octet_length(p_key) <= 200, false) then
-    perform treadle.refuse(
-      'the key of an event must have at most 200 bytes',
+    perform treadle.raise_error(
+      'the key of an event must be at most 200 bytes long',
       jsonb_build_object('argument', 'key'),
-      'Leave it out for an event about nothing in particular.'
+      'Omit the key for an event that needs none.'
     );
   end if;
 end;
 $$;
 
--- emitted: the event that was emitted with this key against repeats; null when none was.
+-- find_emitted_event: return the event that was emitted with a deduplication key; null if there is
+-- none.
 --
--- Concurrency: reads what is committed now.
-create or replace function treadle.emitted(p_event text, p_dedup_key text)
+-- Concurrency: reads committed rows.
+create or replace function treadle.find_emitted_event(p_event text, p_dedup_key text)
 returns bigint
 language sql
 volatile
@@ -62,10 +63,8 @@ as $$
   where events.kind = p_event and events.dedup_key = p_dedup_key
 $$;
 
--- waiting_for: the tasks that wait for an event.
---
--- Concurrency: reads.
-create or replace function treadle.waiting_for(p_event text, p_key text)
+-- tasks_waiting_for: find the tasks that wait for an event.
+create or replace function treadle.tasks_waiting_for(p_event text, p_key text)
 returns uuid[]
 language sql
 volatile
@@ -80,14 +79,15 @@ as $$
   )
 $$;
 
--- touch_topic: hold an event's name and key until the transaction ends.
+-- lock_topic: lock the name and key of an event until the transaction ends.
 --
--- Who emits and who begins to wait both write this row, so one comes after the other and sees what
--- it did. In a transaction with an older view of the database it fails with 40001 instead.
+-- A session that emits an event and a session that starts to wait for it both write this row, so
+-- one comes after the other and sees its changes. A transaction with an older snapshot fails with
+-- 40001.
 --
--- Concurrency: waits for who holds it.
+-- Concurrency: waits for the lock.
 -- Lock order:  topics, after tasks.
-create or replace function treadle.touch_topic(
+create or replace function treadle.lock_topic(
   p_event     text,
   p_key       text,
   p_event_id  bigint default null
@@ -103,16 +103,16 @@ as $$
   set event_id = coalesce(excluded.event_id, topics.event_id)
 $$;
 
--- lock_waiting: lock the tasks that wait for an event, then its topic.
+-- lock_waiting_tasks: lock the tasks that wait for an event, then its topic.
 --
--- A task that began to wait between the two is locked last, out of order, and so without waiting:
--- whoever holds it may be waiting for the topic. When that fails, object_in_use is raised, and the
--- caller gives up what it locked and begins again; the last time it waits after all.
+-- A task that started to wait in between is locked last, out of order, and therefore with NOWAIT:
+-- the session that holds it may be waiting for the topic. If that fails, object_in_use is raised
+-- and the caller releases its locks and starts again. The last attempt waits.
 --
--- Concurrency: once it returns, no task begins to wait for this event.
+-- Concurrency: once it returns, no further task can start to wait for this event.
 -- Lock order:  tasks, by id; topics.
--- Raises:      object_in_use, to begin again.
-create or replace function treadle.lock_waiting(p_event text, p_key text, p_last boolean)
+-- Raises:      object_in_use; the caller starts again.
+create or replace function treadle.lock_waiting_tasks(p_event text, p_key text, p_last boolean)
 returns void
 language plpgsql
 volatile
@@ -121,13 +121,13 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-  v_tasks uuid[] := treadle.waiting_for(p_event, p_key);
+  v_tasks uuid[] := treadle.tasks_waiting_for(p_event, p_key);
   v_late  uuid[];
 begin
   perform treadle.lock_tasks(v_tasks);
-  perform treadle.touch_topic(p_event, p_key);
+  perform treadle.lock_topic(p_event, p_key);
   v_late := array(
-    select late.id from unnest(treadle.waiting_for(p_event, p_key)) as late (id)
+    select late.id from unnest(treadle.tasks_waiting_for(p_event, p_key)) as late (id)
     where late.id <> all (v_tasks)
   );
 
@@ -138,18 +138,18 @@ begin
     where tasks.id = any (v_late)
     for no key update skip locked
   )) then
-    raise object_in_use using message = 'a task that began to wait just now is locked';
+    raise object_in_use using message = 'a task that has just started to wait is locked';
   end if;
 end;
 $$;
 
--- send_event: store an event and hand it to every task that waits for it.
+-- send_event: store an event and deliver it to every task that waits for it.
 --
--- A task with two waits for it takes it once, for the older one.
+-- A task with two waits for the event receives it once, for the older wait.
 --
--- Concurrency: see lock_waiting.
+-- Concurrency: see lock_waiting_tasks.
 -- Lock order:  tasks, by id; topics, waits, then the rest.
--- Raises:      object_in_use, to begin again.
+-- Raises:      object_in_use; the caller starts again.
 create or replace function treadle.send_event(
   p_event      text,
   p_payload    jsonb,
@@ -170,19 +170,19 @@ declare
   v_event treadle.events;
   v_tasks uuid[];
 begin
-  perform treadle.lock_waiting(p_event, p_key, p_last);
+  perform treadle.lock_waiting_tasks(p_event, p_key, p_last);
   insert into treadle.events (at, kind, task_id, key, dedup_key, actor, data)
   values (treadle.clock(), p_event, p_task, p_key, p_dedup_key, p_actor, p_payload)
   on conflict (kind, dedup_key) where dedup_key is not null do nothing
   returning events.* into v_event;
   if not found then
-    -- Emitted at the same moment by somebody else.
-    return treadle.emitted(p_event, p_dedup_key);
+    -- Another session emitted it at the same time.
+    return treadle.find_emitted_event(p_event, p_dedup_key);
   end if;
 
-  perform treadle.touch_topic(p_event, p_key, v_event.id);
+  perform treadle.lock_topic(p_event, p_key, v_event.id);
   with taken as (
-    select treadle.take_event(oldest, v_event) as wait
+    select treadle.deliver_event(oldest, v_event) as wait
     from (
       select distinct on (waits.task_id) waits.*
       from treadle.waits
@@ -220,15 +220,15 @@ begin
   perform treadle.check_document('payload', p_payload);
   perform treadle.check_actor(v_actor);
   if octet_length(p_dedup_key) not between 1 and 200 then
-    perform treadle.refuse(
-      'dedup_key must have 1 to 200 bytes',
+    perform treadle.raise_error(
+      'dedup_key must be 1 to 200 bytes long',
       jsonb_build_object('argument', 'dedup_key'),
-      'Leave it out for an event that may be repeated.'
+      'Omit it for an event that may occur more than once.'
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
 
-  v_id := treadle.emitted(p_event, p_dedup_key);
+  v_id := treadle.find_emitted_event(p_event, p_dedup_key);
   for v_try in 1..c_tries loop
     exit when v_id is not null;
     begin
@@ -236,7 +236,7 @@ begin
         p_event, p_payload, p_key, p_dedup_key, v_actor, v_try = c_tries, p_task
       );
     exception
-      -- What this try locked is free again.
+      -- The rollback of this attempt has released its locks.
       when object_in_use then null;
     end;
   end loop;

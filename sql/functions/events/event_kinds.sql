@@ -1,9 +1,9 @@
--- event_kinds: the kinds of events that treadle writes, and checks of kinds.
+-- event_kinds: the list of built-in event kinds, and checks of kinds.
 
--- own_kinds: the kinds of events that treadle itself writes: the one list of them.
+-- builtin_event_kinds: return all kinds of events that treadle itself emits.
 --
--- Nobody else can emit these, or others that begin with the same noun; see check_topic.
-create or replace function treadle.own_kinds()
+-- Applications cannot emit these, or other kinds with the same first word; see check_topic.
+create or replace function treadle.builtin_event_kinds()
 returns text[]
 language sql
 immutable
@@ -30,8 +30,8 @@ as $$
     'task.pending', 'task.ready', 'task.released', 'task.resumed', 'task.retry', 'task.started',
     'task.suspended', 'task.unheld', 'task.validating',
     'token.created', 'token.revoked',
-    'trigger.by_hand', 'trigger.failed', 'trigger.paused', 'trigger.refused', 'trigger.removed',
-    'trigger.resumed', 'trigger.set',
+    'trigger.defined', 'trigger.failed', 'trigger.fired', 'trigger.paused', 'trigger.refused',
+    'trigger.removed', 'trigger.resumed',
     'type.defined', 'type.failing', 'type.paused', 'type.resumed',
     'wait.answered', 'wait.escalated', 'wait.expired', 'wait.opened',
     'webhook.added', 'webhook.changed', 'webhook.failing', 'webhook.paused', 'webhook.received',
@@ -41,8 +41,9 @@ as $$
   ]
 $$;
 
--- kinds_beside: the kinds of treadle that begin with the same noun as a name; none: it is free.
-create or replace function treadle.kinds_beside(p_name text)
+-- builtin_kinds_like: return the built-in kinds with the same first word as a name; empty if the
+-- name is not reserved.
+create or replace function treadle.builtin_kinds_like(p_name text)
 returns text[]
 language sql
 immutable
@@ -51,14 +52,14 @@ set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select own.kind
-    from unnest(treadle.own_kinds()) as own (kind)
+    from unnest(treadle.builtin_event_kinds()) as own (kind)
     where starts_with(p_name, split_part(own.kind, '.', 1) || '.')
   )
 $$;
 
--- check_kinds: refuse kinds of events that never happen: treadle alone could write them.
+-- check_kinds: reject event kinds that can never occur.
 --
--- With p_endings a * stands for any ending; without, for nothing.
+-- With p_endings, a trailing * matches any ending; otherwise * is rejected.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_kinds(
@@ -78,7 +79,7 @@ begin
   select kinds.pattern, beside.kinds
   into v_wrong, v_beside
   from unnest(p_kinds) as kinds (pattern)
-  cross join lateral treadle.kinds_beside(kinds.pattern) as beside (kinds)
+  cross join lateral treadle.builtin_kinds_like(kinds.pattern) as beside (kinds)
   where
     case
       when right(kinds.pattern, 1) <> '*'
@@ -92,12 +93,12 @@ begin
     end
   limit 1;
   if found then
-    perform treadle.refuse(
-      format('no event is of the kind %s', left(quote_literal(v_wrong), 100)),
+    perform treadle.raise_error(
+      format('no event has the kind %s', left(quote_literal(v_wrong), 100)),
       jsonb_build_object('argument', p_argument, 'kind', v_wrong),
       case
-        when v_beside = '{}' then 'Name one kind: here * does not stand for any ending.'
-        else format('There are %s.', array_to_string(v_beside, ', '))
+        when v_beside = '{}' then 'Name one kind; * is not supported here.'
+        else format('Kinds: %s.', array_to_string(v_beside, ', '))
       end
     );
   end if;

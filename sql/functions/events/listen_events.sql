@@ -1,8 +1,7 @@
--- listen_events: ask to be told of new events by NOTIFY treadle_events, for a while.
+-- listen_events: request NOTIFY treadle_events for new events, for a limited time.
 --
--- To be repeated before the time is over; 0 seconds give it up. Nobody who listens, no NOTIFY.
+-- Repeat the call before the time is over; 0 seconds ends it. Without listeners there is no NOTIFY.
 --
--- Concurrency: one row for each name.
 -- Lock order:  event_listeners.
 -- Raises:      TR001 invalid argument.
 
@@ -21,8 +20,8 @@ begin
   if not coalesce(
     octet_length(p_name) between 1 and 200 and p_seconds >= 0 and p_seconds <= 3600, false
   ) then
-    perform treadle.refuse(
-      'a listener has a name of 1 to 200 bytes and listens for 0 to 3600 seconds',
+    perform treadle.raise_error(
+      'a listener needs a name of 1 to 200 bytes and 0 to 3600 seconds',
       jsonb_build_object('argument', 'name'),
       'Repeat the call before the time is over.'
     );
@@ -41,7 +40,7 @@ end;
 $$;
 
 comment on function treadle.listen_events(text, double precision, text[]) is
-'Ask for NOTIFY treadle_events on new events, of some kinds or of all, for so many seconds.';
+'Request NOTIFY treadle_events for new events of some kinds, or of all, for some seconds.';
 
 grant execute on function treadle.listen_events(text, double precision, text[]) to
 treadle_worker, treadle_observer, treadle_operator;

@@ -1,23 +1,24 @@
--- read_events: what happened after a place, in an order that misses nothing.
+-- read_events: read the events after a cursor, in an order that misses none.
 --
 -- select * from treadle.read_events(null);            -- the place where the future begins
 -- select * from treadle.read_events('0.0');           -- from the beginning
 -- select * from treadle.read_events('8123.77', array['dag.completed']);
 --
--- The last row has the place to go on from, and may be one that is not wanted. Without events it is
--- a row with nothing but the place.
+-- The last row has the cursor to continue from and may be an event that was not asked for (wanted
+-- is false). Without events there is one row that has only the cursor.
 --
--- Concurrency: reads; see next_events.
+-- Concurrency: reads only; see next_events.
 -- Raises:      TR001 invalid argument.
 
--- settled_before: the transaction before which no event can be written any more.
+-- stable_xid: return the transaction id before which no more events can be written.
 --
--- The oldest that is open in this database, or else the next one. Those of other databases cannot
--- write here: each holds a lock on something of its own. One that holds none yet is waited for.
--- The locks are looked at after the snapshot was taken, so that one that ended since is waited for.
+-- This is the oldest transaction open in this database, or the next one if none is open.
+-- Transactions of other databases do not count; each holds a lock in its own database. A
+-- transaction without any lock yet is waited for. The locks are read after the snapshot is taken,
+-- so that a transaction that ended in between is waited for as well.
 --
--- Concurrency: reads; the answer only ever grows.
-create or replace function treadle.settled_before()
+-- Concurrency: reads only; the result never decreases.
+create or replace function treadle.stable_xid()
 returns xid8
 language sql
 stable
@@ -36,7 +37,7 @@ as $$
           on held.virtualtransaction = beside.virtualtransaction
         where
           held.locktype = 'transactionid'
-          -- Its own; those who wait for it have another.
+          -- Its own lock; sessions that wait for it have another mode.
           and held.mode = 'ExclusiveLock'
           and beside.database <> 0
           and beside.database <> (
@@ -52,13 +53,13 @@ as $$
   )
 $$;
 
--- next_events: events after a place, in an order that never changes, as far as it is certain.
+-- next_events: return events after a cursor in their final order, as far as it is certain.
 --
--- Events of transactions that began after one that still runs are not shown yet: it could write
--- before them. A transaction that stays open holds the readers up, and loses them nothing; see
--- settled_before.
+-- Events of transactions that began after one that is still running are not returned yet, because
+-- that one could write events that sort before them. A long transaction delays readers but loses no
+-- events; see stable_xid.
 --
--- Concurrency: reads; whoever follows locks its own place first.
+-- Concurrency: reads only; a reader locks its own cursor first.
 create or replace function treadle.next_events(p_xid xid8, p_id bigint, p_limit integer)
 returns setof treadle.events
 language sql
@@ -71,7 +72,7 @@ as $$
   from treadle.events
   where
     (events.xid, events.id) > (p_xid, p_id)
-    and events.xid < (select treadle.settled_before())
+    and events.xid < (select treadle.stable_xid())
   order by events.xid, events.id
   limit p_limit
 $$;
@@ -94,10 +95,10 @@ as $$
 begin
   if p_after !~ '^[0-9]{1,19}[.][0-9]{1,18}$' or not coalesce(p_limit between 1 and 10000, false)
   then
-    perform treadle.refuse(
-      format('there is no place %s among the events', left(quote_nullable(p_after), 60)),
+    perform treadle.raise_error(
+      format('%s is not a valid event cursor', left(quote_nullable(p_after), 60)),
       jsonb_build_object('argument', case when p_limit between 1 and 10000 then 'after' end),
-      'Give the place of an event that you have read, or 0.0; the limit is 1 to 10000.'
+      'Pass the cursor of an event that you have read, or 0.0; the limit is 1 to 10000.'
     );
   end if;
 
@@ -116,14 +117,14 @@ begin
   order by next.xid, next.id;
   if not found then
     wanted := false;
-    place := coalesce(p_after, treadle.settled_before() || '.0');
+    place := coalesce(p_after, treadle.stable_xid() || '.0');
     return next;
   end if;
 end;
 $$;
 
 comment on function treadle.read_events(text, text[], integer) is
-'Events after a place, in an order that never changes; the last row has the place to go on from.';
+'Events after a cursor, in a stable order; the last row has the cursor to continue from.';
 
 grant execute on function treadle.read_events(text, text[], integer) to
 treadle_observer, treadle_operator;

@@ -1,10 +1,10 @@
--- rebase_events: after a dump was restored into another server, put the readers in order again.
+-- rebase_events: repair event cursors after a dump was restored into another server.
 --
--- Transactions are counted anew there: old events would look as if they were still to come, and
--- readers would pass new ones by. Who had read what stays as it was. Says how many events were
--- moved; none where all is well.
+-- The new server counts transactions from a lower number: old events would seem to be in the
+-- future, and readers would skip new ones. The progress of each reader is kept. Returns how many
+-- events were changed; 0 if no repair was needed.
 --
--- Concurrency: readers wait; to be called while nobody else is connected, or at a calm moment.
+-- Concurrency: readers wait; call it while nothing else is connected, or at a quiet time.
 -- Lock order:  event_readers, events.
 
 create or replace function treadle.rebase_events()
@@ -20,7 +20,7 @@ declare
   v_moved bigint;
 begin
   lock table treadle.event_readers in share row exclusive mode;
-  -- What was written here has higher numbers than all that came with the dump.
+  -- Events written on this server have higher ids than all events from the dump.
   select max(known.id)
   into v_last
   from (
@@ -55,6 +55,6 @@ end;
 $$;
 
 comment on function treadle.rebase_events() is
-'After a restore into another server: events and their readers in order again.';
+'Repair events and reader cursors after a restore into another server.';
 
 grant execute on function treadle.rebase_events() to treadle_operator;

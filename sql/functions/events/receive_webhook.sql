@@ -1,9 +1,10 @@
--- receive_webhook: somebody outside has called; tasks and triggers that wait for it go on.
+-- receive_webhook: record an incoming webhook call and resume the tasks and triggers waiting for
+-- it.
 --
 -- select treadle.receive_webhook('stripe', '{"type": "invoice.paid"}', p_dedup_key => 'evt_1');
 --
--- It is the event webhook.received with the name as its key, and with payload and headers as its
--- data. Whether the caller may say so is for whoever took the call to find out.
+-- It emits the event webhook.received with the name as its key, and with payload and headers as its
+-- data. The HTTP endpoint that receives the call must authenticate the sender.
 --
 -- Concurrency: see emit_event.
 -- Lock order:  see emit_event.
@@ -26,8 +27,8 @@ begin
   if not coalesce(octet_length(p_name) between 1 and 200, false)
     or octet_length(p_dedup_key) not between 1 and 200
     or jsonb_typeof(p_headers) is distinct from 'object' then
-    perform treadle.refuse(
-      'a webhook has a name and an id of 1 to 200 bytes, and its headers are a json object',
+    perform treadle.raise_error(
+      'name and id must be 1 to 200 bytes long, and headers a json object',
       jsonb_build_object('argument', 'name'),
       'For example: select treadle.receive_webhook(''stripe'', ''{"paid": true}'')'
     );
@@ -37,7 +38,7 @@ begin
   return treadle.emit_event(
     'webhook.received', jsonb_build_object('payload', p_payload, 'headers', p_headers),
     p_name,
-    -- The same id from two senders is not the same event, and no two pairs look alike.
+    -- The same id from two senders is a different event; the separator keeps the pairs unambiguous.
     case when p_dedup_key is not null then
       encode(
         sha256(convert_to(jsonb_build_array(p_name, p_dedup_key)::text, 'UTF8')), 'hex'
@@ -49,7 +50,7 @@ end;
 $$;
 
 comment on function treadle.receive_webhook(text, jsonb, jsonb, text, text) is
-'Say that a webhook was received, by its name; returns the id of the event.';
+'Record that a webhook was received, by its name; returns the id of the event.';
 
 grant execute on function treadle.receive_webhook(text, jsonb, jsonb, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

@@ -1,12 +1,14 @@
--- define_gate: make a gate, or change its limit; what is not named stays as it is.
+-- define_gate: create a gate or change its limit; settings that are not given stay as they are.
 --
 -- select treadle.define_gate('anthropic', '{"limit": 50, "per_s": 60, "unit": "starts"}');
 --
--- Concurrency: one row; claims that count at it wait.
+-- Returns whether the gate is new.
+--
+-- Concurrency: one row; claims that count at this gate wait.
 -- Lock order:  gates, then the history.
 -- Raises:      TR001 invalid argument.
 
--- is_gate: whether a gate of this key is there: made by somebody, or that of a type.
+-- is_gate: return whether a gate with this key exists, either defined or belonging to a type.
 create or replace function treadle.is_gate(p_key text)
 returns boolean
 language sql
@@ -21,7 +23,7 @@ as $$
     )
 $$;
 
--- check_gate: refuse a key that no gate can have, and a limit that makes no sense.
+-- check_gate: check the key and the limit of a gate.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_gate(
@@ -38,23 +40,23 @@ as $$
 declare
   v_problem text := case
     when p_key is null or p_key !~ '^[A-Za-z0-9_.:/-]{1,105}$' or p_key like 'over:%'
-      then 'a key has 1 to 105 of letters, digits and _ . : / - and does not begin with over:'
+      then 'a key has 1 to 105 letters, digits or _ . : / - and does not begin with over:'
     when p_key like 'type:%' and not treadle.is_gate(p_key)
-      then 'a key that begins with type: names a task type, and there is none of this name'
+      then 'a key that begins with type: needs a task type of this name'
     when p_amount is null and p_per_s is null and p_unit is null then null
     when p_amount is null then 'a period or a unit needs a limit'
     when p_per_s is null then 'a limit needs a period: per_s'
     when p_unit is null or p_unit not in ('starts', 'tokens', 'usd')
-      then 'the unit is starts, tokens or usd'
+      then 'the unit must be starts, tokens or usd'
     when not (p_amount > 0 and p_amount < 1e12) then 'the limit must be above 0 and below 1e12'
-    when p_unit = 'starts' and p_amount < 1 then 'less than one start is none at all'
+    when p_unit = 'starts' and p_amount < 1 then 'the limit must be at least one start'
     when not p_per_s between 0.1 and 2678400
       then 'the period must be 0.1 seconds to 31 days'
   end;
 begin
   if v_problem is not null then
-    perform treadle.refuse(
-      format('gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60), v_problem),
+    perform treadle.raise_error(
+      format('gate %s cannot be defined: %s', left(quote_nullable(p_key), 60), v_problem),
       jsonb_build_object('argument', 'gate', 'gate', left(p_key, 200)),
       'For example: select treadle.define_gate(''anthropic'', '
       '''{"limit": 50, "per_s": 60, "unit": "starts"}'')'
@@ -63,11 +65,11 @@ begin
 end;
 $$;
 
--- refit_gate: what a changed limit means for what was used and for what waits.
+-- rescale_gate_use: adapt recorded uses and waiting tasks to a changed limit.
 --
--- Concurrency: the caller holds the gate.
+-- Concurrency: the caller has locked the gate.
 -- Lock order:  gates, gate_uses.
-create or replace function treadle.refit_gate(
+create or replace function treadle.rescale_gate_use(
   p_old  treadle.gates,
   p_new  treadle.gates,
   p_now  timestamptz
@@ -89,16 +91,16 @@ begin
   if (p_old.unit, p_old.period_s) is distinct from (p_new.unit, p_new.period_s) then
     delete from treadle.gate_uses where gate_uses.key = p_old.key;
   end if;
-  -- By another period, all that still counts is taken for used just now.
+  -- After a change of the period, all recorded use counts as made just now.
   if p_old.unit = p_new.unit and p_old.period_s <> p_new.period_s then
-    perform treadle.book_uses(array[p_new.key], array[v_used], p_now);
+    perform treadle.record_gate_uses(array[p_new.key], array[v_used], p_now);
   end if;
   update treadle.gates
   set closed_until = null, closed_at = null, reason = null
   where gates.key = p_new.key and gates.closed_by is null;
-  -- No lane behind it is shut any more: who is there is judged by the new limit.
+  -- Lanes behind the old limit are reopened; their tasks are checked against the new limit.
   delete from treadle.gates where gates.key = format('over:%s:%s', p_old.amount, p_old.key);
-  perform treadle.wake_gates(array[p_new.key]);
+  perform treadle.notify_gate_queues(array[p_new.key]);
 end;
 $$;
 
@@ -107,7 +109,7 @@ create or replace function treadle.define_gate(
   p_settings  jsonb default '{}',
   p_actor     text default null
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 security definer
@@ -144,47 +146,47 @@ begin
     and (gates.unit, gates.amount, gates.period_s) is distinct from (v_unit, v_amount, v_per_s)
   returning gates.* into v_new;
   if found then
-    perform treadle.refit_gate(v_old, v_new, treadle.clock());
-    v_made := true;
+    perform treadle.rescale_gate_use(v_old, v_new, treadle.clock());
   end if;
-  if v_made then
+  if v_made or v_new.key is not null then
     insert into treadle.events (at, kind, actor, data)
     values (
       treadle.clock(), 'gate.defined', coalesce(p_actor, session_user),
       jsonb_build_object('key', p_key, 'settings', p_settings)
     );
   end if;
+  return v_made;
 exception
   when data_exception or check_violation then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'gate %s cannot be defined so: %s', left(quote_nullable(p_key), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        'gate %s cannot be defined: %s', left(quote_nullable(p_key), 60),
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
-      jsonb_build_object('argument', 'gate'), 'limit and per_s are numbers, unit is a word.'
+      jsonb_build_object('argument', 'gate'), 'limit and per_s must be numbers, and unit a text.'
     );
 end;
 $$;
 
 comment on function treadle.define_gate(text, jsonb, text) is
-'Make a gate or change its limit: starts, tokens or usd per so many seconds; null is none.';
+'Create a gate or change its limit: starts, tokens or usd per period; null removes the limit.';
 
--- refuse_gate: the error for a gate that is not defined.
+-- raise_gate_not_found: raise the error for a gate that does not exist.
 --
 -- Raises:      TR209 unknown gate.
-create or replace function treadle.refuse_gate(p_key text)
+create or replace function treadle.raise_gate_not_found(p_key text)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('there is no gate %s', coalesce(quote_literal(left(p_key, 60)), 'null')),
     jsonb_build_object('argument', 'gates', 'gate', left(p_key, 200)),
     format(
-      'Known: %s. Make one: select treadle.define_gate(''name'')',
+      'Known gates: %s. To create one: select treadle.define_gate(''name'')',
       coalesce(
         nullif(
           array_to_string(

@@ -1,6 +1,7 @@
--- gate_use: count what tasks use of gates that are limited by rate.
+-- gate_use: count the use of gates that have a rate limit.
 
--- gate_slot: the sixtieth of a period that a moment falls into, counted from 1970.
+-- gate_slot: return the number of the sixtieth of a period that a time falls into, counted from
+-- 1970.
 create or replace function treadle.gate_slot(p_at timestamptz, p_period_s double precision)
 returns bigint
 language sql
@@ -8,28 +9,51 @@ immutable
 parallel safe
 return floor(extract(epoch from p_at) * 60 / p_period_s::numeric)::bigint;
 
--- gate_need: what a task takes of a limit when it is claimed.
+-- tokens_of: return the tokens that a task has used so far.
+create or replace function treadle.tokens_of(p_task uuid)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(sum(spend.input_tokens + spend.output_tokens), 0)::bigint
+  from treadle.spend
+  where spend.task_id = p_task
+$$;
+
+-- tokens_left: return the tokens that a task may still use; 0 without a limit.
+create or replace function treadle.tokens_left(p_task uuid)
+returns bigint
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_max bigint := (
+    select task_options.max_tokens from treadle.task_options where task_options.task_id = p_task
+  );
+begin
+  return case when v_max is null then 0 else greatest(v_max - treadle.tokens_of(p_task), 0) end;
+end;
+$$;
+
+-- gate_need: return how much of a limit a task uses when it is claimed.
 create or replace function treadle.gate_need(p_task treadle.tasks, p_unit text)
 returns numeric
 language sql
-immutable
-parallel safe
+stable
 return case p_unit
   when 'starts' then 1
-  when 'tokens'
-    then
-      greatest(
-        coalesce(p_task.max_tokens - p_task.input_tokens - p_task.output_tokens, 0), 0
-      )
+  when 'tokens' then case when p_task.has_options then treadle.tokens_left(p_task.id) else 0 end
   else greatest(coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), 0)
 end;
 
--- gate_room: what is left of each limit; null where the gate is closed.
+-- gate_room: return what is left of each limit; null if the gate is closed.
 --
--- Sixtieths are counted whole, the one that a period ago falls into included: no stretch of one
--- period ever holds more than the limit.
+-- Sixtieths are counted as a whole, including the one that lies a full period ago, so that no
+-- window of one period exceeds the limit.
 --
--- Concurrency: the caller holds the gates, and reads in a statement of its own.
+-- Concurrency: the caller has locked the gates and reads in a separate statement.
 create or replace function treadle.gate_room(p_keys text[], p_now timestamptz)
 returns numeric[]
 language sql
@@ -54,10 +78,10 @@ as $$
   )
 $$;
 
--- room_at: when a limit has room for so much again.
+-- next_room_at: return when a limit has room for an amount again.
 --
--- Concurrency: the caller holds the gate.
-create or replace function treadle.room_at(
+-- Concurrency: the caller has locked the gate.
+create or replace function treadle.next_room_at(
   p_key   text,
   p_need  numeric,
   p_new   numeric,
@@ -69,7 +93,7 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    -- A little later: the sixtieth must be over by any rounding.
+    -- A little later, so that rounding cannot place it inside the sixtieth.
     to_timestamp((min(used.slot) + 61) * gate.period_s / 60) + interval '10 microseconds'
   from treadle.gates as gate
   cross join lateral (
@@ -93,9 +117,9 @@ as $$
   group by gate.period_s
 $$;
 
--- lock_gates: lock gates for counting, in order of key; says which it has.
+-- lock_gates: lock gates for counting, in order of key; returns those that were locked.
 --
--- Concurrency: whoever counts the use of a gate holds it until its transaction ends.
+-- Concurrency: a session that counts the use of a gate keeps it locked until its transaction ends.
 -- Lock order:  gates, by key.
 create or replace function treadle.lock_gates(p_keys text[], p_wait boolean)
 returns text[]
@@ -121,17 +145,20 @@ begin
       for no key update skip locked
     );
   end if;
-  -- Written, not only locked: a transaction with an older snapshot fails instead of overrunning.
+  -- Updated, not only locked, so that a transaction with an older snapshot fails instead of
+  -- exceeding the limit.
   update treadle.gates set touched = gates.touched + 1 where gates.key = any (v_keys);
   return v_keys;
 end;
 $$;
 
--- book_uses: enter what was used at gates that are limited by rate.
+-- record_gate_uses: record use of gates that have a rate limit.
 --
--- Concurrency: the caller holds the gates.
+-- Concurrency: the caller has locked the gates.
 -- Lock order:  gate_uses.
-create or replace function treadle.book_uses(p_keys text[], p_amounts numeric[], p_now timestamptz)
+create or replace function treadle.record_gate_uses(
+  p_keys text[], p_amounts numeric[], p_now timestamptz
+)
 returns void
 language sql
 volatile
@@ -154,9 +181,9 @@ as $$
     and gate_uses.slot < treadle.gate_slot(p_now, gates.period_s) - 60;
 $$;
 
--- charge_gates: count claimed tasks at the gates that are limited by rate.
+-- charge_gates: count claimed tasks at gates that have a rate limit.
 --
--- Concurrency: the caller holds the gates, see pass_gates.
+-- Concurrency: the caller has locked the gates; see pass_gates.
 -- Lock order:  gate_uses.
 create or replace function treadle.charge_gates(p_rows tid[], p_now timestamptz)
 returns void
@@ -169,7 +196,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  perform treadle.book_uses(array_agg(gates.key), array_agg(used.amount), p_now)
+  perform treadle.record_gate_uses(array_agg(gates.key), array_agg(used.amount), p_now)
   from treadle.tasks
   inner join treadle.lanes on tasks.lane_id = lanes.id
   inner join treadle.gates on gates.key = any (lanes.gates)
@@ -181,10 +208,10 @@ $$;
 
 -- charge_spend: count what a task spent beyond what its claim was charged for.
 --
--- A claim is charged what its task may still spend; a task that does not say is charged
--- as it spends. Called after the task was written, with what is new of its costs.
+-- A claim is charged what its task may still spend; a task without a limit is charged as it spends.
+-- Called after the task was updated, with the additional cost.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 -- Lock order:  gates by key, after tasks and budgets.
 create or replace function treadle.charge_spend(p_task uuid, p_usd numeric, p_tokens numeric)
 returns void
@@ -196,16 +223,16 @@ set enable_seqscan = off
 as $$
 declare
   v_task   treadle.tasks;
+  v_max    bigint;
   v_usd    numeric;
   v_tokens numeric;
   v_keys   text[];
 begin
   select tasks.* into v_task from treadle.tasks where tasks.id = p_task;
-  -- What is new of it, and lies above what the claim was charged for.
+  -- The additional amount above what the claim was charged for.
   v_usd := least(p_usd, v_task.cost_usd - coalesce(v_task.max_cost_usd, 0));
-  v_tokens := least(
-    p_tokens, v_task.input_tokens + v_task.output_tokens - coalesce(v_task.max_tokens, 0)
-  );
+  v_max := (treadle.options_of(v_task)).max_tokens;
+  v_tokens := least(p_tokens, treadle.tokens_of(p_task) - v_max);
   v_keys := treadle.lock_gates(
     array(
       select gates.key
@@ -217,7 +244,7 @@ begin
     ),
     true
   );
-  perform treadle.book_uses(
+  perform treadle.record_gate_uses(
     array_agg(gates.key),
     array_agg(case gates.unit when 'usd' then v_usd else v_tokens end), treadle.clock()
   )

@@ -1,7 +1,7 @@
--- open_gate: let tasks behind a gate start again, those that a rate limit put off too.
+-- open_gate: open a gate, so that its tasks can start, including those delayed by a rate limit.
 --
--- Concurrency: one gate; tasks that others hold are left to them.
--- Lock order:  tasks (never waited for), gates.
+-- Concurrency: one gate; locked tasks are skipped.
+-- Lock order:  tasks (skips locked rows), gates.
 -- Raises:      TR209 unknown gate.
 
 create or replace function treadle.open_gate(p_key text, p_actor text default null)
@@ -16,12 +16,12 @@ declare
   v_closed boolean;
 begin
   if treadle.is_gate(p_key) is not true then
-    perform treadle.refuse_gate(p_key);
+    perform treadle.raise_gate_not_found(p_key);
   end if;
   v_closed := exists (
     select from treadle.gates where gates.key = p_key and gates.closed_until > v_now
   );
-  -- Tasks before gates; who has one in hand moves it on.
+  -- Tasks are locked before gates. A session that holds a task will move it on.
   update treadle.tasks
   set retry_at = v_now
   where
@@ -47,14 +47,14 @@ begin
     values (
       v_now, 'gate.opened', coalesce(p_actor, session_user), jsonb_build_object('key', p_key)
     );
-    perform treadle.wake_promoter(v_now);
-    perform treadle.wake_gates(array[p_key]);
+    perform treadle.notify_promoter(v_now);
+    perform treadle.notify_gate_queues(array[p_key]);
   end if;
   return v_closed;
 end;
 $$;
 
 comment on function treadle.open_gate(text, text) is
-'Open a gate before its time; says whether it was closed.';
+'Open a gate before its time; returns whether it was closed.';
 
 grant execute on function treadle.open_gate(text, text) to treadle_operator;

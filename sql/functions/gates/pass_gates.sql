@@ -1,18 +1,19 @@
--- pass_gates: the tasks that the rate limits let through, in their order.
+-- pass_gates: return the tasks that the rate limits let through, in their order.
 --
--- Concurrency: exact: the gates are locked and written before their use is read. Gates that others
---              hold are waited for with p_wait only; else their tasks are left out.
+-- Concurrency: exact, because the gates are locked and updated before their use is read. Gates
+-- locked by others are waited for only with p_wait; otherwise their tasks are left out.
 -- Lock order:  lanes, gates by key.
 
--- set_aside: put tasks that need more than a whole limit behind a gate that stays closed.
+-- divert_oversized_tasks: move tasks that need more than a whole limit behind a gate that stays
+-- closed.
 --
--- They can never start, and must not stand in the way. The gate is named after the limit:
--- another limit has another one, and what waits behind the old one is looked at again.
+-- These tasks can never start and must not block others. The gate is named after the limit: a
+-- changed limit has another gate, and tasks behind the old one are checked again.
 --
--- Concurrency: the caller holds the tasks. Without p_wait nothing is made that another claim
---              could be making: two that hold gates must not wait for each other.
+-- Concurrency: the caller has locked the tasks. Without p_wait no row is created that another claim
+-- could be creating, because two sessions that hold gates must not wait for each other.
 -- Lock order:  lanes, gates.
-create or replace function treadle.set_aside(p_rows tid[], p_wait boolean)
+create or replace function treadle.divert_oversized_tasks(p_rows tid[], p_wait boolean)
 returns tid[]
 language plpgsql
 volatile
@@ -52,11 +53,11 @@ begin
       insert into treadle.gates (key, closed_until, closed_at, reason)
       values (
         v_each.shut, v_now + interval '100 years', v_now,
-        format('needs more than the whole limit of %s', v_each.key)
+        format('the task needs more than the whole limit of %s', v_each.key)
       )
       on conflict (key) do nothing;
     end if;
-    v_lane := treadle.lane_behind(v_each.lane, v_each.shut, p_wait);
+    v_lane := treadle.lane_with_gate(v_each.lane, v_each.shut, p_wait);
     update treadle.tasks
     set lane_id = v_lane
     where tasks.ctid = v_each.place and v_lane is not null;
@@ -69,11 +70,11 @@ begin
 end;
 $$;
 
--- close_full: close gates whose limit cut off a task, until there is room for it.
+-- close_exhausted_gates: close gates whose limit stopped a task, until there is room for it.
 --
--- Concurrency: the caller holds the gates.
+-- Concurrency: the caller has locked the gates.
 -- Lock order:  gates.
-create or replace function treadle.close_full(
+create or replace function treadle.close_exhausted_gates(
   p_keys   text[],
   p_short  numeric[],
   p_used   numeric[],
@@ -90,7 +91,7 @@ begin
   with closed as (
     update treadle.gates
     set
-      closed_until = treadle.room_at(gates.key, given.short, given.used, p_now),
+      closed_until = treadle.next_room_at(gates.key, given.short, given.used, p_now),
       closed_at = p_now,
       closed_by = null,
       reason = 'rate limit'
@@ -100,7 +101,7 @@ begin
   )
 
   select min(closed.closed_until) into v_until from closed;
-  perform treadle.wake_promoter(v_until);
+  perform treadle.notify_promoter(v_until);
 end;
 $$;
 
@@ -115,7 +116,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  v_rows   tid[] := treadle.set_aside(p_rows, p_wait);
+  v_rows   tid[] := treadle.divert_oversized_tasks(p_rows, p_wait);
   v_passed tid[] := '{}';
   v_keys   text[];
   v_left   numeric[];
@@ -135,7 +136,7 @@ begin
     ),
     p_wait
   );
-  -- Read when they are held: who waited must not count by a time before what others took.
+  -- Read after the locks are held, so that a session that waited does not use an older time.
   v_now := treadle.clock();
   v_left := treadle.gate_room(v_keys, v_now);
   v_used := array_fill(0::numeric, array[cardinality(v_keys)]);
@@ -155,12 +156,12 @@ begin
   loop
     v_pass := true;
     for v_at in 1..coalesce(cardinality(v_task.gates), 0) loop
-      -- A gate that another session has in hand, or that was closed meanwhile, has no number.
+      -- A gate that another session has locked, or that was closed in the meantime, has no number.
       v_pass := v_pass and coalesce(
         v_left[v_task.gates[v_at]] > 0 and v_left[v_task.gates[v_at]] >= v_task.needs[v_at], false
       );
       if v_left[v_task.gates[v_at]] < greatest(v_task.needs[v_at], 0.000001) then
-        -- Who comes later does not slip past, however little it needs.
+        -- A later task does not overtake, however little it needs.
         v_left[v_task.gates[v_at]] := null;
         v_short[v_task.gates[v_at]] := v_task.needs[v_at];
       end if;
@@ -172,7 +173,7 @@ begin
     end loop;
     v_passed := v_passed || v_task.place;
   end loop;
-  perform treadle.close_full(v_keys, v_short, v_used, v_now);
+  perform treadle.close_exhausted_gates(v_keys, v_short, v_used, v_now);
   return v_passed;
 end;
 $$;

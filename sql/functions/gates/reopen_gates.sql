@@ -1,20 +1,22 @@
--- reopen_gates: open gates whose time has passed; wake who waits for them or for a probe.
+-- reopen_gates: open gates whose time has passed, and notify workers that wait for them or for a
+-- probe.
 --
--- Claims do not depend on it: they compare times. It wakes who waits, and writes the events.
+-- Claims do not depend on this function, since they compare times. It sends notifications and
+-- writes events.
 --
--- Concurrency: gates that others hold are left to the next call.
--- Lock order:  gates (never waited for).
+-- Concurrency: locked gates are left to the next call.
+-- Lock order:  gates (skips locked rows).
 
--- wake_gates: tell idle workers of the queues that have tasks behind gates.
+-- notify_gate_queues: notify idle workers of queues that have tasks behind gates.
 --
--- Concurrency: a hint, see wake_queues.
-create or replace function treadle.wake_gates(p_keys text[])
+-- Concurrency: the notification is a hint; see notify_workers.
+create or replace function treadle.notify_gate_queues(p_keys text[])
 returns void
 language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-  select treadle.wake_queues(
+  select treadle.notify_workers(
     array(select distinct lanes.queue from treadle.lanes where lanes.gates && p_keys)
   )
 $$;
@@ -58,13 +60,13 @@ begin
     where breakers.state = 'open' and breakers.probe_at <= v_now
   );
   if v_open is not null or v_due <> '{}' then
-    perform treadle.wake_gates(v_due || array(select gate.key from unnest(v_open) as gate));
+    perform treadle.notify_gate_queues(v_due || array(select gate.key from unnest(v_open) as gate));
   end if;
   return coalesce(cardinality(v_open), 0);
 end;
 $$;
 
 comment on function treadle.reopen_gates() is
-'Open gates whose time has passed, and wake who waits for them; says how many.';
+'Open gates whose time has passed and notify waiting workers; returns how many were opened.';
 
 grant execute on function treadle.reopen_gates() to treadle_worker;

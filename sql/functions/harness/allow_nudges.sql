@@ -1,9 +1,8 @@
--- allow_nudges: an operator lets the harness nudge an agent at its address, or no longer.
+-- allow_nudges: allow or forbid the harness to nudge an agent at its URL.
 --
--- Returns the address as it is kept. p_private: also where that is an address of this host or of a
--- network of one's own, and the settings of the harness permit it.
+-- Returns the normalized URL. p_private also allows an address of this host or of a private
+-- network, if the settings of the harness permit it.
 --
--- Concurrency: one row.
 -- Lock order:  harness_agents, then the history.
 -- Raises:      TR001 invalid argument.
 
@@ -20,9 +19,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_url text := treadle.agent_url_of(p_agent_url);
+  v_url text := treadle.normalize_agent_url(p_agent_url);
 begin
-  perform treadle.make_harness();
+  perform treadle.ensure_harness_queue();
   if p_allow then
     insert into treadle.harness_agents (agent_url, allow_private, created_by)
     values (v_url, coalesce(p_private, false), coalesce(p_actor, session_user))
@@ -40,12 +39,12 @@ begin
       jsonb_build_object('agent_url', v_url, 'private', p_allow and coalesce(p_private, false))
     );
   end if;
-  perform treadle.wake_harness();
+  perform treadle.notify_harness();
   return v_url;
 end;
 $$;
 
 comment on function treadle.allow_nudges(text, boolean, boolean, text) is
-'Let the harness nudge an agent at this address, or no longer; tasks are stored either way.';
+'Allow or forbid nudges to an agent at this URL; tasks are stored either way.';
 
 grant execute on function treadle.allow_nudges(text, boolean, boolean, text) to treadle_operator;

@@ -1,18 +1,18 @@
--- finish_action: write how an action ended: done, failed, or interrupted.
+-- finish_action: record how an action ended: done, failed, or interrupted.
 --
--- done marks the task done. failed waits for the next try, 10 s, 20 s, 40 s later and so on, until
--- p_tries are used up. Also of an action that was taken for interrupted, as long as nobody has
--- decided about it: who comes late knows better. Repeating a call changes nothing. Returns the
--- status of the action now, or lost.
+-- done completes the task. failed schedules another try after 10 s, 20 s, 40 s and so on, up to
+-- p_max_tries. A late result is also accepted for an action marked as interrupted, unless an
+-- operator has decided about it. A repeated call changes nothing. Returns the current status of the
+-- action, or lost.
 --
 -- Concurrency: the rows are locked; the token is checked on the locked row.
--- Lock order:  tasks, harness_actions.
+-- Lock order:  tasks, harness_actions, results.
 -- Raises:      TR001 invalid argument.
 
--- close_action: the result of a task is dealt with: the task is done.
+-- close_action: mark the result of a task as consumed.
 --
--- Concurrency: the caller holds the task and its action.
--- Lock order:  tasks.
+-- Concurrency: the caller has locked the task and its action.
+-- Lock order:  results.
 create or replace function treadle.close_action(p_id uuid, p_token uuid)
 returns void
 language plpgsql
@@ -20,17 +20,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  update treadle.tasks
+  update treadle.results
   set consumed_at = treadle.clock(), consumed_token = p_token
-  where tasks.id = p_id and tasks.consumed_token is null;
+  where results.task_id = p_id and results.consumed_token is null;
   delete from treadle.harness_nudges where harness_nudges.task_id = p_id;
 end;
 $$;
 
--- tell_action: what became of an action, for those who watch events.
---
--- Concurrency: one new row.
-create or replace function treadle.tell_action(
+-- emit_action_event: emit an event about an action.
+create or replace function treadle.emit_action_event(
   p_id      uuid,
   p_status  text,
   p_actor   text,
@@ -53,7 +51,7 @@ create or replace function treadle.finish_action(
   p_token    uuid,
   p_outcome  text default 'done',
   p_error    text default null,
-  p_tries    integer default 3
+  p_max_tries    integer default 3
 )
 returns text
 language plpgsql
@@ -67,12 +65,12 @@ declare
   v_to     text;
 begin
   if p_outcome is null or p_outcome not in ('done', 'failed', 'interrupted') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('an action cannot end as %s', left(quote_nullable(p_outcome), 60)),
-      jsonb_build_object('argument', 'outcome'), 'It can be done, failed or interrupted.'
+      jsonb_build_object('argument', 'outcome'), 'Use done, failed or interrupted.'
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform from treadle.tasks where tasks.id = p_id for no key update;
   select harness_actions.* into v_action
   from treadle.harness_actions
@@ -85,7 +83,7 @@ begin
   end if;
 
   v_to := case
-    when p_outcome = 'failed' and v_action.tries < p_tries then 'waiting' else p_outcome
+    when p_outcome = 'failed' and v_action.tries < p_max_tries then 'waiting' else p_outcome
   end;
   update treadle.harness_actions
   set
@@ -101,14 +99,14 @@ begin
   if v_to = 'done' then
     perform treadle.close_action(p_id, p_token);
   else
-    perform treadle.tell_action(p_id, v_to, null, p_error);
+    perform treadle.emit_action_event(p_id, v_to, null, p_error);
   end if;
   return v_to;
 end;
 $$;
 
 comment on function treadle.finish_action(uuid, uuid, text, text, integer) is
-'End an action of the harness: done, failed or interrupted; a failed one is tried again.';
+'End a harness action as done, failed or interrupted; a failed action is tried again.';
 
 grant execute on function treadle.finish_action(uuid, uuid, text, text, integer)
 to treadle_producer;

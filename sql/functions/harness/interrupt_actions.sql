@@ -1,8 +1,9 @@
--- interrupt_actions: actions whose harness is gone are interrupted: nobody knows how far they came.
+-- interrupt_actions: mark actions as interrupted whose harness process has stopped.
 --
--- They are not executed again unless an operator says so: see rerun_action and skip_action.
+-- It is unknown how far such an action came, so it runs again only if an operator decides so; see
+-- rerun_action and skip_action.
 --
--- Concurrency: rows locked by others are skipped.
+-- Concurrency: skips locked rows.
 -- Lock order:  harness_actions.
 
 create or replace function treadle.interrupt_actions(p_limit integer default 100)
@@ -16,7 +17,7 @@ declare
   v_now timestamptz := treadle.clock();
   v_id  uuid;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   for v_id in
     select harness_actions.task_id
     from treadle.harness_actions
@@ -28,15 +29,15 @@ begin
     update treadle.harness_actions
     set
       status = 'interrupted', lease_until = null, ended_at = v_now,
-      error = 'the harness is gone; how far it came is not known'
+      error = 'the harness stopped; it is unknown how far the action came'
     where harness_actions.task_id = v_id;
-    perform treadle.tell_action(v_id, 'interrupted', null, 'the harness is gone');
+    perform treadle.emit_action_event(v_id, 'interrupted', null, 'the harness stopped');
     return next v_id;
   end loop;
 end;
 $$;
 
 comment on function treadle.interrupt_actions(integer) is
-'Mark actions as interrupted whose harness gave no sign of life; returns their tasks.';
+'Mark actions as interrupted whose harness sent no heartbeat; returns their tasks.';
 
 grant execute on function treadle.interrupt_actions(integer) to treadle_producer;

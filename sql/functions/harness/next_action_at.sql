@@ -1,6 +1,6 @@
--- next_action_at: the earliest moment at which the harness has something to do by itself.
+-- next_action_at: return the earliest time at which a harness action is due or expires.
 --
--- A new result is not among it: the harness is nudged, and looks every few seconds.
+-- New results are not included: the harness is notified of them and polls every few seconds.
 
 create or replace function treadle.next_action_at()
 returns timestamptz
@@ -15,6 +15,6 @@ as $$
 $$;
 
 comment on function treadle.next_action_at() is
-'When the next action of the harness is due, or is taken for interrupted.';
+'When the next harness action is due, or will be marked as interrupted.';
 
 grant execute on function treadle.next_action_at() to treadle_producer;

@@ -1,4 +1,5 @@
--- renew_actions: the harness that executes these actions lives; returns those that it still holds.
+-- renew_actions: renew the leases of actions that a harness executes; returns those that it still
+-- holds.
 --
 -- Concurrency: rows are locked in id order; the token is checked on the locked row.
 -- Lock order:  harness_actions.
@@ -15,7 +16,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.check_pairs(p_ids, p_tokens);
+  perform treadle.check_array_lengths(p_ids, p_tokens);
   return query
   with held as materialized (
     select harness_actions.task_id

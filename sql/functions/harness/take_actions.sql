@@ -1,10 +1,11 @@
--- take_actions: write decisions into the action log, and hand out those to be executed now.
+-- take_actions: write decisions to the action log and return those to be executed now.
 --
--- New results, the longest completed first, and those whose callback failed and that are due again.
--- A task that is in the log already is not handed out a second time. Repeating a call with its
--- token returns the same actions. An output that is no decision comes as it is.
+-- New results, oldest first, and failed callbacks that are due again. A task that is already in the
+-- log is not returned a second time. A repeated call with the same token returns the same actions.
+-- An output that is not a decision is returned as it is.
 --
--- Concurrency: rows locked by another taker are skipped; the key of the log is the last fence.
+-- Concurrency: rows locked by another session are skipped; the primary key of the log prevents
+-- duplicates.
 -- Lock order:  tasks, harness_actions.
 -- Raises:      TR001 invalid argument.
 
@@ -35,12 +36,12 @@ declare
 begin
   if p_token is null
     or not coalesce(p_limit between 1 and 1000 and p_lease_s between 1 and 3600, false) then
-    perform treadle.refuse(
-      'taking actions needs a token, 1 to 1000 actions and 1 to 3600 seconds',
+    perform treadle.raise_error(
+      'token is required, limit must be 1 to 1000 and the lease 1 to 3600 seconds',
       jsonb_build_object('argument', 'limit')
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
 
   if not exists (
     select from treadle.harness_actions
@@ -66,15 +67,15 @@ begin
     select done.id, p_token, v_until, v_now, coalesce(done.output, 'null')
     from (
       select tasks.id, tasks.output, tasks.completed_at
-      from treadle.tasks
+      from treadle.results
+      inner join treadle.tasks on results.task_id = tasks.id
       where
-        tasks.consumer = 'harness' and tasks.status = 'completed'
-        and tasks.consumed_token is null
+        results.consumer = 'harness' and results.consumed_token is null
         and tasks.queue = 'harness' and tasks.assigned_agent is not null
         and not exists (
           select from treadle.harness_actions where harness_actions.task_id = tasks.id
         )
-      order by tasks.completed_at
+      order by results.completed_at
       limit p_limit - v_again
       for update of tasks skip locked
     ) as done
@@ -93,6 +94,6 @@ end;
 $$;
 
 comment on function treadle.take_actions(uuid, integer, double precision) is
-'Take results of the harness to act on: each is in the action log before it is handed out.';
+'Take harness results to act on: each is in the action log before it is returned.';
 
 grant execute on function treadle.take_actions(uuid, integer, double precision) to treadle_producer;

@@ -1,9 +1,9 @@
--- take_nudges: which agents are to be told now that they have a task.
+-- take_nudges: return the agents to be notified now that they have a task.
 --
--- One nudge for each time that a task became pending, for the next hundred tasks of an agent. It is
--- written down before it is sent: one that gets lost is not repeated, the agent looks by itself.
+-- One nudge for each time that a task becomes pending, for the next hundred tasks of an agent. It
+-- is recorded before it is sent: a lost nudge is not repeated, since agents also poll.
 --
--- Concurrency: of two that take at once, one gets the nudge: the key of the list is the fence.
+-- Concurrency: of two concurrent calls one gets the nudge; the primary key prevents duplicates.
 -- Lock order:  harness_nudges.
 
 create or replace function treadle.take_nudges(

@@ -1,8 +1,8 @@
--- request_slots: say that tasks of some concurrency keys may be able to go on.
+-- request_slots: request that the slots of some concurrency keys be given to waiting tasks.
 --
--- Concurrency: appends; no row of a key is locked, so that nobody waits for a long transaction.
+-- Concurrency: only inserts; no key is locked, so that a long transaction blocks no other session.
 
--- is_counted: whether a slot or money may have to be given back when a claim of a task ends.
+-- is_counted: return whether the end of a claim may have to release a slot or a reservation.
 create or replace function treadle.is_counted(p_task treadle.tasks)
 returns boolean
 language sql
@@ -24,11 +24,12 @@ begin
   if p_keys is null then
     return;
   end if;
-  -- Whether one waits is not asked: it may be there before this commits.
+  -- It does not check whether a task waits: one may arrive before this commits.
   insert into treadle.admissions (kind, key)
   select distinct 'slot', wanted.key from unnest(p_keys) as wanted (key);
 
-  -- Any of their queues: who claims there gives the slot to the best, and wakes its queue.
+  -- Any of their queues: a worker that claims there assigns the slot to the best task and notifies
+  -- its queue.
   select array_agg(distinct next.queue)
   into v_queues
   from (select distinct given.key from unnest(p_keys) as given (key)) as wanted
@@ -39,19 +40,19 @@ begin
     limit 1
   ) as next;
   if v_queues is not null then
-    perform treadle.wake_queues(v_queues);
-    perform treadle.wake_promoter(treadle.clock());
+    perform treadle.notify_workers(v_queues);
+    perform treadle.notify_promoter(treadle.clock());
   end if;
 end;
 $$;
 
--- free_tasks: claims are over: their slots and what they had reserved can go to others.
+-- release_resources: release the slots and reservations of claims that have ended.
 --
--- Nothing of a slot is locked here: who claims next, or the promoter, looks who can have it.
+-- No slot is locked here: the next claim or the promoter decides which task gets it.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  budgets, by id, after tasks and dags.
-create or replace function treadle.free_tasks(p_ids uuid[])
+create or replace function treadle.release_resources(p_ids uuid[])
 returns void
 language plpgsql
 volatile

@@ -1,12 +1,12 @@
--- check_names: a queue and a type must exist before a task can be of them.
+-- check_names: check that a queue and a type exist before a task uses them.
 --
--- A misspelt name would otherwise wait for ever: nobody serves it.
+-- A task with a misspelled name would wait forever, because no agent serves it.
 --
 -- Raises:      TR202 unknown queue, TR203 unknown type.
 
--- are_names: whether a queue and a type exist.
+-- are_names: return whether a queue and a type exist.
 --
--- In plpgsql, which keeps its plans: every task that is enqueued comes by.
+-- Written in plpgsql, which caches its plans: it is called for every enqueued task.
 create or replace function treadle.are_names(p_queue text, p_type text)
 returns boolean
 language plpgsql
@@ -32,11 +32,11 @@ begin
   end if;
 
   if not exists (select from treadle.queues where queues.name = p_queue) then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no queue %s', coalesce(quote_literal(left(p_queue, 60)), 'null')),
       jsonb_build_object('argument', 'queue', 'queue', left(p_queue, 200)),
       format(
-        'Known: %s. Make one: select treadle.define_queue(''name'')',
+        'Known queues: %s. To create one: select treadle.define_queue(''name'')',
         array_to_string(array(select queues.name from treadle.queues order by 1 limit 10), ', ')
       ),
       'TR202'
@@ -44,11 +44,11 @@ begin
   end if;
 
   if not exists (select from treadle.task_types where task_types.name = p_type) then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no task type %s', coalesce(quote_literal(left(p_type, 60)), 'null')),
       jsonb_build_object('argument', 'type', 'type', left(p_type, 200)),
       format(
-        'Known: %s. A worker that handles it makes it known; so does treadle.define_type(''name'')',
+        'Known types: %s. Start a worker that handles it, or call treadle.define_type(''name'')',
         array_to_string(
           array(select task_types.name from treadle.task_types order by 1 limit 10), ', '
         )

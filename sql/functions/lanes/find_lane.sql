@@ -1,15 +1,16 @@
--- find_lane: the lane that has all of these in common, made on first use.
+-- find_lane: find the lane with these properties, and create it on first use.
 --
--- Without p_make nothing is made, and nobody is waited for: null where there is none yet.
+-- Without p_make no lane is created and no lock is waited for; the result is null if there is none.
 --
--- Concurrency: two sessions that make the same lane: the second waits for the first, then finds it.
+-- Concurrency: of two sessions that create the same lane, the second waits for the first and finds
+-- it.
 -- Lock order:  lanes.
 -- Raises:      TR202 unknown queue, TR203 unknown type.
 
--- sorted: names in order and without repeats, so that the same names are the same array.
+-- sorted_names: return names sorted and without duplicates, so that equal sets are equal arrays.
 --
--- In plpgsql, which keeps its plan.
-create or replace function treadle.sorted(p_names text[])
+-- Written in plpgsql, which caches its plan.
+create or replace function treadle.sorted_names(p_names text[])
 returns text[]
 language plpgsql
 immutable
@@ -70,11 +71,11 @@ begin
 end;
 $$;
 
--- lane_behind: the lane that is like another but for one more gate.
+-- lane_with_gate: find or create the lane that has one more gate than another lane.
 --
 -- Concurrency: see find_lane.
 -- Lock order:  lanes.
-create or replace function treadle.lane_behind(
+create or replace function treadle.lane_with_gate(
   p_lane  treadle.lanes,
   p_key   text,
   p_make  boolean default false
@@ -87,16 +88,16 @@ as $$
 declare
   v_lane treadle.lanes := p_lane;
 begin
-  v_lane.gates := treadle.sorted(v_lane.gates || p_key);
+  v_lane.gates := treadle.sorted_names(v_lane.gates || p_key);
   return treadle.find_lane(v_lane, p_make);
 end;
 $$;
 
--- lane_beside: the lane that differs from another one in its urgency alone, made on first use.
+-- lane_with_urgency: find or create the lane that differs from another one only in its urgency.
 --
 -- Concurrency: see find_lane.
 -- Lock order:  lanes.
-create or replace function treadle.lane_beside(p_lane integer, p_urgency bigint)
+create or replace function treadle.lane_with_urgency(p_lane integer, p_urgency bigint)
 returns integer
 language plpgsql
 volatile

@@ -1,15 +1,17 @@
--- open_lanes: the lanes from which an agent may take tasks now. Every gate is here.
+-- open_lanes: return the lanes from which an agent may claim tasks now. All gates are checked here.
 --
--- What is shut is looked up first, as names: they are few, and the lanes may be many. It also says
--- what a claim has to look at besides: rate limits, budgets, breakers that are due for a probe.
+-- Closed queues, types and gates are looked up first by name, because they are few and lanes may be
+-- many. The result also says what the claim has to check: rate limits, budgets, and breakers that
+-- are due for a probe.
 --
 -- Raises:      TR202 unknown queue.
 
--- suits: whether a lane is for an agent, whatever is open or shut now.
+-- lane_matches_agent: return whether a lane matches an agent, regardless of what is open or closed
+-- now.
 --
--- In some queues an agent may take only what is assigned to it. Short, so that callers have it
--- inlined.
-create or replace function treadle.suits(p_lane treadle.lanes, p_agent treadle.agents)
+-- In some queues an agent may take only tasks that are assigned to it. Short, so that it is inlined
+-- into its callers.
+create or replace function treadle.lane_matches_agent(p_lane treadle.lanes, p_agent treadle.agents)
 returns boolean
 language sql
 immutable
@@ -20,11 +22,9 @@ return (
   and (p_lane.agent_id is not null or p_lane.queue <> all (p_agent.assigned_only))
 );
 
--- probe_lanes: the lanes of one type from which an agent could be given a probe of its breaker.
+-- probe_lanes: return the lanes of one type from which an agent could get a probe of its breaker.
 --
--- As open_lanes, but for the breaker itself.
---
--- Raises:      nothing; both are null when there is none.
+-- Like open_lanes, except for the breaker itself. Both results are null if there is none.
 create or replace function treadle.probe_lanes(
   p_agent   treadle.agents,
   p_queues  text[],
@@ -39,7 +39,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     array_agg(lane.id),
-    array_agg(treadle.shift_at(lane.ageing, treadle.rank_ms(p_now)))
+    array_agg(treadle.ageing_offset_at(lane.ageing, treadle.rank_ms(p_now)))
   from treadle.lanes as lane
   inner join treadle.queues on lane.queue = queues.name
   inner join treadle.task_types on lane.type = task_types.name
@@ -49,7 +49,7 @@ as $$
     and queues.assignment <> 'manual'
     and queues.paused_at is null
     and task_types.paused_at is null
-    and treadle.suits(lane, p_agent)
+    and treadle.lane_matches_agent(lane, p_agent)
     and not exists (
       select from treadle.gates
       where gates.key = any (lane.gates) and gates.closed_until > p_now
@@ -84,7 +84,7 @@ begin
     array(
       select task_types.name from treadle.task_types where task_types.paused_at is not null
       union all
-      -- The one probe of an open breaker is claimed apart, see pick_probe.
+      -- The probe of an open breaker is claimed separately; see pick_probe.
       select breakers.type from treadle.breakers where breakers.state <> 'closed'
     ),
     array(select gates.key from treadle.gates where gates.closed_until > p_now),
@@ -95,7 +95,7 @@ begin
 
   select
     array_agg(lane.id),
-    array_agg(treadle.shift_at(lane.ageing, v_ms)),
+    array_agg(treadle.ageing_offset_at(lane.ageing, v_ms)),
     array_agg(lane.project_id),
     coalesce(bool_or(queues.fair), false),
     v_limited <> '{}' and coalesce(bool_or(lane.gates && v_limited), false)
@@ -109,7 +109,7 @@ begin
     and (p_types is null or lane.type = any (p_types))
     and (v_shut = '{}' or lane.type <> all (v_shut))
     and (v_closed = '{}' or not lane.gates && v_closed)
-    and treadle.suits(lane, p_agent);
+    and treadle.lane_matches_agent(lane, p_agent);
 
   if lanes is null then
     select given.name

@@ -1,17 +1,17 @@
--- rerank_tasks: give waiting tasks a new rank whose deadline has come nearer by a step.
+-- rerank_tasks: update the rank of waiting tasks whose deadline has entered its next step.
 --
--- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
--- its id is passed in p_skip. While this is late, a task goes on gaining at its old pace.
+-- A row that cannot be moved does not stop the others. It is reported in problem; pass its id in
+-- p_skip to leave it out. If this runs late, a task keeps gaining at its old rate.
 --
--- Concurrency: rows locked by others are skipped.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks, lanes.
 
--- rerank_rows: give tasks the rank that their deadlines mean now.
+-- rerank_rows: update tasks to the rank that their deadlines require now.
 --
--- What the old step took off is given back first, so the age and the rate stay those of the task.
--- Lanes are found once for all tasks that move alike.
+-- The reduction of the old step is undone first, so that the age and the rate of the task stay.
+-- Lanes are looked up once for all tasks that move in the same way.
 --
--- Concurrency: the caller holds the rows; may make lanes, see lane_beside.
+-- Concurrency: the caller has locked the rows; may create lanes, see lane_with_urgency.
 -- Lock order:  lanes (after tasks).
 create or replace function treadle.rerank_rows(p_rows tid[], p_now timestamptz)
 returns setof uuid
@@ -33,7 +33,7 @@ begin
       tasks.lane_id,
       tasks.deadline_at,
       treadle.deadline_step(tasks.deadline_at, p_now) as step,
-      treadle.placed_step(lanes.urgency, tasks.deadline_at, tasks.rerank_at) as placed
+      treadle.current_deadline_step(lanes.urgency, tasks.deadline_at, tasks.rerank_at) as placed
     from treadle.tasks
     inner join treadle.lanes on tasks.lane_id = lanes.id
     where tasks.ctid = any (p_rows)
@@ -41,16 +41,16 @@ begin
 
   moves as materialized (
     select alike.lane_id, alike.step,
-      treadle.lane_beside(alike.lane_id, treadle.deadline_rate(alike.step)) as lane
-    -- In the same order for all: two that make the same lanes do not block each other.
+      treadle.lane_with_urgency(alike.lane_id, treadle.deadline_rate(alike.step)) as lane
+    -- In the same order everywhere, so that two sessions creating the same lanes do not deadlock.
     from (select distinct due.lane_id, due.step from due order by 1, 2) as alike
   )
 
   select
     array_agg(due.ctid), array_agg(due.step), array_agg(moves.lane),
     array_agg(
-      treadle.deadline_lift(due.deadline_at, due.step)
-      - treadle.deadline_lift(due.deadline_at, due.placed)
+      treadle.deadline_rank_offset(due.deadline_at, due.step)
+      - treadle.deadline_rank_offset(due.deadline_at, due.placed)
     )
   into v_rows, v_steps, v_lanes, v_lifts
   from due
@@ -105,7 +105,7 @@ begin
   begin
     return query select moved.id, null from treadle.rerank_rows(v_rows, v_now) as moved (id);
   exception when others then
-    -- One of them is bad: each on its own, so that the rest go through.
+    -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_rows) loop
       begin
         return query
@@ -121,6 +121,6 @@ end;
 $$;
 
 comment on function treadle.rerank_tasks(integer, uuid[]) is
-'Give tasks whose deadline has come nearer a new rank; returns their ids.';
+'Update the rank of tasks whose deadline is closer; returns their ids.';
 
 grant execute on function treadle.rerank_tasks(integer, uuid[]) to treadle_worker;

@@ -1,15 +1,17 @@
--- create_project: a new project; one that is called like another gets a number in its name.
+-- create_project: create a project; a project with the name of another one gets a number in its
+-- name.
 --
 -- select treadle.create_project('Shopping List API', 'todoist:123');
 --
--- It is for the work API, which tells projects apart by their ids. define_project does by the name.
+-- For the work API, which identifies projects by id. define_project identifies them by name.
 --
--- Concurrency: two sessions with the same name: the second waits for the first.
+-- Concurrency: of two sessions with the same name, the second waits for the first.
 -- Lock order:  projects.
 -- Raises:      TR001 invalid argument.
 
--- numbered_name: the name of a project that is called like another: with the end of its id.
-create or replace function treadle.numbered_name(p_name text, p_id uuid)
+-- unique_project_name: return a unique name for a project with the name of another: with the end of
+-- its id.
+create or replace function treadle.unique_project_name(p_name text, p_id uuid)
 returns text
 language sql
 immutable
@@ -18,7 +20,7 @@ as $$
   select p_name || ' #' || right(p_id::text, 8)
 $$;
 
--- check_project: refuse a name or a reference that no project can have.
+-- check_project: check the name and the external reference of a project.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_project(p_name text, p_external_ref text)
@@ -29,12 +31,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not coalesce(octet_length(p_name) <= 200 and p_name ~ '\S', false) then
-    perform treadle.refuse(
-      'the name of a project must have 1 to 200 bytes', jsonb_build_object('argument', 'name')
+    perform treadle.raise_error(
+      'the name of a project must be 1 to 200 bytes long', jsonb_build_object('argument', 'name')
     );
   elsif octet_length(p_external_ref) > 1000 then
-    perform treadle.refuse(
-      'external_ref must have at most 1000 bytes', jsonb_build_object('argument', 'external_ref')
+    perform treadle.raise_error(
+      'external_ref must be at most 1000 bytes long', jsonb_build_object('argument', 'external_ref')
     );
   end if;
 end;
@@ -52,32 +54,32 @@ declare
   v_now timestamptz := treadle.clock();
 begin
   perform treadle.check_project(p_name, p_external_ref);
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   insert into treadle.projects (id, name, external_ref, created_at, updated_at)
   values (v_id, p_name, p_external_ref, v_now, v_now)
   on conflict (name) do nothing;
   if not found then
     insert into treadle.projects (id, name, label, external_ref, created_at, updated_at)
-    values (v_id, treadle.numbered_name(p_name, v_id), p_name, p_external_ref, v_now, v_now);
+    values (v_id, treadle.unique_project_name(p_name, v_id), p_name, p_external_ref, v_now, v_now);
   end if;
   return v_id;
 end;
 $$;
 
 comment on function treadle.create_project(text, text) is
-'Make a project; its id.';
+'Create a project; returns its id.';
 
--- change_project: another name or external_ref for a project; what is not named stays as it is.
+-- update_project: change the name or external_ref of a project; fields that are not given stay as
+-- they are.
 --
--- select treadle.change_project(id, '{"name": "Shopping List"}');
+-- select treadle.update_project(id, '{"name": "Shopping List"}');
 --
--- One that is then called like another gets a number in its name, see create_project.
+-- If the new name belongs to another project, a number is added to it; see create_project.
 --
--- Concurrency: one row, locked and then read; whoever takes the name at the same moment is waited
---              for.
+-- Concurrency: one row, locked before it is read; waits for a session that takes the same name.
 -- Lock order:  projects.
 -- Raises:      TR001 invalid argument, TR208 unknown project.
-create or replace function treadle.change_project(p_id uuid, p_changes jsonb)
+create or replace function treadle.update_project(p_id uuid, p_changes jsonb)
 returns void
 language plpgsql
 volatile
@@ -92,21 +94,21 @@ declare
 begin
   perform treadle.check_settings(p_changes, array['name', 'external_ref']);
   perform from treadle.projects where projects.id = p_id for no key update;
-  v_old := treadle.project_of(p_id);
+  v_old := treadle.find_project_by_id(p_id);
   v_shown := coalesce(v_old.label, v_old.name);
   v_name := case when p_changes ? 'name' then p_changes ->> 'name' else v_shown end;
   v_ref := case
     when p_changes ? 'external_ref' then p_changes ->> 'external_ref' else v_old.external_ref
   end;
   perform treadle.check_project(v_name, v_ref);
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   if v_name <> v_shown then
     begin
       update treadle.projects set name = v_name, label = null where projects.id = p_id;
     exception
       when unique_violation then
         update treadle.projects
-        set name = treadle.numbered_name(v_name, p_id), label = v_name
+        set name = treadle.unique_project_name(v_name, p_id), label = v_name
         where projects.id = p_id;
     end;
   end if;
@@ -118,10 +120,10 @@ begin
 end;
 $$;
 
-comment on function treadle.change_project(uuid, jsonb) is
-'Change the name of a project, or what it is called elsewhere.';
+comment on function treadle.update_project(uuid, jsonb) is
+'Change the name or the external reference of a project.';
 
 grant execute on function treadle.create_project(text, text) to
 treadle_producer, treadle_operator;
-grant execute on function treadle.change_project(uuid, jsonb) to
+grant execute on function treadle.update_project(uuid, jsonb) to
 treadle_producer, treadle_operator;

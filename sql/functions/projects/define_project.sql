@@ -1,15 +1,18 @@
--- define_project: make a project, or change the settings of one; returns its id.
+-- define_project: create a project or change its settings.
 --
 -- select treadle.define_project('website', '{"share": 3}');
 --
--- What is not named stays as it is.
+-- Settings that are not given stay as they are. Returns its id and whether it is new.
 --
--- Concurrency: one row.
 -- Lock order:  projects.
 -- Raises:      TR001 invalid argument.
 
-create or replace function treadle.define_project(p_name text, p_settings jsonb default '{}')
-returns uuid
+create or replace function treadle.define_project(
+  p_name       text,
+  p_settings   jsonb default '{}',
+  out id       uuid,
+  out created  boolean
+)
 language plpgsql
 volatile
 security definer
@@ -23,6 +26,7 @@ declare
 begin
   perform treadle.check_settings(p_settings, array['share', 'external_ref']);
   insert into treadle.projects (name) values (p_name) on conflict (name) do nothing;
+  created := found;
   select projects.* into v_old from treadle.projects where projects.name = p_name
   for no key update;
   v_new := jsonb_populate_record(v_old, p_settings);
@@ -33,22 +37,22 @@ begin
     external_ref = v_new.external_ref,
     updated_at = clock_timestamp()
   where projects.id = v_old.id and v_new is distinct from v_old;
-  return v_old.id;
+  id := v_old.id;
 exception
   when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'project %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        'project %s cannot be defined: %s', left(quote_nullable(p_name), 60),
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'project'),
-      'A name has 1 to 200 bytes; a share is above 0 and at most 1,000,000.'
+      'A name has 1 to 200 bytes; a share is above 0 and at most 1000000.'
     );
 end;
 $$;
 
 comment on function treadle.define_project(text, jsonb) is
-'Make or change a project: its share in fair queues, its name elsewhere.';
+'Create or change a project: its share in fair queues and its external reference.';
 
 grant execute on function treadle.define_project(text, jsonb) to treadle_operator;

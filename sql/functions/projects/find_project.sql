@@ -1,9 +1,9 @@
 -- find_project: find a project by its name or its id.
 
--- project_named: the id of the project with this name.
+-- find_project_by_name: return the id of the project with this name.
 --
 -- Raises:      TR208 unknown project.
-create or replace function treadle.project_named(p_name text)
+create or replace function treadle.find_project_by_name(p_name text)
 returns uuid
 language plpgsql
 stable
@@ -14,10 +14,10 @@ declare
 begin
   select projects.id into v_id from treadle.projects where projects.name = p_name;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no project %s', coalesce(quote_literal(left(p_name, 60)), 'null')),
       jsonb_build_object('argument', 'project', 'project', left(p_name, 200)),
-      'Make one: select treadle.define_project(''name'')',
+      'To create one: select treadle.define_project(''name'')',
       'TR208'
     );
   end if;
@@ -25,10 +25,10 @@ begin
 end;
 $$;
 
--- project_of: the project with this id.
+-- find_project_by_id: return the project with this id.
 --
 -- Raises:      TR208 unknown project.
-create or replace function treadle.project_of(p_id uuid)
+create or replace function treadle.find_project_by_id(p_id uuid)
 returns treadle.projects
 language plpgsql
 stable
@@ -39,10 +39,10 @@ declare
 begin
   select projects.* into v_project from treadle.projects where projects.id = p_id;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no project %s', coalesce(p_id::text, 'null')),
       jsonb_build_object('argument', 'project_id', 'project_id', p_id),
-      'List them: GET /projects, or select * from treadle.project_list',
+      'To list projects: GET /projects, or select * from treadle.project_list',
       'TR208'
     );
   end if;

@@ -1,18 +1,18 @@
--- accept_dispatch: an agent has taken a task; it works on it now.
+-- accept_dispatch: record that an agent has accepted a task and works on it.
 --
--- Says ok, cancelled or lost (the claim is gone, the agent should be told), or taken: somebody else
--- follows the submission, and nothing was changed.
+-- Returns ok, cancelled or lost (the claim has ended, and the agent should be told), or taken:
+-- another dispatcher follows the submission, and nothing was changed.
 --
--- Concurrency: only whoever follows the submission; a repeated call changes nothing.
+-- Concurrency: only the dispatcher that follows the submission; a repeated call changes nothing.
 -- Lock order:  tasks, dispatches.
 
--- hold_dispatch: lock a task and its open submission for whoever follows it.
+-- lock_dispatch: lock a task and its open submission for the dispatcher that follows it.
 --
--- Time is not asked: a lease that ran out and that nobody took over still holds.
+-- The time is not checked: an expired lease that no other dispatcher has taken over is still valid.
 --
--- Concurrency: the fence is checked on the locked row; empty when somebody else has it.
+-- Concurrency: the holder is checked on the locked row; returns null if another dispatcher has it.
 -- Lock order:  tasks, dispatches.
-create or replace function treadle.hold_dispatch(p_task uuid, p_token uuid, p_holder uuid)
+create or replace function treadle.lock_dispatch(p_task uuid, p_token uuid, p_holder uuid)
 returns treadle.dispatches
 language plpgsql
 volatile
@@ -51,10 +51,10 @@ declare
   v_until   timestamptz;
   v_verdict text;
 begin
-  if (treadle.hold_dispatch(p_task, p_token, p_holder)).task_id is null then
+  if (treadle.lock_dispatch(p_task, p_token, p_holder)).task_id is null then
     return 'taken';
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   update treadle.dispatches
   set
     agent_task_id = coalesce(dispatches.agent_task_id, left(p_agent_task, 500)),
@@ -67,7 +67,7 @@ begin
   select started.verdict
   into v_verdict
   from treadle.start_tasks(array[p_task], array[p_token]) as started;
-  -- A start makes the lease that of a worker, which has to give signs of life itself.
+  -- From the start the lease is that of a worker, which must send heartbeats.
   update treadle.tasks
   set lease_until = greatest(tasks.lease_until, v_until)
   where tasks.id = p_task and tasks.claim_token = p_token;
@@ -76,6 +76,6 @@ end;
 $$;
 
 comment on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) is
-'Record that an agent works on a task, under which id; says whether the claim still holds.';
+'Record that an agent works on a task and under which id; returns whether the claim still holds.';
 
 grant execute on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) to treadle_worker;

@@ -1,15 +1,15 @@
--- cancel_push: cancel an entry of queue `push`; says the state it is in then.
+-- cancel_push: cancel an entry of queue `push` and return its state.
 --
 -- select treadle.cancel_push('queue-0198f3c2-0000-7000-8000-000000000000', 'not needed', 'me');
 --
--- One that waits never goes out. One that an agent has is cancelled at once: what the agent answers
--- counts for nothing, and the dispatcher tells it to stop. Cancelled again is cancelled.
+-- A waiting entry is never sent. An entry that an agent works on is cancelled at once: the agent's
+-- result is ignored, and the dispatcher tells the agent to stop. Cancelling again is not an error.
 --
 -- Concurrency: see cancel_tasks.
 -- Lock order:  tasks, then the history.
 -- Raises:      TR102 illegal transition, TR201 task not found.
 
--- push_id: the task behind a queue id; a task of another queue has none.
+-- push_id: return the task of a queue id; an error if it is not in queue `push`.
 --
 -- Raises:      TR201 task not found.
 create or replace function treadle.push_id(p_queue_id text)
@@ -28,10 +28,10 @@ begin
     where tasks.id = substr(p_queue_id, 7)::uuid and tasks.queue = 'push';
   end if;
   if v_id is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no %s in the queue', coalesce(left(p_queue_id, 60), 'such entry')),
       jsonb_build_object('queue_id', left(p_queue_id, 200)),
-      'What has ended is there until it is pruned.',
+      'Entries that have ended are kept until they are pruned.',
       'TR201'
     );
   end if;
@@ -63,10 +63,10 @@ begin
     return 'cancelled';
   end if;
   select entry.state into v_state from treadle.push_queue as entry where entry.id = v_id;
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('%s is %s and cannot be cancelled', p_queue_id, v_state),
     jsonb_build_object('queue_id', p_queue_id, 'state', v_state, 'allowed', '[]'::jsonb),
-    'Only what is pending, dispatching or working can be cancelled.',
+    'Only an entry that is pending, dispatching or working can be cancelled.',
     'TR102'
   );
 end;

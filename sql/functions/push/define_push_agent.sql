@@ -1,10 +1,11 @@
--- define_push_agent: make an agent known that tasks are sent to, or change where it is.
+-- define_push_agent: register an agent that tasks are sent to, or change its URL.
 --
 -- select treadle.define_push_agent('coder-1', 'https://coder-1.example.org');
 --
--- It has one task at a time, from the queue `push`. Private addresses need p_allow_private.
+-- It has one task at a time, from queue `push`. Private addresses need p_allow_private. Returns
+-- whether the agent is new.
 --
--- Concurrency: the last definition wins; what was submitted goes on where it was sent.
+-- Concurrency: the last definition wins; open submissions continue at the old URL.
 -- Lock order:  agents, push_agents.
 -- Raises:      TR001 invalid argument.
 
@@ -14,7 +15,7 @@ create or replace function treadle.define_push_agent(
   p_allow_private  boolean default false,
   p_actor          text default null
 )
-returns text
+returns boolean
 language plpgsql
 volatile
 security definer
@@ -24,28 +25,29 @@ declare
   v_url     text := rtrim(p_url, '/');
   v_problem text := case
     when coalesce(p_id !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$', true) then
-      'id has 1 to 100 letters, digits, dots, dashes and underscores'
+      'id must be 1 to 100 letters, digits, dots, dashes and underscores'
     when coalesce(octet_length(v_url) > 2000 or v_url ~ '[^!-~]', true) then
-      'url has at most 2000 characters, all of them printable ASCII'
+      'url must be at most 2000 printable ASCII characters'
     when v_url !~ '^https?://[^/?#@]+(/[^?#]*)?$' then
-      'url begins with http:// or https:// and a host; it has no user, password or query'
+      'url must be http:// or https:// with a host, without user, password or query'
     when substring(v_url from '^https?://[^/]*:(\d+)(?:/|$)')::numeric > 65535 then
-      'url has a port up to 65535'
-    when p_allow_private is null then 'allow_private is true or false'
+      'the port of the url must be at most 65535'
+    when p_allow_private is null then 'allow_private must be true or false'
     when exists (
       select from treadle.agents
       where agents.id = p_id and agents.type <> 'push' and agents.status <> 'offline'
-    ) then 'id is that of a worker that is not offline'
+    ) then 'the id belongs to a worker that is not offline'
   end;
+  v_made    boolean;
 begin
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('agent %s: %s', left(quote_nullable(p_id), 60), v_problem),
       jsonb_build_object('argument', split_part(v_problem, ' ', 1)),
-      'treadle agents add --help shows examples.'
+      'See treadle agents create --help for examples.'
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   perform treadle.register_agent(
     p_id, 'push', p_queues => array['push'], p_max_concurrent_tasks => 1, p_url => v_url
   );
@@ -53,18 +55,20 @@ begin
   insert into treadle.push_agents (agent_id, url, allow_private, created_at, created_by)
   values (p_id, v_url, p_allow_private, treadle.clock(), coalesce(p_actor, session_user))
   on conflict (agent_id) do update
-  set url = excluded.url, allow_private = excluded.allow_private;
+  set url = excluded.url, allow_private = excluded.allow_private
+  -- Only a row that this statement inserts has no xmax.
+  returning push_agents.xmax = 0 into v_made;
 
   insert into treadle.events (at, kind, actor, data)
   values (
     treadle.clock(), 'agent.added', coalesce(p_actor, session_user),
     jsonb_build_object('agent', p_id, 'allow_private', p_allow_private)
   );
-  return p_id;
+  return v_made;
 end;
 $$;
 
 comment on function treadle.define_push_agent(text, text, boolean, text) is
-'Register an agent that the dispatcher sends tasks to, or change its address.';
+'Register an agent that the dispatcher sends tasks to, or change its URL.';
 
 grant execute on function treadle.define_push_agent(text, text, boolean, text) to treadle_operator;

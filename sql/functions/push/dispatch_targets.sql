@@ -1,11 +1,12 @@
--- dispatch_targets: the agents that may be sent something, in the order in which they are asked.
+-- dispatch_targets: list the agents that tasks may be sent to, in the order in which they are
+-- tried.
 --
--- An agent that was silent is among them: its next answer brings it back. Free: it has no task, and
--- it did not fail to take one within p_rest_s.
+-- An agent that was offline is included: its next response makes it active again. An agent is free
+-- if it has no task and did not fail to accept one within the last p_cooldown_s seconds.
 --
--- Concurrency: reads; dispatch_task looks again.
+-- Concurrency: reads only; dispatch_task checks again.
 
-create or replace function treadle.dispatch_targets(p_rest_s double precision default 0)
+create or replace function treadle.dispatch_targets(p_cooldown_s double precision default 0)
 returns table (
   agent_id text, url text, allow_private boolean, free boolean, waiting boolean
 )
@@ -26,7 +27,7 @@ as $$
         tasks.agent_id = push_agents.agent_id
         and tasks.status in ('claimed', 'running', 'validating')
     )
-    and not treadle.agent_rests(push_agents.agent_id, p_rest_s),
+    and not treadle.agent_in_cooldown(push_agents.agent_id, p_cooldown_s),
     exists (
       select from treadle.tasks
       where tasks.queue = 'push' and tasks.completed_at is null and tasks.status = 'ready'
@@ -38,6 +39,6 @@ as $$
 $$;
 
 comment on function treadle.dispatch_targets(double precision) is
-'Where the dispatcher may send tasks, first come first; and whether any task waits.';
+'Where the dispatcher may send tasks, in order, and whether any task waits.';
 
 grant execute on function treadle.dispatch_targets(double precision) to treadle_worker;

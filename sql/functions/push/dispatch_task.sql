@@ -1,17 +1,17 @@
--- dispatch_task: claim the next task of queue `push` for an agent that is to be sent it.
+-- dispatch_task: claim the next task of queue `push` for the agent that it will be sent to.
 --
--- The submission is written down before anything is sent. Its number goes on from the last one,
--- unless the last one at this agent may have reached it: then the agent sees the same key again.
--- An agent that did not take or keep its last task rests for p_rest_s, whoever dispatches.
--- The claim lasts for p_keep_s without any dispatcher: the reaper does not take it before. Repeated
--- with its token, the call returns the same task.
+-- The submission is stored before anything is sent. Its number is one higher than that of the last
+-- submission, unless the last one may have reached this agent: then the number is repeated, and the
+-- agent sees the same key. An agent that failed to accept or finish its last task gets no task for
+-- p_cooldown_s seconds from any dispatcher. Without a dispatcher the claim lasts for p_keep_s, and
+-- the reaper does not end it earlier. A repeated call with the same token returns the same task.
 --
--- Concurrency: the agent is locked and has one task at a time, whoever dispatches; tasks are taken
---              with skip locked.
+-- Concurrency: the agent is locked and has one task at a time, whichever dispatcher calls; locked
+-- tasks are skipped.
 -- Lock order:  as claim_tasks, then dispatches.
 -- Raises:      TR001 invalid argument.
 
--- check_lease: refuse leases without a holder or with an end that makes no sense.
+-- check_lease: check the holder and the times of a lease.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_lease(
@@ -29,21 +29,22 @@ begin
   if num_nulls(p_token, p_holder) > 0
     or not coalesce(p_lease_s between 0.1 and 3600, false)
     or not coalesce(p_keep_s between p_lease_s and 2592000, false) then
-    perform treadle.refuse(
-      'a submission needs a token, a holder, a lease of 0.1 to 3600 seconds and a claim that is '
-      'kept for longer, up to 2592000 seconds',
+    perform treadle.raise_error(
+      'a submission needs a token, a holder, a lease of 0.1 to 3600 seconds and a claim that '
+      'lasts longer, up to 2592000 seconds',
       jsonb_build_object('argument', 'lease_s')
     );
   end if;
 end;
 $$;
 
--- agent_rests: whether an agent did not take or keep a task within the last seconds.
+-- agent_in_cooldown: return whether an agent failed to accept or finish a task within the last
+-- seconds.
 --
--- Who says idle and takes nothing would otherwise be sent to as fast as it answers.
+-- Otherwise an agent that reports idle and accepts nothing would be sent tasks without pause.
 --
--- Concurrency: reads; exact where the caller has locked the agent.
-create or replace function treadle.agent_rests(p_agent text, p_rest_s double precision)
+-- Concurrency: reads only; exact if the caller has locked the agent.
+create or replace function treadle.agent_in_cooldown(p_agent text, p_cooldown_s double precision)
 returns boolean
 language sql
 stable
@@ -53,7 +54,7 @@ as $$
     (
       select
         last.outcome not in ('completed', 'failed', 'cancelled', 'superseded')
-        and last.ended_at > treadle.clock() - make_interval(secs => p_rest_s)
+        and last.ended_at > treadle.clock() - make_interval(secs => p_cooldown_s)
       from (
         select dispatches.outcome, dispatches.ended_at
         from treadle.dispatches
@@ -66,11 +67,11 @@ as $$
   )
 $$;
 
--- dispatch_number: which submission of a task the next one is, as its agent sees it.
+-- dispatch_number: return the number of the next submission of a task.
 --
--- One that may have reached this agent is repeated under its number, so that an agent that
--- remembers keys does not execute it again: who answers 5xx for it may have passed it on. Not to
--- be reached takes nothing back. Any other has a number of its own.
+-- A submission that may have reached this agent is repeated with the same number, so that an agent
+-- that remembers keys does not execute it again; an agent that answered 5xx may have passed the
+-- task on. A later connection failure does not change that. Any other submission gets a new number.
 --
 -- Concurrency: the caller has claimed the task.
 create or replace function treadle.dispatch_number(p_task uuid, p_agent text)
@@ -102,9 +103,10 @@ as $$
     )
 $$;
 
--- dispatch_target_of: what it takes to follow a submission.
+-- dispatch_target_of: return the data that a dispatcher needs to follow a submission.
 --
--- After an error it is sent like any other, though under the same number: the agent has said no.
+-- After an error the task is sent like any other, with the same number, because the agent has
+-- rejected it.
 create or replace function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
 returns treadle.dispatch_target
 language sql
@@ -143,8 +145,8 @@ as $$
 $$;
 
 comment on function treadle.dispatch_target_of(treadle.dispatches) is
-'Internal: a submission with the request of its task, whether its claim holds, and whether '
-'the agent was sent it before without an answer.';
+'Internal: a submission with the request of its task, whether its claim holds, and whether it '
+'was sent to the agent before without an answer.';
 
 create or replace function treadle.dispatch_task(
   p_agent    text,
@@ -152,7 +154,7 @@ create or replace function treadle.dispatch_task(
   p_holder   uuid,
   p_lease_s  double precision default 15,
   p_keep_s   double precision default 86400,
-  p_rest_s   double precision default 0
+  p_cooldown_s   double precision default 0
 )
 returns setof treadle.dispatch_target
 language plpgsql
@@ -175,7 +177,7 @@ begin
   if not found
     or v_target.agent_id is null
     or not exists (select from treadle.queues where queues.name = 'push')
-    or treadle.agent_rests(p_agent, p_rest_s)
+    or treadle.agent_in_cooldown(p_agent, p_cooldown_s)
     or exists (
       select from treadle.tasks
       where
@@ -214,7 +216,7 @@ $$;
 
 comment on function treadle.dispatch_task(
   text, uuid, uuid, double precision, double precision, double precision
-) is 'Claim the next task for an agent and write down that it is being sent there.';
+) is 'Claim the next task for an agent and record that it is being sent.';
 
 grant execute on function treadle.dispatch_task(
   text, uuid, uuid, double precision, double precision, double precision

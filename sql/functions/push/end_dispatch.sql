@@ -1,18 +1,19 @@
--- end_dispatch: what came of a submission, and what follows for its task.
+-- end_dispatch: record the outcome of a submission and apply it to the task.
 --
--- completed, failed, cancelled: as the agent says. busy: to the end of the queue, no attempt
--- counted. refused: failed. error, unreachable, unsure, lost, silent: the attempt is counted and
--- the task waits again, in its place, until its attempts are used up. superseded: the claim went
--- another way. Returns the state of the task; empty when somebody else follows the submission.
+-- completed, failed, cancelled: as the agent reports. busy: the task moves to the end of the queue
+-- without a counted attempt. refused: the task fails. error, unreachable, unsure, lost, silent: the
+-- attempt counts, and the task waits in its old position until its attempts are used up.
+-- superseded: the claim ended in another way. Returns the state of the task; null if another
+-- dispatcher follows the submission.
 --
--- Concurrency: only whoever follows the submission; an answer after the claim was lost is judged
---              as any late answer is.
+-- Concurrency: only the dispatcher that follows the submission; a result after the claim was lost
+-- is treated like any late result.
 -- Lock order:  tasks, dispatches, then as complete_tasks and fail_tasks.
 -- Raises:      TR001 invalid argument, TR002 too large.
 
--- settle_dispatch: do to a task what the outcome of its submission means.
+-- settle_dispatch: apply the outcome of a submission to its task.
 --
--- Concurrency: the caller holds the task; the fence is the claim token.
+-- Concurrency: the caller has locked the task; the claim token is checked.
 -- Lock order:  as complete_tasks, fail_tasks and release_tasks.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.settle_dispatch(
@@ -47,7 +48,7 @@ begin
     if v_verdict <> 'report_required' then
       return v_verdict;
     end if;
-    -- Nobody is there to be asked for one.
+    -- The agent cannot be asked for a report.
     v_error := 'the type requires a decision report';
     v_class := 'invalid_output';
     v_action := 'fail';
@@ -60,7 +61,7 @@ begin
   elsif p_outcome = 'superseded' then
     return 'stale';
   elsif v_action is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('a submission cannot end as %L', left(p_outcome, 60)),
       jsonb_build_object('argument', 'outcome')
     );
@@ -97,12 +98,12 @@ begin
   if p_outcome = 'completed' then
     perform treadle.lock_with_dependents(array[p_task]);
   else
-    perform treadle.lock_fallout(array[p_task], p_outcome = 'cancelled');
+    perform treadle.lock_failure_cascade(array[p_task], p_outcome = 'cancelled');
   end if;
-  if (treadle.hold_dispatch(p_task, p_token, p_holder)).task_id is null then
+  if (treadle.lock_dispatch(p_task, p_token, p_holder)).task_id is null then
     return null;
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   v_verdict := treadle.settle_dispatch(p_task, p_token, p_outcome, p_error, p_output);
   select tasks.status into v_status from treadle.tasks where tasks.id = p_task;
 
@@ -123,7 +124,7 @@ end;
 $$;
 
 comment on function treadle.end_dispatch(uuid, uuid, uuid, text, text, jsonb) is
-'End a submission: complete, fail, cancel or queue its task again; says in which state it is.';
+'End a submission: complete, fail, cancel or requeue its task; returns the state of the task.';
 
 grant execute on function
 treadle.end_dispatch(uuid, uuid, uuid, text, text, jsonb) to treadle_worker;

@@ -1,10 +1,10 @@
--- push_template: the task of a schedule for queue `push`, as if it had been submitted.
+-- push_template: prepare the task of a schedule for queue `push` like a submission.
 --
--- Its type is prompt where it says no other, and the spec of that is checked as a submission is.
--- The queue is made where it is missing.
+-- The default type is prompt, and its spec is checked as for a submission. The queue is created if
+-- it is missing.
 --
--- Concurrency: reads only, once the queue is there.
--- Lock order:  as open_push.
+-- Concurrency: reads only once the queue exists.
+-- Lock order:  as ensure_push_queue.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.push_template(p_task jsonb)
@@ -16,7 +16,7 @@ as $$
 declare
   v_task jsonb := '{"type": "prompt"}' || p_task;
 begin
-  perform treadle.open_push();
+  perform treadle.ensure_push_queue();
   if v_task ->> 'type' = 'prompt' then
     v_task := v_task || jsonb_build_object('spec', treadle.push_spec(v_task -> 'spec'));
   end if;

@@ -1,8 +1,8 @@
--- remove_push_agent: send nothing more to an agent.
+-- remove_push_agent: stop sending tasks to an agent.
 --
--- What it works on is followed to its end.
+-- The task that it works on is followed until it ends.
 --
--- Concurrency: a submission that is being made at this moment still arrives.
+-- Concurrency: a submission in progress still arrives.
 -- Lock order:  agents, push_agents.
 -- Raises:      TR204 unknown agent.
 
@@ -19,9 +19,11 @@ begin
   where agents.id = p_id and agents.type = 'push';
   delete from treadle.push_agents where push_agents.agent_id = p_id;
   if not found then
-    perform treadle.refuse(
-      format('there is no agent %s that tasks are sent to', left(quote_nullable(p_id), 100)),
-      jsonb_build_object('agent', left(p_id, 200)), 'List them: treadle agents push', 'TR204'
+    perform treadle.raise_error(
+      format('there is no push agent %s', left(quote_nullable(p_id), 100)),
+      jsonb_build_object('agent', left(p_id, 200)),
+      'To list them: treadle agents list --push',
+      'TR204'
     );
   end if;
 
@@ -34,6 +36,6 @@ end;
 $$;
 
 comment on function treadle.remove_push_agent(text, text) is
-'Forget an agent that tasks are sent to; what it has is followed to its end.';
+'Remove a push agent; the task that it works on is followed until it ends.';
 
 grant execute on function treadle.remove_push_agent(text, text) to treadle_operator;

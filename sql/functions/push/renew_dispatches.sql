@@ -1,9 +1,9 @@
--- renew_dispatches: a dispatcher lives; so do the claims of what it follows.
+-- renew_dispatches: renew the leases of a dispatcher and the claims of the submissions it follows.
 --
--- Returns all that it follows, each with whether its claim still holds. p_heard: the claims whose
--- agents have answered since the last time.
+-- Returns all submissions that it follows, each with whether its claim still holds. p_heard lists
+-- the claims whose agents have responded since the last call.
 --
--- Concurrency: rows are locked in id order; what others have taken over is not touched.
+-- Concurrency: rows are locked in id order; submissions taken over by others are not touched.
 -- Lock order:  tasks, dispatches.
 -- Raises:      TR001 invalid argument.
 
@@ -63,7 +63,7 @@ $$;
 
 comment on function treadle.renew_dispatches(
   uuid, uuid[], double precision, double precision
-) is 'Keep the submissions that a dispatcher follows, with their claims; returns them all.';
+) is 'Renew the submissions that a dispatcher follows, with their claims; returns them all.';
 
 grant execute on function
 treadle.renew_dispatches(uuid, uuid[], double precision, double precision) to treadle_worker;

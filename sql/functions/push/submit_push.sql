@@ -1,21 +1,20 @@
--- submit_push: put a prompt at the end of the queue `push`.
+-- submit_push: add a prompt to the end of queue `push`.
 --
 -- select * from treadle.submit_push('{"prompt": "Say hello"}', 'cli', null, 50, 3);
 --
--- The queue and its type are made on first use; p_max_depth and p_max_attempts are its limits from
--- then on, empty leaves them as they are. Other fields of the request are left out.
+-- The queue and its type are created on first use; p_max_depth and p_max_attempts set its limits,
+-- and null leaves them unchanged. Unknown fields of the request are ignored.
 --
--- Concurrency: submitters come one after the other, so that positions are exact: each takes its
---              place in the line once it holds the lock of the queue's depth. Its lane is made
---              before: who makes it at the same time may wait for that lock.
--- Lock order:  lanes, locks, tasks: nobody who holds a task of the queue waits for its lock but
---              who has just made it.
+-- Concurrency: submitters run one after another, so that positions are exact: each gets its
+-- position once it holds the depth lock of the queue. The lane is created before that, because a
+-- session creating the same lane may wait for the lock.
+-- Lock order:  lanes, locks, tasks. A session that holds a task of the queue waits for the lock
+-- only if it has just created that task.
 -- Raises:      TR001 invalid argument, TR002 too large, TR105 queue full.
 
--- push_spec: the spec of a task from the request of a submitter, checked.
+-- push_spec: check the request of a submitter and return the spec of the task.
 --
--- Fields that are not known are left out, and so is what is empty, such as a timeout of 0. False is
--- not empty.
+-- Unknown fields and empty values, such as a timeout of 0, are left out. False is not empty.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.push_spec(p_request jsonb)
@@ -43,7 +42,7 @@ begin
   into v_name, v_must
   from (
     values
-    ('prompt', 'string', 'be a text with something in it'),
+    ('prompt', 'string', 'be a text that is not blank'),
     ('model', 'string', 'be a text'),
     ('session_id', 'string', 'be a text'),
     ('timeout_seconds', 'number', 'be a whole number of seconds, 1 to 31536000'),
@@ -61,7 +60,7 @@ begin
     end
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s must %s', v_name, v_must), jsonb_build_object('argument', v_name)
     );
   end if;
@@ -69,7 +68,7 @@ begin
 end;
 $$;
 
--- push_rank: the rank of a task that comes to the end of its lane at a moment.
+-- push_rank: return the rank of a task that joins the end of its lane at a given time.
 create or replace function treadle.push_rank(p_task treadle.tasks, p_at timestamptz)
 returns bigint
 language sql
@@ -78,21 +77,21 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     (p_task.priority - p_task.critical_path) * 1000000::bigint
-    + treadle.rank_shift(lanes.ageing - lanes.urgency, p_at)
+    + treadle.ageing_offset(lanes.ageing - lanes.urgency, p_at)
   from treadle.lanes
   where lanes.id = p_task.lane_id
 $$;
 
--- open_push: make the queue `push` and the type of its tasks, or give the queue other limits.
+-- ensure_push_queue: create queue `push` and its type, or change the limits of the queue.
 --
--- A waiting task overtakes a hundred points of priority in six seconds: first in, first out. The
--- type has no breaker: whether an agent can be reached is looked at agent by agent. There are no
--- poison pills: a prompt has all its attempts, whichever agents lose it.
+-- A waiting task gains a hundred points of priority in six seconds, which makes the queue first in,
+-- first out. The type has no breaker: the dispatcher checks each agent. Poison pills are off: a
+-- prompt uses all its attempts, whichever agents lose it.
 --
--- Concurrency: reads only, where all is as it should be.
+-- Concurrency: reads only if nothing has to change.
 -- Lock order:  task_types, queues; with the first max_depth the tasks, see define_queue.
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.open_push(
+create or replace function treadle.ensure_push_queue(
   p_max_depth     integer default null,
   p_max_attempts  integer default null
 )
@@ -108,7 +107,7 @@ begin
   if not exists (select from treadle.task_types where task_types.name = 'prompt') then
     perform treadle.define_type(
       'prompt',
-      '{"description": "Ask an agent by its own interface", "breaker": {"threshold": 0}}'
+      '{"description": "Send a prompt to a push agent", "breaker": {"threshold": 0}}'
     );
   end if;
 
@@ -136,7 +135,7 @@ $$;
 create or replace function treadle.submit_push(
   p_request       jsonb,
   p_source        text,
-  p_source_job    text default null,
+  p_job           text default null,
   p_max_depth     integer default null,
   p_max_attempts  integer default null
 )
@@ -151,33 +150,34 @@ as $$
 #variable_conflict use_column
 declare
   v_spec jsonb := treadle.push_spec(p_request);
-  v_kind treadle.tasks;
+  v_kind record;
+  v_task treadle.tasks;
   v_id   uuid;
   v_full jsonb;
 begin
-  perform treadle.keep_durable();
-  perform treadle.open_push(p_max_depth, p_max_attempts);
+  perform treadle.ensure_durable();
+  perform treadle.ensure_push_queue(p_max_depth, p_max_attempts);
   v_kind := treadle.prepare_task(
-    jsonb_strip_nulls(
-      jsonb_build_object(
-        'queue', 'push', 'type', 'prompt', 'source', p_source, 'source_job', p_source_job
-      )
-    ),
+    jsonb_build_object('queue', 'push', 'type', 'prompt') || treadle.origin(p_source, p_job),
+    'task',
     treadle.clock()
   );
+  v_task := v_kind.task;
 
   insert into treadle.locks (name) values ('depth:push')
   on conflict (name) do update set touched = locks.touched + 1;
-  v_kind.created_at := treadle.clock();
-  v_kind.rank := treadle.push_rank(v_kind, v_kind.created_at);
+  v_task.created_at := treadle.clock();
+  v_task.rank := treadle.push_rank(v_task, v_task.created_at);
   begin
-    select made.id into v_id from treadle.insert_tasks(v_kind, array[v_spec]) as made;
+    select made.id
+    into v_id
+    from treadle.store_tasks(array[v_task], array[v_kind.rest], array[v_spec]) as made;
   exception
     when sqlstate 'TR105' then
       get stacked diagnostics v_full = pg_exception_detail;
-      perform treadle.refuse(
+      perform treadle.raise_error(
         format(
-          'Queue is full. Please try again later. %s of at most %s tasks wait.',
+          'Queue is full. Please try again later. %s of at most %s tasks are waiting.',
           v_full ->> 'depth', v_full ->> 'limit'
         ),
         v_full || jsonb_build_object('reason', 'queue_full', 'max_size', v_full -> 'limit'),
@@ -196,7 +196,7 @@ end;
 $$;
 
 comment on function treadle.submit_push(jsonb, text, text, integer, integer) is
-'Queue a prompt for the agents that are pushed to; says its place in the line and the depth.';
+'Queue a prompt for the push agents; returns its position and the depth of the queue.';
 
 grant execute on function treadle.submit_push(jsonb, text, text, integer, integer) to
 treadle_producer, treadle_worker;

@@ -1,6 +1,6 @@
--- assignment_of: how tasks of a queue reach their agents: claim, manual or dispatch.
+-- assignment_of: return how tasks of a queue reach their agents: claim, manual or dispatch.
 --
--- A queue that is not made yet is what its name will make it.
+-- For a queue that does not exist yet, the result follows from its name.
 
 create or replace function treadle.assignment_of(p_queue text)
 returns text

@@ -1,15 +1,16 @@
--- check_depth: refuse new tasks beyond the depth limit of their queue.
+-- check_depth: reject new tasks beyond the depth limit of their queue.
 --
--- Called after they were stored, by the statement that did. All that wait count: created, pending,
--- ready, retrying and blocked. What is in flight does not, and what comes back is never refused.
+-- Called after the tasks were stored, by the same statement. All waiting tasks count: created,
+-- pending, ready, retrying and blocked. Running tasks do not count, and a task that returns to the
+-- queue is never rejected.
 --
--- Concurrency: producers of a queue with a limit come one after the other: the row of its lock is
---              written, then its tasks are counted. Written, not only locked: under REPEATABLE READ
---              a count from before fails with 40001.
+-- Concurrency: producers of a queue with a limit run one after another: they update the lock row of
+-- the queue and then count its tasks. The row is updated, not only locked, so that an older
+-- snapshot under REPEATABLE READ fails with 40001.
 -- Lock order:  locks.
 -- Raises:      TR105 queue full.
 
--- queue_depth: how many tasks wait in a queue that has a depth limit.
+-- queue_depth: return how many tasks wait in a queue that has a depth limit.
 create or replace function treadle.queue_depth(p_queue text)
 returns integer
 language sql
@@ -40,14 +41,14 @@ begin
   select queues.* into v_queue from treadle.queues where queues.name = p_queue;
   v_depth := treadle.queue_depth(p_queue);
   if v_depth > v_queue.max_depth then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'queue %s has no room for %s more: %s of at most %s tasks wait there',
+        'queue %s has no room for %s more: %s of at most %s tasks are waiting',
         p_queue, p_added, v_depth - p_added, v_queue.max_depth
       ),
       jsonb_build_object('queue', p_queue, 'depth', v_depth - p_added, 'limit', v_queue.max_depth),
       case
-        -- The servers set the limit of such a queue with every submission.
+        -- The HTTP server sets the limit of such a queue with every submission.
         when v_queue.assignment = 'dispatch' then
           'Try again later, or start the server with a larger TREADLE_QUEUE_MAX_SIZE.'
         else

@@ -1,20 +1,22 @@
--- define_queue: make a queue, or change the settings of one; what is not named stays as it is.
+-- define_queue: create a queue or change its settings; settings that are not given stay as they
+-- are.
 --
 -- select treadle.define_queue('night', '{"priority": 80, "retry": {"strategy": "fixed"}}');
 --
--- A queue that gets its first max_depth counts the tasks that wait there already. Those of a
--- transaction that is open at this moment do not count. How tasks reach their agents is decided
--- when the queue is made, by protocol_queues, and never changes: the protocols rely on it.
+-- When a queue gets its first max_depth, its waiting tasks are counted; those of transactions that
+-- are open at that time are not. protocol_queues decides how tasks reach their agents when the
+-- queue is created; this never changes, because the protocols rely on it. Returns whether the queue
+-- is new.
 --
--- Concurrency: one row; with a first or no more max_depth also its tasks, see cap_tasks.
+-- Concurrency: one row; when max_depth is first set or removed, also its tasks, see cap_tasks.
 -- Lock order:  queues, tasks, then the history.
 -- Raises:      TR001 invalid argument.
 
--- cap_tasks: mark the tasks of a queue that count in its depth while they wait, or unmark them.
+-- cap_tasks: mark or unmark the tasks of a queue that count towards its depth while they wait.
 --
--- Those in flight too: they count once they come back.
+-- Running tasks are marked too: they count if they return to the queue.
 --
--- Concurrency: tasks are locked in id order, in batches; it waits for who has one.
+-- Concurrency: locks tasks in id order, in batches, and waits for locks.
 -- Lock order:  tasks.
 create or replace function treadle.cap_tasks(p_queue text, p_capped boolean)
 returns void
@@ -51,7 +53,7 @@ create or replace function treadle.define_queue(
   p_settings  jsonb default '{}',
   p_actor     text default null
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 security definer
@@ -61,8 +63,8 @@ as $$
 declare
   c_fixed    constant text[] := array['assignment', 'on_lease_expiry', 'keep_changes'];
   c_settings constant text[] := array[
-    'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'max_spec_bytes', 'audit',
-    'max_depth', 'fair', 'hold', 'keep_completed_s', 'keep_cancelled_s', 'keep_dead_s', 'prune_mode'
+    'max_spec_bytes', 'audit', 'max_depth', 'fair', 'hold', 'keep_completed_s', 'keep_cancelled_s',
+    'keep_dead_s', 'prune_mode'
   ];
   v_made       boolean;
   v_old        treadle.queues;
@@ -71,17 +73,17 @@ declare
   v_column     text;
 begin
   if p_settings ?| c_fixed then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         '%s of queue %s cannot be changed', array_to_string(c_fixed, ', '),
         left(quote_nullable(p_name), 60)
       ),
       jsonb_build_object('argument', 'settings'),
-      'They belong to the queues of treadle.protocol_queues. To release the tasks of another queue '
+      'They are fixed for the queues of treadle.protocol_queues. To release tasks of another queue '
       'one by one, set hold.'
     );
   end if;
-  perform treadle.check_settings(p_settings, c_settings);
+  perform treadle.check_options(p_settings, 'queue', c_settings);
   insert into treadle.queues (name) values (p_name) on conflict (name) do nothing;
   v_made := found;
   if v_made then
@@ -124,25 +126,25 @@ begin
       jsonb_build_object('settings', p_settings)
     );
   end if;
+  return v_made;
 exception
   when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'queue %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        'queue %s cannot be defined: %s', left(quote_nullable(p_name), 60),
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'queue'),
-      'A name has 1 to 48 of a-z 0-9 _ . - and settings stay in range: priority 0-100, '
-      'max_attempts 1-1000, ageing_rate 0-1000, audit compact or full, max_depth 1 or more, '
-      'fair and hold true or false (hold stays true where a dispatcher hands out the tasks), '
+      'A name has 1 to 48 of a-z 0-9 _ . - and audit is compact or full, max_depth 1 or more, '
+      'fair and hold true or false (hold stays true in queues with manual assignment), '
       'keep_completed_s, keep_cancelled_s and keep_dead_s 0 or more, prune_mode archive or drop.'
     );
 end;
 $$;
 
 comment on function treadle.define_queue(text, jsonb, text) is
-'Make or change a queue: its defaults for tasks, its size cap, its depth limit, its audit level, '
-'how long it keeps what has ended.';
+'Create or change a queue: task defaults, payload size limit, depth limit, audit level and '
+'how long it keeps tasks that have ended.';
 
 grant execute on function treadle.define_queue(text, jsonb, text) to treadle_operator;

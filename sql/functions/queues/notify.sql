@@ -1,12 +1,12 @@
 -- notify: notify idle workers and the promoter.
 
--- wake_queues: tell idle workers that tasks of these queues can be claimed.
+-- notify_workers: notify idle workers that tasks of these queues can be claimed.
 --
--- NOTIFY makes commits wait for each other across the cluster, so it is sent once per queue, and
--- only where somebody waits. It is a hint: workers look by themselves as well.
+-- NOTIFY serializes commits across the cluster, so it is sent once per queue and only if a worker
+-- waits. It is a hint: workers also poll.
 --
--- Concurrency: a worker that goes idle at this moment looks again shortly after.
-create or replace function treadle.wake_queues(p_queues text[])
+-- Concurrency: a worker that becomes idle at this moment polls shortly after.
+create or replace function treadle.notify_workers(p_queues text[])
 returns void
 language plpgsql
 volatile
@@ -19,10 +19,10 @@ begin
 end;
 $$;
 
--- wake_promoter: tell the promoter that something falls due before it would look.
+-- notify_promoter: notify the promoter of something that is due before its next poll.
 --
--- Concurrency: a hint; the promoter looks every few seconds anyway.
-create or replace function treadle.wake_promoter(p_due_at timestamptz)
+-- Concurrency: the notification is a hint; the promoter also polls every few seconds.
+create or replace function treadle.notify_promoter(p_due_at timestamptz)
 returns void
 language plpgsql
 volatile
@@ -30,16 +30,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_due_at < treadle.clock() + interval '5 seconds' then
-    perform pg_notify('task_due', '');
+    perform pg_notify('treadle_due', '');
   end if;
 end;
 $$;
 
--- mark_idle: say that a worker waits for tasks of these queues.
+-- mark_idle: record that a worker waits for tasks of these queues.
 --
--- Written at most once in 15 seconds for a queue, whatever the number of workers.
+-- Written at most once in 15 seconds per queue, whatever the number of workers.
 --
--- Concurrency: queues in order of name; a row that another worker is writing is left to it.
+-- Concurrency: queues in order of name; a row that another worker is writing is skipped.
 -- Lock order:  idle_queues.
 create or replace function treadle.mark_idle(p_queues text[])
 returns void

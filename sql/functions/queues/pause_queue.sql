@@ -1,8 +1,8 @@
--- pause_queue: nothing more is claimed from a queue; what runs, runs on; enqueueing goes on.
+-- pause_queue: stop claims from a queue; running tasks go on, and tasks can still be enqueued.
 --
 -- select treadle.pause_queue('default', 'provider is down');
 --
--- Concurrency: a claim that is under way may still take its tasks.
+-- Concurrency: a claim in progress may still take tasks.
 -- Lock order:  queues.
 -- Raises:      TR202 unknown queue.
 
@@ -38,9 +38,8 @@ $$;
 
 comment on function treadle.pause_queue(text, text, text) is 'Stop claims from a queue.';
 
--- resume_queue: let a paused queue go on, and wake who waits for it.
+-- resume_queue: resume a paused queue and notify waiting workers.
 --
--- Concurrency: one row.
 -- Lock order:  queues.
 -- Raises:      TR202 unknown queue.
 create or replace function treadle.resume_queue(p_name text, p_actor text default null)
@@ -60,11 +59,11 @@ begin
 
   insert into treadle.events (at, kind, queue, actor)
   values (treadle.clock(), 'queue.resumed', p_name, coalesce(p_actor, session_user));
-  perform treadle.wake_queues(array[p_name]);
+  perform treadle.notify_workers(array[p_name]);
 end;
 $$;
 
-comment on function treadle.resume_queue(text, text) is 'Let a paused queue go on.';
+comment on function treadle.resume_queue(text, text) is 'Resume a paused queue.';
 
 grant execute on function treadle.pause_queue(text, text, text) to treadle_operator;
 grant execute on function treadle.resume_queue(text, text) to treadle_operator;

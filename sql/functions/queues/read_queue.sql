@@ -1,4 +1,4 @@
--- read_queue: a queue with its settings, and who paused it.
+-- read_queue: return the settings of a queue and who paused it.
 --
 -- Raises:      TR202 unknown queue.
 

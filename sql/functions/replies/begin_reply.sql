@@ -1,15 +1,16 @@
--- begin_reply: whether a request with a key was answered before, and if not, hold the key.
+-- begin_reply: return the stored response for an idempotency key; if there is none, lock the key.
 --
 -- select * from treadle.begin_reply('key', 'me', 'POST /v1/tasks', 'hash');
 --
--- No row: do it, then keep_reply, both in this transaction. A row: send that, and do nothing.
+-- No row: handle the request and call save_reply, both in this transaction. A row: send that
+-- response and do nothing else.
 --
 -- Concurrency: the row of the key is locked until the transaction ends; a second request with the
---              key is refused meanwhile. An answer that is stored is read without a lock.
--- Lock order:  replies, before everything that the request does; waited for at most 100 ms.
+-- key is rejected meanwhile. A stored response is read without a lock.
+-- Lock order:  replies, before everything else in the request; waits at most 100 ms.
 -- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
 
--- reply_age: how long the answer to a request with a key is kept.
+-- reply_age: return how long a response is kept.
 create or replace function treadle.reply_age()
 returns interval
 language sql
@@ -19,7 +20,7 @@ as $$
   select interval '24 hours'
 $$;
 
--- stored_reply: the answer that a request with a key got, unless it is too old to be sent again.
+-- stored_reply: return the response that a request with a key got, unless it is too old.
 create or replace function treadle.stored_reply(p_principal text, p_key text)
 returns setof treadle.replies
 language sql
@@ -35,17 +36,17 @@ as $$
     and replies.created_at > treadle.clock() - treadle.reply_age()
 $$;
 
--- hold_reply: lock the row of a request with a key, which is made where there is none; false if
--- another session has it.
+-- lock_reply: lock the row of a key, and create it if there is none; false if another session has
+-- it.
 --
--- The row has no status until keep_reply stores the answer. An advisory lock would not do: any
--- login could hold it and stop the key.
+-- The row has no status until save_reply stores the response. An advisory lock is not used, because
+-- any login could take it and block the key.
 --
 -- Concurrency: skips a row that another session has locked, and waits at most 100 ms for a session
---              that is inserting the same row. Less would not do: lock_timeout also counts the wait
---              for others to extend the table, which says nothing about the key.
+-- that is inserting the same row. A shorter time would not work: lock_timeout also counts the wait
+-- for other sessions to extend the table, which does not concern the key.
 -- Lock order:  replies.
-create or replace function treadle.hold_reply(
+create or replace function treadle.lock_reply(
   p_key        text,
   p_principal  text,
   p_route      text,
@@ -96,29 +97,29 @@ declare
   v_reply treadle.replies;
 begin
   if not coalesce(octet_length(p_key) between 1 and 200, false) then
-    perform treadle.refuse(
-      'Idempotency-Key must have 1 to 200 bytes', jsonb_build_object('argument', 'key'),
-      'A UUID is good.'
+    perform treadle.raise_error(
+      'Idempotency-Key must be 1 to 200 bytes long', jsonb_build_object('argument', 'key'),
+      'Use a UUID, for example.'
     );
   end if;
   select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
   if not found then
-    if not treadle.hold_reply(p_key, p_principal, p_route, p_hash) then
-      perform treadle.refuse(
-        'a request with this Idempotency-Key is being answered now',
+    if not treadle.lock_reply(p_key, p_principal, p_route, p_hash) then
+      perform treadle.raise_error(
+        'a request with this Idempotency-Key is in progress',
         jsonb_build_object('retry_after_s', 1),
-        'Wait a moment, then send it again.',
+        'Wait a moment, then send the request again.',
         'TR113'
       );
     end if;
-    -- Again, under the lock: the answer may have been stored in between.
+    -- Read again under the lock: the response may have been stored in between.
     select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
   end if;
   if found and (v_reply.route, v_reply.hash) is distinct from (p_route, p_hash) then
-    perform treadle.refuse(
-      'this Idempotency-Key was sent with another request',
+    perform treadle.raise_error(
+      'this Idempotency-Key was used with a different request',
       jsonb_build_object('route', v_reply.route, 'answered_at', v_reply.created_at),
-      'Use a new key for each request, and the same one only to repeat it as it was.',
+      'Use a new key for each request; reuse a key only to repeat the same request.',
       'TR112'
     );
   end if;
@@ -128,7 +129,7 @@ end;
 $$;
 
 comment on function treadle.begin_reply(text, text, text, text) is
-'Hold the key of a request; the answer when it had one before.';
+'Lock the idempotency key of a request; returns the stored response if there is one.';
 
 grant execute on function treadle.begin_reply(text, text, text, text) to
 treadle_producer, treadle_worker, treadle_operator;

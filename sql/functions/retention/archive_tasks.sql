@@ -1,11 +1,9 @@
--- archive_tasks: write tasks whose queue says so to the history, with all that is theirs.
+-- archive_tasks: copy tasks of queues with prune mode archive to the history, with all their parts.
 --
--- Columns that are empty are left out of the row: most are. It is json, not jsonb, since that is
--- written several times as fast. The tokens of claims and consumers are left out, since they are
--- secret.
+-- Null columns, which are most of them, are left out. The row is json, not jsonb, which is written
+-- several times as fast. The tokens of claims and consumers are left out, since they are secret.
 --
--- Concurrency: the caller holds the tasks.
--- Lock order:  none but new rows.
+-- Concurrency: the caller has locked the tasks. Only inserts.
 
 create or replace function treadle.archive_tasks(p_ids uuid[])
 returns void
@@ -26,42 +24,25 @@ as $$
   select
     tasks.id, tasks.queue, tasks.type, tasks.status, tasks.dag_id, tasks.parent_id,
     tasks.created_at, tasks.completed_at, treadle.clock(), tasks.cost_usd,
-    -- Without its documents: in those an empty value says something.
+    -- Documents are added separately, because a null inside them has a meaning.
     json_strip_nulls(
       row_to_json(
         jsonb_populate_record(
           tasks,
           '{
-            "spec": null, "output": null, "inputs": null, "progress": null, "retry": null,
-            "validation": null, "artifacts": null, "decision_report": null,
-            "attempt_notes": null, "claim_token": null, "last_token": null, "consumed_token": null
+            "spec": null, "output": null, "inputs": null, "progress": null, "claim_token": null,
+            "last_token": null
           }'
         )
       )
     ),
     tasks.spec, tasks.output,
-    case
-      when
-        num_nonnulls(
-          tasks.inputs, tasks.progress, tasks.retry, tasks.validation, tasks.artifacts,
-          tasks.decision_report, tasks.attempt_notes
-        ) > 0
-        then jsonb_build_object(
-          'inputs', tasks.inputs, 'progress', tasks.progress, 'retry', tasks.retry,
-          'validation', tasks.validation, 'artifacts', tasks.artifacts,
-          'decision_report', tasks.decision_report,
-          'attempt_notes',
-          case when jsonb_typeof(tasks.attempt_notes) = 'array' then (
-            select jsonb_agg(
-              case jsonb_typeof(noted.note)
-                when 'object' then noted.note - 'token' else noted.note
-              end
-              order by noted.at
-            )
-            from jsonb_array_elements(tasks.attempt_notes) with ordinality as noted (note, at)
-          ) else tasks.attempt_notes end
-        )
-    end,
+    nullif(
+      jsonb_build_object('inputs', tasks.inputs, 'progress', tasks.progress)
+      || coalesce(task_parts.options, '{}') || coalesce(task_parts.result, '{}')
+      || jsonb_build_object('attempt_notes', task_parts.attempt_notes),
+      '{"inputs": null, "progress": null, "attempt_notes": null}'
+    ),
     task_parts.depends_on, task_parts.attempts, task_parts.steps, task_parts.waits,
     task_parts.dead_letters, task_parts.spend, task_parts.artifacts, task_parts.events
   from treadle.tasks
@@ -70,11 +51,11 @@ as $$
   where tasks.id = any (p_ids) and queues.prune_mode = 'archive';
 $$;
 
--- prune_dags: archive ended DAGs whose tasks go, and delete them with their budgets.
+-- prune_dags: archive ended DAGs whose tasks are deleted, and delete them with their budgets.
 --
--- A DAG is archived where one of its tasks is.
+-- A DAG is archived if one of its tasks is.
 --
--- Concurrency: the caller holds the DAGs and all their tasks.
+-- Concurrency: the caller has locked the DAGs and all their tasks.
 -- Lock order:  budgets, then the history.
 create or replace function treadle.prune_dags(p_dags uuid[], p_read treadle.event_readers)
 returns void
@@ -122,13 +103,13 @@ as $$
   delete from treadle.dags where dags.id = any (p_dags);
 $$;
 
--- sum_spend: sum up by the hour what tasks have cost, and delete the single calls.
+-- aggregate_spend: add up the cost of tasks by the hour, and delete the single calls.
 --
--- Days and budgets are as right as before: no budget has a period shorter than an hour.
+-- Daily totals and budgets stay exact, because no budget has a period shorter than an hour.
 --
 -- Concurrency: sums are written in one order; another pruner may have to wait for them.
 -- Lock order:  spend, spend_hours.
-create or replace function treadle.sum_spend(p_ids uuid[])
+create or replace function treadle.aggregate_spend(p_ids uuid[])
 returns void
 language sql
 volatile

@@ -1,8 +1,7 @@
--- oldest_open_at: when the oldest task was made that has not ended; now where there is none.
+-- oldest_open_at: return when the oldest open task was created; the current time if there is none.
 --
--- It may still begin to wait for what was emitted since. Reads the whole table: once a round.
---
--- Concurrency: reads.
+-- Such a task may still start to wait for events emitted since. It reads the whole table, once per
+-- round.
 
 create or replace function treadle.oldest_open_at()
 returns timestamptz
@@ -12,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if treadle.old_before('events') is null then
+  if treadle.retention_cutoff('events') is null then
     return null;
   end if;
   return (
@@ -24,6 +23,6 @@ end;
 $$;
 
 comment on function treadle.oldest_open_at() is
-'How far back emitted events may still be wanted; null where events are kept for ever.';
+'How far back emitted events may still be needed; null if events are kept forever.';
 
 grant execute on function treadle.oldest_open_at() to treadle_worker;

@@ -1,19 +1,17 @@
--- pinned_tasks: those of a set that must stay, if nothing but the set goes.
+-- pinned_tasks: return the tasks of a set that must be kept if only the set is deleted.
 --
--- A task stays for another that is not of the set: for one that depends on it or refers to it and
--- may still run, for its children, for its parent unless that has completed for good, and for the
--- rest of its DAG. It stays also with a question or money of its own that is open, and until every
--- reader has its events.
+-- A task is kept because of a task outside the set: one that depends on it or refers to it and may
+-- still run, its children, its parent unless that has completed for good, or the rest of its DAG.
+-- It is also kept while it has an open question or reservation, and until every reader has read its
+-- events.
 --
--- Concurrency: reads; exact where the caller holds the set.
+-- Concurrency: reads only; exact if the caller has locked the set.
 
--- wanted_inputs: tasks whose output or file is an input of one that may still run.
+-- needed_as_input: return tasks whose output or file is an input of a task that may still run.
 --
--- Only of those that have no edge to it: forks, and readers of artifacts. The others are found by
--- their edges.
---
--- Concurrency: reads.
-create or replace function treadle.wanted_inputs(p_ids uuid[])
+-- Only for tasks that may have no edge to it: forks, which are in no DAG, and readers of artifacts.
+-- The others are found by their edges.
+create or replace function treadle.needed_as_input(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
@@ -33,7 +31,7 @@ declare
     cross join lateral jsonb_each_text(tasks.inputs) as inputs
     where
       tasks.inputs is not null and tasks.status not in ('completed', 'cancelled')
-      and (tasks.forked_from is not null or tasks.inputs::text like '%artifact:%')
+      and (tasks.dag_id is null or tasks.inputs::text like '%artifact:%')
       and tasks.id <> all (p_ids)
       and inputs.value ~ c_id
   );
@@ -51,13 +49,12 @@ begin
 end;
 $$;
 
--- wanted_origins: tasks whose files the steps of a fork may name that may still run.
+-- needed_by_fork: return tasks whose files the steps of a fork may refer to while that may still
+-- run.
 --
--- A fork has the steps of what it comes from, also of what that one comes from: so a fork in
--- between stays too, or nobody would know.
---
--- Concurrency: reads.
-create or replace function treadle.wanted_origins(p_ids uuid[])
+-- A fork has the steps of its origin, and those of the origin's origin; so a fork in between is
+-- kept too, to keep the chain.
+create or replace function treadle.needed_by_fork(p_ids uuid[])
 returns uuid[]
 language sql
 volatile
@@ -69,13 +66,13 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
   with recursive heirs as (
-    select tasks.forked_from as origin, tasks.id
-    from treadle.tasks
-    where tasks.forked_from = any (p_ids)
+    select task_options.forked_from as origin, task_options.task_id as id
+    from treadle.task_options
+    where task_options.forked_from = any (p_ids)
     union
-    select heirs.origin, tasks.id
+    select heirs.origin, task_options.task_id
     from heirs
-    inner join treadle.tasks on heirs.id = tasks.forked_from
+    inner join treadle.task_options on heirs.id = task_options.forked_from
   )
 
   select array(
@@ -86,7 +83,10 @@ as $$
     where
       forks.status not in ('completed', 'cancelled')
       and (
-        origins.forked_from is not null
+        exists (
+          select from treadle.task_options
+          where task_options.task_id = origins.id and task_options.forked_from is not null
+        )
         or exists (
           select from treadle.artifacts
           where artifacts.task_id = origins.id and artifacts.status = 'stored'
@@ -95,11 +95,11 @@ as $$
   )
 $$;
 
--- unread_tasks: those of a set of which a reader of the events has not seen all.
+-- unread_tasks: return tasks of a set with events that a reader has not read yet.
 --
--- Filters and templates take what they need from the task and its DAG: both stay until then.
+-- Filters and templates read the task and its DAG, so both are kept until then.
 --
--- Concurrency: reads; a reader only ever goes on.
+-- Concurrency: reads only; a cursor never moves backwards.
 create or replace function treadle.unread_tasks(p_ids uuid[], p_dags uuid[])
 returns uuid[]
 language plpgsql
@@ -112,13 +112,13 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  v_read treadle.event_readers := treadle.read_by_all();
+  v_read treadle.event_readers := treadle.slowest_reader();
 begin
   if v_read.name = 'nobody' then
     return '{}';
   end if;
   return array(
-    -- By the task first, and then by the place: what nobody has read may be long.
+    -- By task first and then by cursor: there may be many unread events.
     with told as materialized (
       select events.task_id, events.dag_id, events.xid, events.id
       from treadle.events
@@ -213,19 +213,19 @@ begin
     union
     select wanted.id
     from unnest(
-      treadle.wanted_inputs(p_ids) || treadle.wanted_origins(p_ids)
+      treadle.needed_as_input(p_ids) || treadle.needed_by_fork(p_ids)
       || treadle.unread_tasks(p_ids, v_dags)
     ) as wanted (id)
   );
 end;
 $$;
 
--- unpinned: those of a set that may go together, without the ones that must stay.
+-- without_pinned: return the tasks of a set that can be deleted together.
 --
--- Each one that stays may be the reason for another to stay.
+-- Each kept task may require another one to be kept.
 --
--- Concurrency: reads; exact where the caller holds the set.
-create or replace function treadle.unpinned(p_ids uuid[])
+-- Concurrency: reads only; exact if the caller has locked the set.
+create or replace function treadle.without_pinned(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile

@@ -1,21 +1,23 @@
--- prune_events: delete events that are old enough and that every reader has.
+-- prune_events: delete events that are old enough and that every reader has read.
 --
 -- select * from treadle.prune_events(0, 1000, treadle.oldest_open_at());
 --
--- An emitted event is kept longer while a task is open that was made before it: that one may still
--- wait for it. It looks at p_limit events after p_after; place is where to go on, null at the end.
--- A key that said "only once" may be used again once its event is gone.
+-- An emitted event is kept longer while an older task is open, because that task may still wait for
+-- it. It looks at p_limit events after p_after and returns in place where to continue; null at the
+-- end. A deduplication key can be used again once its event is deleted.
 --
--- Concurrency: a topic that somebody holds stays.
+-- Concurrency: topics that are locked are kept.
 -- Lock order:  topics, then the history.
 
--- read_by_all: how far every reader of the events has come; the last place where there is none.
+-- slowest_reader: return the cursor that every reader has passed; the newest event if there is no
+-- reader.
 --
--- Triggers read only while one of them is active, see begin_reading; until then they hold nothing
--- up. An event on which one of them is to be tried again is not read yet.
+-- Triggers read only while one of them is active, see ensure_trigger_reader; otherwise they delay
+-- nothing.
+-- An event on which a trigger is to be retried does not count as read.
 --
--- Concurrency: reads; a reader only ever goes on.
-create or replace function treadle.read_by_all()
+-- Concurrency: reads only; a cursor never moves backwards.
+create or replace function treadle.slowest_reader()
 returns treadle.event_readers
 language sql
 stable
@@ -60,8 +62,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-  v_before timestamptz := treadle.old_before('events');
-  v_read   treadle.event_readers := treadle.read_by_all();
+  v_before timestamptz := treadle.retention_cutoff('events');
+  v_read   treadle.event_readers := treadle.slowest_reader();
   v_gone   bigint[];
   v_seen   integer;
   v_last   timestamptz;
@@ -97,7 +99,7 @@ begin
   );
   delete from treadle.events where events.id = any (v_gone);
   get diagnostics pruned = row_count;
-  -- Numbers and times go together closely enough: what is left here is found the next time.
+  -- Ids and times correlate well enough: events missed here are found next time.
   if v_seen < p_limit or v_last > v_before then
     place := null;
   end if;
@@ -105,6 +107,6 @@ end;
 $$;
 
 comment on function treadle.prune_events(bigint, integer, timestamptz) is
-'Delete events that are older than they are kept, once all readers have them.';
+'Delete events whose retention is over, once all readers have read them.';
 
 grant execute on function treadle.prune_events(bigint, integer, timestamptz) to treadle_worker;

@@ -1,23 +1,21 @@
--- prune_tasks: let finished tasks go whose time is over, with all that belongs to them.
+-- prune_tasks: archive or delete ended tasks whose retention is over, with all their parts.
 --
 -- select * from treadle.prune_tasks();
 --
--- It looks at a stretch of the table from p_after on and says where to go on; place is null at the
--- end of the table. No index is kept for this: a completion costs nothing more. What belongs
--- together goes together, see kin_of, and what is still needed stays, see pinned_tasks. A set that
--- cannot go does not stop the others: one of its tasks is in bad, and all of it stays when that id
--- is passed in p_skip.
+-- It reads a range of the table from p_after on and returns in place where to continue; null at the
+-- end of the table. No index is needed for this, so completions cost nothing extra. Related tasks
+-- are deleted together, see related_tasks, and tasks that are still needed are kept, see
+-- pinned_tasks. A set that cannot be deleted does not stop the others: bad has one of its tasks;
+-- pass that id in p_skip to leave the set out.
 --
--- Concurrency: rows locked by others are skipped, never waited for; all is judged again on the
---              locked rows. Any number may run at once.
+-- Concurrency: skips locked rows; everything is checked again on the locked rows. Several sessions
+-- may run at once.
 -- Lock order:  tasks, dags, budgets, then the history.
 
--- find_prunable: tasks whose time is over, in the order of their places, from a place on.
+-- find_prunable: find tasks whose retention is over, in physical order, from a position on.
 --
--- At most p_limit of them, from at most 2048 pages; place is where the next look begins, null at
--- the end of the table. In a table where no queue lets anything go, that is at once.
---
--- Concurrency: reads.
+-- At most p_limit tasks from at most 2048 pages; place is where the next call starts, null at the
+-- end of the table. If no queue has a retention, that is at once.
 create or replace function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
 returns treadle.found_tasks
 language plpgsql
@@ -63,13 +61,11 @@ begin
 end;
 $$;
 
--- kin_of: tasks, and all whose time is over that have to go with them.
+-- related_tasks: return tasks and all expired tasks that must be deleted with them.
 --
--- The tasks of a DAG go as a whole. A task and those that it has made go together too: one that is
--- retried wants to find them.
---
--- Concurrency: reads.
-create or replace function treadle.kin_of(p_ids uuid[], p_skip uuid[])
+-- The tasks of a DAG are deleted as a whole. A task and those that it spawned are deleted together
+-- as well, because a retry needs them.
+create or replace function treadle.related_tasks(p_ids uuid[], p_skip uuid[])
 returns uuid[]
 language plpgsql
 volatile
@@ -121,10 +117,10 @@ begin
 end;
 $$;
 
--- unit_of: one task and those of a set that belong to it, over any number of steps.
+-- prune_unit: return one task and the related tasks of a set, transitively.
 --
--- Concurrency: reads; the caller holds them.
-create or replace function treadle.unit_of(p_id uuid, p_of uuid[])
+-- Concurrency: reads only; the caller has locked them.
+create or replace function treadle.prune_unit(p_id uuid, p_of uuid[])
 returns uuid[]
 language sql
 volatile
@@ -132,18 +128,18 @@ set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select kin.id
-    from unnest(treadle.kin_of(array[p_id], '{}')) with ordinality as kin (id, at)
+    from unnest(treadle.related_tasks(array[p_id], '{}')) with ordinality as kin (id, at)
     where kin.id = any (p_of)
     order by kin.at
   )
 $$;
 
--- hold_prunable: lock tasks that are to go, and their DAGs; returns those that it has.
+-- lock_prunable: lock tasks to be deleted, and their DAGs; returns those that were locked.
 --
--- Concurrency: what others hold is left out, not waited for. The time is judged again on the
---              locked row: a task that was retried meanwhile is not among them.
+-- Concurrency: skips locked rows. The retention is checked again on the locked row, so that a task
+-- retried in the meantime is left out.
 -- Lock order:  tasks, dags.
-create or replace function treadle.hold_prunable(p_ids uuid[])
+create or replace function treadle.lock_prunable(p_ids uuid[])
 returns uuid[]
 language plpgsql
 volatile
@@ -186,12 +182,13 @@ begin
 end;
 $$;
 
--- prune_rows: archive tasks where their queues say so, and delete them with all that is theirs.
+-- prune_rows: archive tasks if their queues say so, and delete them with all their parts.
 --
--- The decisions of people about dead letters stay. Money that was spent is summed up by the hour.
--- Files are doomed where the tasks are deleted: see tg_tasks__doom.
+-- Decisions about dead letters are kept. Spending is added up by the hour. Files are marked for
+-- deletion by tg_tasks__orphan_artifacts.
 --
--- Concurrency: the caller holds the tasks and their DAGs, and has found nothing that needs them.
+-- Concurrency: the caller has locked the tasks and their DAGs, and has found nothing that needs
+-- them.
 -- Lock order:  budgets, then the history.
 create or replace function treadle.prune_rows(p_ids uuid[])
 returns integer
@@ -205,7 +202,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  v_read treadle.event_readers := treadle.read_by_all();
+  v_read treadle.event_readers := treadle.slowest_reader();
   v_dags uuid[] := array(
     select distinct tasks.dag_id
     from treadle.tasks
@@ -218,8 +215,11 @@ begin
   end if;
   perform treadle.archive_tasks(p_ids);
   perform treadle.prune_dags(v_dags, v_read) where v_dags <> '{}';
-  perform treadle.sum_spend(p_ids);
+  perform treadle.aggregate_spend(p_ids);
 
+  delete from treadle.task_options where task_options.task_id = any (p_ids);
+  delete from treadle.results where results.task_id = any (p_ids);
+  delete from treadle.attempt_notes where attempt_notes.task_id = any (p_ids);
   delete from treadle.attempts where attempts.task_id = any (p_ids);
   delete from treadle.dispatches where dispatches.task_id = any (p_ids);
   delete from treadle.steps where steps.task_id = any (p_ids);
@@ -233,7 +233,7 @@ begin
   delete from treadle.dead_letters where dead_letters.task_id = any (p_ids);
   delete from treadle.harness_nudges where harness_nudges.task_id = any (p_ids);
   delete from treadle.harness_actions where harness_actions.task_id = any (p_ids);
-  -- What a reader has not seen yet, and what was emitted for others, goes by its own age.
+  -- Unread events and emitted events are deleted by their own age.
   delete from treadle.events
   where
     events.task_id = any (p_ids) and events.key is null
@@ -274,16 +274,16 @@ begin
     return;
   end if;
 
-  v_all := treadle.hold_prunable(
-    treadle.unpinned(treadle.kin_of(v_found.ids, p_skip))
+  v_all := treadle.lock_prunable(
+    treadle.without_pinned(treadle.related_tasks(v_found.ids, p_skip))
   );
-  v_all := treadle.unpinned(v_all);
+  v_all := treadle.without_pinned(v_all);
   begin
     pruned := treadle.prune_rows(v_all);
   exception when others then
-    -- One of them is bad: each set that belongs together on its own, so that the rest go.
+    -- One of them failed: try each set separately, so that the others succeed.
     while v_all <> '{}' loop
-      v_unit := treadle.unit_of(v_all[1], v_all);
+      v_unit := treadle.prune_unit(v_all[1], v_all);
       begin
         pruned := pruned + treadle.prune_rows(v_unit);
       exception when others then
@@ -300,6 +300,6 @@ end;
 $$;
 
 comment on function treadle.prune_tasks(tid, integer, uuid[]) is
-'Archive or drop finished tasks that their queues keep no longer; says where to go on.';
+'Archive or delete ended tasks whose retention is over; returns where to continue.';
 
 grant execute on function treadle.prune_tasks(tid, integer, uuid[]) to treadle_worker;

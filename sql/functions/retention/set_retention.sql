@@ -1,11 +1,9 @@
--- set_retention: say how long something besides tasks is kept; null is for ever.
+-- set_retention: set how long events, agents or runs are kept; null means forever.
 --
 -- select treadle.set_retention('events', 30 * 86400);
 --
--- events: what happened, once every reader has it. agents: those that are gone. runs: what
--- schedules and triggers did. How long tasks are kept is said of their queue: see define_queue.
---
--- Concurrency: one row.
+-- events: once every reader has read them. agents: those that are gone. runs: the history of
+-- schedules and triggers. The retention of tasks is a setting of their queue; see define_queue.
 -- Lock order:  retention, then the history.
 -- Raises:      TR001 invalid argument.
 
@@ -22,17 +20,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_kind is null or p_kind not in ('events', 'agents', 'runs') then
-    perform treadle.refuse(
-      format('there is nothing called %s to keep', left(quote_nullable(p_kind), 60)),
+    perform treadle.raise_error(
+      format('there is no retention setting %s', left(quote_nullable(p_kind), 60)),
       jsonb_build_object('argument', 'kind'),
-      'It can be events, agents or runs; for tasks see treadle.define_queue.'
+      'Use events, agents or runs; for tasks see treadle.define_queue.'
     );
   end if;
   if not coalesce(p_keep_s between 0 and 3153600000, true) then
-    perform treadle.refuse(
-      format('%s seconds is not an age to keep things for', p_keep_s),
+    perform treadle.raise_error(
+      format('%s is not a valid number of seconds', p_keep_s),
       jsonb_build_object('argument', 'keep_s'),
-      'Give 0 to 3153600000 seconds, or null for ever.'
+      'Pass 0 to 3153600000 seconds, or null forever.'
     );
   end if;
 
@@ -54,6 +52,6 @@ end;
 $$;
 
 comment on function treadle.set_retention(text, double precision, text) is
-'Keep events, agents or runs for so many seconds; null keeps them for ever.';
+'Keep events, agents or runs for a number of seconds; null keeps them forever.';
 
 grant execute on function treadle.set_retention(text, double precision, text) to treadle_operator;

@@ -1,11 +1,11 @@
--- declare_schedules: the schedules of an application, {"name": {settings}}, as its code has them.
+-- declare_schedules: store the schedules that the code of an application declares: {"name":
+-- {settings}}.
 --
--- Called by workers when they start and by treadle schedules sync. What code says the same way as
--- the last time is left alone: a change that an operator made since stays, and so does a pause. A
--- schedule that was not made in code is not code's to change. The answer says of each: created,
--- changed or unchanged.
+-- Called by workers at start and by treadle schedules sync. A declaration that is the same as last
+-- time changes nothing, so that changes and pauses by an operator stay. Schedules that were not
+-- declared in code cannot be changed from code. Returns created, changed or unchanged for each.
 --
--- Concurrency: writes nothing when nothing is new.
+-- Concurrency: writes nothing if nothing has changed.
 -- Lock order:  schedules in order of name; as define_schedule.
 -- Raises:      TR001 invalid argument, and what define_schedule raises.
 
@@ -24,7 +24,7 @@ declare
   v_each record;
 begin
   if jsonb_typeof(p_schedules) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'the schedules must be a json object',
       jsonb_build_object('argument', 'schedules'),
       'For example {"nightly": {"cron": "@daily", "task": {"type": "report"}}}.'
@@ -41,10 +41,10 @@ begin
       select from treadle.schedules
       where schedules.name = v_each.name and schedules.declared = v_each.settings
     ) then
-      perform treadle.refuse(
-        format('schedule %s was made by %s, not in code', schedules.name, schedules.created_by),
+      perform treadle.raise_error(
+        format('schedule %s was created by %s, not in code', schedules.name, schedules.created_by),
         jsonb_build_object('argument', 'schedules', 'schedule', schedules.name),
-        'Give yours another name, or have an operator remove that one.'
+        'Use another name, or ask an operator to remove that schedule.'
       )
       from treadle.schedules
       where schedules.name = v_each.name and schedules.declared is null;
@@ -59,7 +59,7 @@ end;
 $$;
 
 comment on function treadle.declare_schedules(jsonb, text) is
-'Make the schedules of an application known; what code has not changed is left alone.';
+'Store the schedules that an application declares; unchanged declarations are left alone.';
 
 grant execute on function treadle.declare_schedules(jsonb, text) to
 treadle_producer, treadle_worker;

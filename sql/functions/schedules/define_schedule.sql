@@ -1,4 +1,4 @@
--- define_schedule: make a schedule, or change one; what is not named stays as it is.
+-- define_schedule: create or change a schedule; settings that are not given stay as they are.
 --
 -- select treadle.define_schedule('nightly', '{
 --   "cron": "30 2 * * *", "timezone": "Europe/Berlin",
@@ -6,17 +6,17 @@
 --   "jitter_s": 60, "catch_up": "one", "overlap": "skip", "grace_s": 60
 -- }');
 --
--- Instead of a task it can have a "dag", as create_dag takes it. The cron line is read by the
--- scheduler: one that makes no sense shows in last_error. Another cron line or zone counts from now
--- on; other changes leave the next time as it is. Returns created, changed or unchanged.
+-- Instead of a task it can have a "dag", as create_dag takes it. The scheduler parses the cron
+-- line; an invalid one is reported in last_error. A new cron line or time zone applies from now on;
+-- other changes leave the next time as it is. Returns created, changed or unchanged.
 --
--- Concurrency: one row, waited for; a scheduler that has it due sees the change or comes first.
--- Lock order:  schedules; as enqueue_batch or create_dag for the trial.
--- Raises:      TR001 invalid argument, and what the trial of its work raises.
+-- Concurrency: waits for one row; a scheduler that fires it now comes first or sees the change.
+-- Lock order:  schedules; as enqueue_batch or create_dag for the dry run.
+-- Raises:      TR001 invalid argument, and what the dry run raises.
 
--- find_schedule: the schedule of this name, locked.
+-- find_schedule: lock and return the schedule with this name.
 --
--- Concurrency: waits for who deals with it now.
+-- Concurrency: waits for the lock.
 -- Lock order:  schedules.
 -- Raises:      TR211 unknown schedule.
 create or replace function treadle.find_schedule(p_name text)
@@ -33,11 +33,11 @@ begin
   where schedules.name = p_name
   for no key update;
   if v_schedule.id is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no schedule %s', left(quote_nullable(p_name), 100)),
       jsonb_build_object('schedule', left(p_name, 200)),
       format(
-        'Known: %s. List them: select name from treadle.schedule_status',
+        'Known schedules: %s. To list them: select name from treadle.schedule_status',
         coalesce(
           (
             select string_agg(known.name, ', ')
@@ -53,7 +53,7 @@ begin
 end;
 $$;
 
--- check_timezone: refuse a time zone that the server does not know.
+-- check_timezone: check that the server knows a time zone.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_timezone(p_timezone text)
@@ -66,19 +66,19 @@ begin
   perform treadle.clock() at time zone p_timezone;
 exception
   when invalid_parameter_value then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no time zone %s', left(quote_nullable(p_timezone), 80)),
       jsonb_build_object('argument', 'timezone'),
-      'For example Europe/Berlin, America/New_York or UTC.'
+      'Use a name such as Europe/Berlin, America/New_York or UTC.'
     );
 end;
 $$;
 
--- change_schedule: store a schedule that was made or changed, tell the schedulers and the events.
+-- change_schedule: store a new or changed schedule, notify the schedulers and write the event.
 --
--- What a scheduler has worked out before is void: the revision is another one.
+-- The revision changes, so that times computed before are discarded.
 --
--- Concurrency: the caller holds the row.
+-- Concurrency: the caller has locked the row.
 -- Lock order:  schedules, then the history.
 -- Raises:      check violations of values out of range.
 create or replace function treadle.change_schedule(
@@ -119,19 +119,19 @@ begin
     treadle.clock(), p_kind, coalesce(p_actor, session_user),
     jsonb_build_object('schedule', p_schedule.name) || p_data
   );
-  perform pg_notify('schedule_due', '');
+  perform pg_notify('treadle_schedules', '');
 end;
 $$;
 
--- try_schedule: refuse a schedule whose work could not be enqueued now.
+-- dry_run_schedule: reject a schedule whose task or DAG could not be enqueued now.
 --
--- It is enqueued for a trial and taken back, so that every rule holds that holds later. A queue
--- that is full at this moment is no reason.
+-- The task or DAG is enqueued and rolled back, so that all rules are checked. A full queue is
+-- accepted.
 --
--- Concurrency: leaves nothing behind.
+-- Concurrency: leaves no rows behind.
 -- Lock order:  as enqueue_batch or create_dag.
 -- Raises:      TR001 invalid argument, and what enqueue_batch or create_dag raise.
-create or replace function treadle.try_schedule(p_schedule treadle.schedules)
+create or replace function treadle.dry_run_schedule(p_schedule treadle.schedules)
 returns void
 language plpgsql
 volatile
@@ -142,23 +142,23 @@ declare
   v_dag   jsonb := p_schedule.template -> 'dag';
 begin
   if jsonb_typeof(coalesce(v_task, v_dag)) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'a schedule needs a task or a DAG, as a json object',
       jsonb_build_object('argument', 'task'),
       'For example {"cron": "@daily", "task": {"type": "report", "spec": {}}}.'
     );
   elsif v_task ?| array['run_at', 'delay_s'] or v_dag -> 'defaults' ?| array['run_at', 'delay_s']
   then
-    perform treadle.refuse(
-      'the task of a schedule has no run_at and no delay_s: the schedule says when',
+    perform treadle.raise_error(
+      'the task of a schedule cannot have run_at or delay_s: the schedule sets the time',
       jsonb_build_object('argument', 'run_at'),
-      'Spread the starts with jitter_s.'
+      'To spread start times, use jitter_s.'
     );
   end if;
 
   begin
     perform treadle.enqueue_template(p_schedule, treadle.clock());
-    raise exception using errcode = 'TR999', message = 'only a trial';
+    raise exception using errcode = 'TR999', message = 'dry run';
   exception
     when sqlstate 'TR999' or sqlstate 'TR105' then null;
   end;
@@ -190,16 +190,16 @@ declare
 begin
   perform treadle.check_settings(p_settings, c_settings);
   if p_settings ?& array['task', 'dag'] then
-    perform treadle.refuse(
-      'a schedule makes a task or a DAG, not both', jsonb_build_object('argument', 'dag'),
-      'Leave one of them out.'
+    perform treadle.raise_error(
+      'a schedule has a task or a DAG, not both', jsonb_build_object('argument', 'dag'),
+      'Remove one of them.'
     );
   end if;
   v_cron := btrim(regexp_replace(p_settings ->> 'cron', '\s+', ' ', 'g'));
-  -- A word in any case, as everywhere else that reads it; names of days are left as they are.
+  -- Words such as @daily are accepted in any case; names of days are left as they are.
   v_cron := case when starts_with(v_cron, '@') then lower(v_cron) else v_cron end;
   insert into treadle.schedules (name, cron, template, from_at, created_by)
-  -- The trial refuses a template of nothing, in better words than the constraint.
+  -- The dry run rejects an empty template with a better message than the constraint.
   select
     p_name, v_cron, coalesce(nullif(p_settings - c_settings[3:], '{}'), '{"task": null}'),
     treadle.clock(), coalesce(p_actor, session_user)
@@ -219,7 +219,7 @@ begin
   end if;
 
   perform treadle.check_timezone(v_new.timezone);
-  perform treadle.try_schedule(v_new);
+  perform treadle.dry_run_schedule(v_new);
   if (v_new.cron, v_new.timezone) is distinct from (v_old.cron, v_old.timezone) then
     v_new.next_at := null;
     v_new.from_at := treadle.clock();
@@ -229,13 +229,13 @@ begin
 exception
   when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'schedule %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        'schedule %s cannot be defined: %s', left(quote_nullable(p_name), 60),
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'schedule'),
-      'It needs a cron line of five fields or a word like @daily, and a task or a DAG. A name has '
+      'Pass a cron line of five fields or a word like @daily, and a task or a DAG. A name has '
       '1 to 150 of A-Z a-z 0-9 _ . : / -; catch_up is skip, one or all; overlap is allow, skip or '
       'cancel_previous; jitter_s is 0 to 86400; grace_s is 1 to 86400.'
     );
@@ -243,6 +243,6 @@ end;
 $$;
 
 comment on function treadle.define_schedule(text, jsonb, text) is
-'Make or change a schedule: a cron line in a time zone and the task or DAG that it makes.';
+'Create or change a schedule: a cron line in a time zone, and the task or DAG to enqueue.';
 
 grant execute on function treadle.define_schedule(text, jsonb, text) to treadle_operator;

@@ -1,9 +1,9 @@
--- due_schedules: the schedules whose time has come, and those whose next time is not worked out.
+-- due_schedules: list schedules that are due, and those whose next time is not computed yet.
 --
--- The calendar is read elsewhere: who asks works out the times and proposes them to
+-- Cron lines are parsed outside the database: the scheduler computes the times and proposes them to
 -- fire_schedule, which decides.
 --
--- Concurrency: reads; any number may ask at once and get the same.
+-- Concurrency: reads only; several schedulers may get the same result.
 
 create or replace function treadle.due_schedules(
   p_limit  integer default 500,
@@ -40,6 +40,6 @@ as $$
 $$;
 
 comment on function treadle.due_schedules(integer, uuid[]) is
-'Schedules that are due, with what is needed to work out their times.';
+'Schedules that are due, with what is needed to compute their times.';
 
 grant execute on function treadle.due_schedules(integer, uuid[]) to treadle_worker;

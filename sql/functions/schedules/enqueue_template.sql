@@ -1,17 +1,17 @@
 -- enqueue_template: enqueue the task or the DAG of a schedule for one nominal time.
 --
--- The work says where it comes from: source is schedule, source_job its name. Not created means
--- that the template has a key and that the work with this key was there. What is for a queue of the
--- dispatcher is submitted to it as everything is.
+-- The origin of the tasks is the schedule. created is false if the template has a key and a task or
+-- DAG with this key exists. Tasks for a dispatch queue are submitted to it.
 --
 -- Concurrency: part of the caller's transaction.
 -- Lock order:  as enqueue_tasks or create_dag.
 -- Raises:      what those raise.
 
--- filled_template: what a schedule makes at a nominal time: its template with the time filled in.
+-- render_schedule_template: return the template of a schedule with a nominal time filled in.
 --
--- {{nominal_at}} in any text is the moment in UTC, {{nominal_date}} the day in the schedule's zone.
-create or replace function treadle.filled_template(
+-- {{nominal_at}} in any text is the time in UTC, {{nominal_date}} the date in the schedule's time
+-- zone.
+create or replace function treadle.render_schedule_template(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz
 )
@@ -35,8 +35,9 @@ as $$
     end
 $$;
 
--- run_moment: when the work of a nominal time may start: up to jitter_s later, always the same.
-create or replace function treadle.run_moment(
+-- run_start_at: return when the task of a nominal time may start: up to jitter_s later, always the
+-- same.
+create or replace function treadle.run_start_at(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz
 )
@@ -69,15 +70,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_template jsonb := treadle.filled_template(p_schedule, p_nominal);
+  v_template jsonb := treadle.render_schedule_template(p_schedule, p_nominal);
   v_task     jsonb := v_template -> 'task';
   v_dag      jsonb := v_template -> 'dag';
   v_author   text := p_schedule.created_by;
-  v_origin   jsonb := jsonb_strip_nulls(
-    jsonb_build_object(
-      'source', 'schedule', 'source_job', p_schedule.name,
-      'run_at', treadle.run_moment(p_schedule, p_nominal)
-    )
+  v_origin   jsonb := treadle.origin('schedule', p_schedule.name) || jsonb_strip_nulls(
+    jsonb_build_object('run_at', treadle.run_start_at(p_schedule, p_nominal))
   );
 begin
   if treadle.assignment_of(v_task ->> 'queue') = 'dispatch' then

@@ -1,23 +1,23 @@
--- fire_schedule: deal with nominal times of a schedule that have come, each exactly once.
+-- fire_schedule: handle the due nominal times of a schedule, each exactly once.
 --
 -- select * from treadle.fire_schedule(id, 1, array['2026-03-29 01:00Z'], '2026-03-30 00:30Z');
 --
--- A scheduler proposes: the times that are due, the first of them next_at, and the one that follows
--- the last. What was worked out before the schedule changed, or before somebody else dealt with it,
--- is no longer true: then nothing happens and nothing is returned. Without due times only the
--- following one is stored. The catch-up policy says which of the times get work, see run_plan. What
--- is for a queue of the dispatcher comes with the depth of that queue, and nothing else does.
+-- A scheduler proposes the due times, of which the first is next_at, and the time after the last.
+-- If the schedule has changed, or another scheduler has handled it, the proposal is outdated:
+-- nothing happens and nothing is returned. Without due times only the next time is stored. The
+-- catch-up policy decides which times are run, see run_plan. For a dispatch queue the result
+-- includes the depth of that queue.
 --
--- Concurrency: one at a time for each schedule; one that somebody else holds is left alone. A time
---              and its task are stored in one transaction; a second row for it is impossible.
--- Lock order:  schedules, then as enqueue_batch, create_dag and cancel_tasks. Nobody who holds
---              one of those waits for a schedule.
--- Raises:      nothing that a template or a full queue is the reason of: that is a status. 55P03
---              when a lock is not to be had soon: another tick does it.
+-- Concurrency: one session at a time per schedule; a locked schedule is skipped. A time and its
+-- task are stored in one transaction; the key prevents a second row for the same time.
+-- Lock order:  schedules, then as enqueue_batch, create_dag and cancel_tasks. No session that holds
+-- one of those waits for a schedule.
+-- Raises:      errors of the template and full queues are not raised but recorded as a status.
+-- 55P03 if a lock is not available soon; the next tick tries again.
 
--- was_run: has this nominal time been dealt with?
+-- was_run: return whether a nominal time has been handled.
 --
--- Concurrency: true for sure while the caller holds the schedule.
+-- Concurrency: exact while the caller holds the lock on the schedule.
 create or replace function treadle.was_run(p_schedule uuid, p_nominal timestamptz)
 returns boolean
 language sql
@@ -32,11 +32,11 @@ as $$
     )
 $$;
 
--- run_plan: which of the times that have come get work, by the catch-up policy of the schedule.
+-- run_plan: decide which due times are run, by the catch-up policy of the schedule.
 --
--- A time is missed when nobody came to it within grace_s. Policy all: each gets its work, in order.
--- One: if there is a missed one, the last of all stands for them. Skip: the missed ones get none,
--- the others each. Times without work are one row: from the first to the last of them.
+-- A time is missed if no scheduler handled it within grace_s. Policy all: each time is run, in
+-- order. one: if any time was missed, the last time is run for all of them. skip: missed times are
+-- not run, the others are. Times that are not run share one row, from the first to the last.
 create or replace function treadle.run_plan(
   p_schedule  treadle.schedules,
   p_due       timestamptz[],
@@ -63,11 +63,9 @@ as $$
   select min(due.at), true, max(due.at) from due where due.missed having count(*) > 0
 $$;
 
--- live_runs: tasks and DAGs that a schedule made and that have not ended.
+-- live_runs: return the tasks and DAGs of a schedule that have not ended.
 --
--- The last hundred that it made count; a DAG that waits for a person to decide has stopped.
---
--- Concurrency: reads.
+-- Only the last hundred are checked. A DAG that waits for a decision counts as stopped.
 create or replace function treadle.live_runs(p_schedule uuid)
 returns table (task_id uuid, dag_id uuid)
 language sql
@@ -95,9 +93,9 @@ as $$
     )
 $$;
 
--- cancel_runs: cancel what a schedule made before and what has not ended.
+-- cancel_runs: cancel earlier tasks and DAGs of a schedule that have not ended.
 --
--- Concurrency: see cancel_tasks; what ends meanwhile has ended.
+-- Concurrency: see cancel_tasks; a run that ends in the meantime is not cancelled.
 -- Lock order:  tasks, dags, then the history.
 create or replace function treadle.cancel_runs(
   p_schedule  treadle.schedules,
@@ -110,7 +108,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_reason text := format(
-    'schedule %s started again, for %s', p_schedule.name, treadle.utc_words(p_nominal)
+    'schedule %s started again, for %s', p_schedule.name, treadle.format_utc(p_nominal)
   );
   v_actor  text := format('schedule:%s', p_schedule.name);
   v_tasks  uuid[];
@@ -128,15 +126,15 @@ begin
 end;
 $$;
 
--- make_run: do the work of one nominal time: look at what still runs, and enqueue the template.
+-- make_run: run one nominal time: check the overlap policy and enqueue the template.
 --
--- A full queue is a status of its own; any other error is kept with its text. Both leave nothing
--- else behind, and the schedule goes on.
+-- A full queue has a status of its own; any other error is stored with its text. Both leave nothing
+-- else behind, and the schedule continues.
 --
--- Concurrency: the caller holds the schedule. Trouble that passes (deadlock, lock timeout, a server
---              that stops) is raised: the whole call is repeated.
+-- Concurrency: the caller has locked the schedule. Transient errors (deadlock, lock timeout, server
+-- shutdown) are raised, and the whole call is repeated.
 -- Lock order:  as enqueue_batch, create_dag and cancel_tasks.
--- Raises:      only what passes.
+-- Raises:      only transient errors.
 create or replace function treadle.make_run(
   p_schedule  treadle.schedules,
   p_nominal   timestamptz,
@@ -195,11 +193,11 @@ begin
 end;
 $$;
 
--- record_run: keep what became of a nominal time, and tell who follows the events of trouble.
+-- record_run: record the result of a nominal time, and emit an event for problems.
 --
--- False when the time was dealt with before.
+-- Returns false if the time was handled before.
 --
--- Concurrency: a second row for a time is refused by its key.
+-- Concurrency: the key prevents a second row for a time.
 -- Lock order:  append-only tables.
 create or replace function treadle.record_run(p_run treadle.schedule_runs)
 returns boolean
@@ -218,9 +216,9 @@ begin
   on conflict (schedule_id, nominal_at) do nothing;
   if not found then
     if p_run.status = 'queued' then
-      -- Work without its row would be work done twice: none of it may stay.
+      -- Without this row the task could be created twice, so the whole transaction is rolled back.
       raise unique_violation using
-        message = format('%s at %s was dealt with before', p_run.schedule, p_run.nominal_at);
+        message = format('schedule %s was already run for %s', p_run.schedule, p_run.nominal_at);
     end if;
     return false;
   end if;
@@ -260,7 +258,7 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
--- Well below deadlock_timeout: who holds what it wants is not made to give way.
+-- Well below deadlock_timeout, so that the other session is not the one that is cancelled.
 set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
@@ -271,7 +269,7 @@ declare
   v_plan     record;
   v_run      treadle.schedule_runs;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   select schedules.* into v_schedule
   from treadle.schedules
   where schedules.id = p_id
@@ -320,7 +318,7 @@ end;
 $$;
 
 comment on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) is
-'Deal with the times of a schedule that have come; returns what became of each.';
+'Handle the due times of a schedule; returns what became of each.';
 
 grant execute on function treadle.fire_schedule(uuid, bigint, timestamptz[], timestamptz) to
 treadle_worker;

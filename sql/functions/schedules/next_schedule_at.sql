@@ -1,6 +1,4 @@
--- next_schedule_at: when a scheduler has something to do; empty when there is nothing to wait for.
---
--- Concurrency: reads.
+-- next_schedule_at: return when a schedule or a trigger retry is due next; null if nothing is.
 
 create or replace function treadle.next_schedule_at()
 returns timestamptz
@@ -23,6 +21,6 @@ as $$
     end
 $$;
 
-comment on function treadle.next_schedule_at() is 'The next moment at which a schedule is due.';
+comment on function treadle.next_schedule_at() is 'The next time at which a schedule is due.';
 
 grant execute on function treadle.next_schedule_at() to treadle_worker;

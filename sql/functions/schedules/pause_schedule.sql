@@ -1,8 +1,8 @@
--- pause_schedule: a schedule makes nothing until it is resumed; what it made runs on.
+-- pause_schedule: stop a schedule until it is resumed; tasks it has created go on.
 --
 -- select treadle.pause_schedule('nightly', 'the source is down');
 --
--- Concurrency: one row; a time that a scheduler deals with at this moment comes first.
+-- Concurrency: one row; a scheduler that fires it now comes first.
 -- Lock order:  schedules, then the history.
 -- Raises:      TR211 unknown schedule.
 
@@ -30,14 +30,13 @@ end;
 $$;
 
 comment on function treadle.pause_schedule(text, text, text) is
-'Stop a schedule for a while, with a reason that is kept.';
+'Pause a schedule, with a reason.';
 
--- resume_schedule: a paused schedule goes on; its catch-up policy says what becomes of the pause.
+-- resume_schedule: resume a paused schedule; its catch-up policy decides about the missed times.
 --
--- Skip: it counts from now. One: one task for all times of the pause. All: a task for each.
--- False when it was not paused.
+-- skip: it continues from now. one: one task for all missed times. all: a task for each. Returns
+-- false if it was not paused.
 --
--- Concurrency: one row, waited for.
 -- Lock order:  schedules, then the history.
 -- Raises:      TR211 unknown schedule.
 create or replace function treadle.resume_schedule(p_name text, p_actor text default null)
@@ -65,7 +64,7 @@ begin
 end;
 $$;
 
-comment on function treadle.resume_schedule(text, text) is 'Let a paused schedule go on.';
+comment on function treadle.resume_schedule(text, text) is 'Resume a paused schedule.';
 
 grant execute on function treadle.pause_schedule(text, text, text) to treadle_operator;
 grant execute on function treadle.resume_schedule(text, text) to treadle_operator;

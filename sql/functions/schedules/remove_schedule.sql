@@ -1,6 +1,6 @@
--- remove_schedule: a schedule is gone; what it made stays, and so does the record of its runs.
+-- remove_schedule: remove a schedule; its tasks and the record of its runs stay.
 --
--- Concurrency: one row; a time that a scheduler deals with at this moment comes first.
+-- Concurrency: one row; a scheduler that fires it now comes first.
 -- Lock order:  schedules, then the history.
 -- Raises:      TR211 unknown schedule.
 
@@ -24,6 +24,6 @@ end;
 $$;
 
 comment on function treadle.remove_schedule(text, text) is
-'Remove a schedule; the tasks that it made stay.';
+'Remove a schedule; the tasks that it created stay.';
 
 grant execute on function treadle.remove_schedule(text, text) to treadle_operator;

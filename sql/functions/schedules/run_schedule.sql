@@ -1,10 +1,10 @@
--- run_schedule: make the work of a schedule now, besides its times.
+-- run_schedule: run a schedule now, in addition to its times.
 --
 -- select * from treadle.run_schedule('nightly');
 --
--- It is recorded and has no nominal time: the next one comes as before. A paused schedule can be
--- run, and what still runs is not looked at: a person has decided. When its queue is full, nothing
--- is left of the call; see skip_schedule.
+-- The run is recorded without a nominal time, and the next time stays. A paused schedule can be
+-- run, and the overlap policy is not applied, because a person has decided. If its queue is full,
+-- the call leaves nothing behind; see record_skipped_run.
 --
 -- Concurrency: part of the caller's transaction.
 -- Lock order:  schedules; as enqueue_batch or create_dag; then the history.
@@ -59,6 +59,6 @@ end;
 $$;
 
 comment on function treadle.run_schedule(text, text) is
-'Make the task or DAG of a schedule now, as an extra run that is recorded.';
+'Run a schedule now: enqueue its task or DAG as an extra run that is recorded.';
 
 grant execute on function treadle.run_schedule(text, text) to treadle_operator;

@@ -1,15 +1,16 @@
--- resolve_inputs: the spec of a task with the outputs that it refers to filled in.
+-- resolve_inputs: return the spec of a task with its inputs filled in from the outputs of other
+-- tasks.
 --
--- One that cannot be filled in is a sentence, not an error: it must not stop the claim of others.
+-- A problem is returned as a sentence and not raised, because it must not stop the claim of other
+-- tasks.
 --
--- Concurrency: reads; outputs do not change once their task has ended.
+-- Concurrency: reads only; outputs do not change once their task has ended.
 
--- resolve_reference: what task:<id>:output, task:<id>:output.key.0, task:<id>:artifact:<name> or
--- artifact:<id> stands for.
+-- resolve_reference: return the value of task:<id>:output, task:<id>:output.key.0,
+-- task:<id>:artifact:<name> or artifact:<id>.
 --
--- A task that the dependent went on without stands for null.
---
--- Raises:      nothing; problem says why there is no value.
+-- A task that the dependent continued without has the value null. problem says why there is no
+-- value.
 create or replace function treadle.resolve_reference(
   p_task       uuid,
   p_reference  text,

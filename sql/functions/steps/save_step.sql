@@ -1,12 +1,12 @@
--- save_step: remember the result of a step, so that no later attempt does it again.
+-- save_step: save the result of a step, so that later attempts do not repeat it.
 --
 -- select output from treadle.save_step(id, token, 'outline', '{"parts": 3}');
 --
--- The first result under a name stays: who comes later gets it back, with saved = false. What the
--- step paid for is counted in the same transaction, and the lease is renewed. A verdict other than
--- ok says that a limit is passed, see reserve_spend.
+-- The first result under a name stays: later calls get it back with saved = false. Paid calls of
+-- the step are counted in the same transaction, and the lease is renewed. A verdict other than ok
+-- means that a limit is reached; see reserve_spend.
 --
--- Concurrency: see hold_claim; steps of one task are saved one after the other.
+-- Concurrency: see lock_claim; steps of one task are saved one after another.
 -- Lock order:  tasks, spend, budgets by id, reservations, steps.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR104 step conflict.
 
@@ -36,17 +36,17 @@ declare
   v_step treadle.steps;
   v_cost numeric;
 begin
-  -- Answers and subtasks are kept by those who know them.
+  -- Answers and subtasks are saved by other functions.
   if p_kind is null or p_kind not in ('step', 'sleep') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('kind cannot be %s', coalesce(quote_literal(left(p_kind, 60)), 'null')),
       jsonb_build_object('argument', 'kind'),
       'Use step or sleep.'
     );
   end if;
-  v_task := treadle.hold_claim(p_id, p_token);
+  v_task := treadle.lock_claim(p_id, p_token);
   v_cost := treadle.add_spend(v_task, p_name, coalesce(p_calls, '[]'));
-  saved := treadle.keep_step(
+  saved := treadle.store_step(
     p_id, p_name, p_kind, p_output, v_task.attempt, v_task.agent_id, p_token, p_input_hash, p_input,
     p_started_at, v_cost
   );
@@ -56,9 +56,9 @@ begin
   from treadle.steps
   where steps.task_id = p_id and steps.name = p_name;
   if v_step.input_hash <> p_input_hash or v_step.kind <> p_kind then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'step %L was saved as a %s with input %s, and comes now as a %s with input %s',
+        'step %L was saved as a %s with input %s, but is now a %s with input %s',
         left(p_name, 60),
         v_step.kind,
         coalesce(treadle.excerpt(to_jsonb(v_step.input)), left(v_step.input_hash, 60), 'unknown'),
@@ -71,7 +71,7 @@ begin
         'stored_hash', v_step.input_hash,
         'given_input', treadle.excerpt(to_jsonb(p_input)), 'given_hash', p_input_hash
       ),
-      'Give each input a step name of its own, or fork the task from this step.',
+      'Use a different step name for each input, or fork the task from this step.',
       'TR104'
     );
   end if;

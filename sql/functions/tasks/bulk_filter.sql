@@ -1,6 +1,6 @@
--- bulk_filter: find the tasks of a filter, and report what became of them.
+-- bulk_filter: find tasks that match a filter, and report what became of them.
 
--- filter_keys: what a filter of tasks can name.
+-- filter_keys: return the keys of a task filter.
 create or replace function treadle.filter_keys()
 returns text[]
 language sql
@@ -14,10 +14,10 @@ as $$
   ]
 $$;
 
--- moment_of: a moment as people write it: a time, or how long ago it was, such as 90s, 15m, 2h, 7d.
+-- parse_time: parse a time, or an age such as 90s, 15m, 2h or 7d.
 --
--- Raises:      data exceptions, for the caller to refuse.
-create or replace function treadle.moment_of(p_text text, p_now timestamptz)
+-- Raises:      data exceptions, which the caller turns into an error.
+create or replace function treadle.parse_time(p_text text, p_now timestamptz)
 returns timestamptz
 language plpgsql
 stable
@@ -36,13 +36,13 @@ begin
     )
   end;
   if not isfinite(v_at) then
-    raise data_exception using message = format('%L is no moment', treadle.excerpt_name(p_text));
+    raise data_exception using message = format('%L is not a time', treadle.excerpt_name(p_text));
   end if;
   return v_at;
 end;
 $$;
 
--- check_filter: refuse a filter that is empty, unknown or malformed; returns the states it names.
+-- check_filter: reject a filter that is empty, unknown or malformed; returns the states it names.
 --
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type.
 create or replace function treadle.check_filter(
@@ -65,11 +65,11 @@ declare
 begin
   v_problem := case
     when jsonb_typeof(p_filter) is distinct from 'object' then 'it must be a json object'
-    when p_filter = '{}' then 'it is empty, and would mean every task'
+    when p_filter = '{}' then 'it is empty and would match every task'
     else (
       select case
         when given.key <> all (treadle.filter_keys())
-          then format('there is no %s', quote_literal(treadle.excerpt_name(given.key)))
+          then format('unknown key %s', quote_literal(treadle.excerpt_name(given.key)))
         when given.key = 'status' and jsonb_typeof(given.value) = 'array' then null
         when jsonb_typeof(given.value) <> 'string' or given.value = '""'
           then format('%s must be a text that is not empty', given.key)
@@ -94,19 +94,19 @@ begin
   begin
     perform
       (p_filter ->> 'dag_id')::uuid, (p_filter ->> 'project_id')::uuid,
-      treadle.moment_of(p_filter ->> 'created_before', treadle.clock()),
-      treadle.moment_of(p_filter ->> 'created_after', treadle.clock())
+      treadle.parse_time(p_filter ->> 'created_before', treadle.clock()),
+      treadle.parse_time(p_filter ->> 'created_after', treadle.clock())
     where v_problem is null;
   exception
     when data_exception then
       v_problem := sqlerrm;
   end;
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'this filter cannot be used: ' || v_problem,
       jsonb_build_object('argument', 'filter'),
       format(
-        'For example {"queue": "mail", "created_before": "2h"}. It knows %s.',
+        'For example {"queue": "mail", "created_before": "2h"}. Keys: %s.',
         array_to_string(treadle.filter_keys(), ', ')
       )
     );
@@ -123,11 +123,10 @@ begin
 end;
 $$;
 
--- matching_tasks: the tasks that a filter finds, in order of their ids.
+-- matching_tasks: find the tasks that match a filter, in order of id.
 --
--- agent is who has the task, or who had it last; reason is a part of the reason of its failure.
---
--- Raises:      nothing: the filter was checked.
+-- agent is the agent that has the task or had it last; reason is part of its failure text. The
+-- filter has been checked already.
 create or replace function treadle.matching_tasks(
   p_filter  jsonb,
   p_states  text[],
@@ -142,8 +141,8 @@ as $$
 #variable_conflict use_column
 declare
   v_now    timestamptz := treadle.clock();
-  v_before timestamptz := treadle.moment_of(p_filter ->> 'created_before', v_now);
-  v_after  timestamptz := treadle.moment_of(p_filter ->> 'created_after', v_now);
+  v_before timestamptz := treadle.parse_time(p_filter ->> 'created_before', v_now);
+  v_after  timestamptz := treadle.parse_time(p_filter ->> 'created_after', v_now);
   v_queue  text := p_filter ->> 'queue';
   v_type   text := p_filter ->> 'type';
   v_tag    text := p_filter ->> 'tag';
@@ -155,7 +154,7 @@ declare
   v_by     text := p_filter ->> 'created_by';
   v_source text := p_filter ->> 'source';
 begin
-  -- Planned with the values at hand: what was not given costs nothing.
+  -- Planned with the actual values: a condition that was not given costs nothing.
   return query
   select tasks.id, tasks.queue, tasks.type, tasks.status
   from treadle.tasks
@@ -172,7 +171,12 @@ begin
     and (v_before is null or tasks.created_at < v_before)
     and (v_after is null or tasks.created_at > v_after)
     and (v_by is null or tasks.created_by = v_by)
-    and (v_source is null or tasks.source = v_source)
+    and (
+      v_source is null or exists (
+        select from treadle.task_options
+        where task_options.task_id = tasks.id and task_options.source = v_source
+      )
+    )
     and (
       v_agent is null or v_agent = coalesce(
         tasks.agent_id,
@@ -188,7 +192,7 @@ begin
 end;
 $$;
 
--- bulk_tasks: what a filter finds, up to a limit; the rest is left.
+-- bulk_tasks: return the tasks that match a filter, up to a limit, and mark the rest as left.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.bulk_tasks(
@@ -203,7 +207,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_limit is null or p_limit not between 1 and 100000 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('limit must be 1 to 100000, not %s', coalesce(p_limit::text, 'null')),
       jsonb_build_object('argument', 'limit'), 'Call again for the rest.'
     );
@@ -222,8 +226,8 @@ begin
 end;
 $$;
 
--- judge_bulk: write down what became of the tasks that were decided about at once.
-create or replace function treadle.judge_bulk(
+-- record_bulk_results: record the result for each task of a bulk operation.
+create or replace function treadle.record_bulk_results(
   p_found    treadle.bulk_task[],
   p_ids      uuid[],
   p_verdict  text
@@ -246,16 +250,16 @@ as $$
           case
             when each.verdict <> 'found' then each.why
             when each.id not in (select own.id from unnest(p_ids) as own (id))
-              then 'it is no longer what the filter asks for'
+              then 'it no longer matches the filter'
           end
         )::treadle.bulk_task
       from unnest(p_found) as each
     )
 $$;
 
--- count_bulk: tasks that were decided about at once, counted by what they are and what became.
+-- count_bulk: count the tasks of a bulk operation by queue, type, state and result.
 --
--- Reasons that differ only in ids and other names are one, and the first of them is shown.
+-- Reasons that differ only in ids and names are counted together, and the first of them is shown.
 create or replace function treadle.count_bulk(p_found treadle.bulk_task[])
 returns table (queue text, type text, status text, verdict text, why text, tasks bigint)
 language sql

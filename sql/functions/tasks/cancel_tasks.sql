@@ -1,15 +1,15 @@
--- cancel_tasks: end tasks that are not wanted any more, and what depends on them.
+-- cancel_tasks: cancel tasks and their dependents.
 --
--- Once it returns, no claim starts and no result is accepted. Of each task it says cancelled,
--- already (it was), ended (too late) or unknown; after those come the tasks that fell with them,
--- as cascaded: dependents over edges that are not optional, and subtasks.
+-- Once it returns, no claim starts and no result is accepted. Returns for each task cancelled,
+-- already (it was), ended (too late) or unknown; then the tasks cancelled with them, as cascaded:
+-- dependents over edges that are not optional, and subtasks.
 --
--- Concurrency: rows are locked in id order; the agent of a running task is told at once.
+-- Concurrency: rows are locked in id order; the worker of a running task is notified at once.
 -- Lock order:  tasks, dags, then the history.
 
--- cancel_rows: end tasks as cancelled, with their claims, waits, edges and DAGs.
+-- cancel_rows: cancel tasks, and end their claims, waits and edges.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks, dags, then the history.
 create or replace function treadle.cancel_rows(
   p_held    treadle.tasks[],
@@ -28,7 +28,7 @@ set enable_mergejoin = off
 as $$
 declare
   v_now   timestamptz := treadle.clock();
-  v_types text[] := treadle.demanding_types();
+  v_types text[] := treadle.types_with_requirements();
   v_ids   uuid[] := array(select held.id from unnest(p_held) as held);
 begin
   insert into treadle.attempts (
@@ -38,20 +38,19 @@ begin
   select
     held.id, held.claim_token, held.attempt, held.agent_id, held.claimed_at, held.started_at,
     v_now, 'cancelled', p_reason, treadle.attempt_cost(held.id, held.cost_usd),
-    case when treadle.has_terms(held, v_types) or held.cost_usd > 0
+    case when treadle.has_requirements(held, v_types) or held.cost_usd > 0
       then treadle.attempt_model(held)
     end
   from unnest(p_held) as held
   where held.claim_token is not null;
 
   if found then
-    perform pg_notify('task_cancelled', '');
+    perform pg_notify('treadle_cancelled', '');
   end if;
 
   update treadle.tasks
   set
     status = 'cancelled',
-    outcome = 'cancelled',
     completed_at = v_now,
     failure_reason = p_reason,
     slot = null,
@@ -81,8 +80,8 @@ begin
   from unnest(p_held) as held
   where
     held.queue = any (array(select queues.name from treadle.queues where queues.keep_changes));
-  perform treadle.settle_ends(v_ids, v_now);
-  perform treadle.free_tasks(array_agg(held.id))
+  perform treadle.propagate_ended(v_ids, v_now);
+  perform treadle.release_resources(array_agg(held.id))
   from unnest(p_held) as held
   where treadle.is_counted(held)
   having count(*) > 0;
@@ -109,8 +108,8 @@ declare
   v_ids  uuid[];
   v_held treadle.tasks[];
 begin
-  perform treadle.keep_durable();
-  -- Two statements: the rows are to be read as they are once they are locked.
+  perform treadle.ensure_durable();
+  -- Two statements, so that the second one sees the rows as they are once locked.
   v_ids := treadle.lock_downstream(p_ids);
   v_held := array(
     select tasks
@@ -122,7 +121,7 @@ begin
     perform treadle.cancel_rows(v_held, p_ids, p_reason, coalesce(p_actor, session_user));
   end if;
 
-  -- As sets, not as joins: many may be cancelled at once.
+  -- As sets, not as joins, because there may be many.
   return query
   select given.id, case
     when given.id in (select held.id from unnest(v_held) as held) then 'cancelled'
@@ -144,9 +143,9 @@ end;
 $$;
 
 comment on function treadle.cancel_tasks(uuid[], text, text) is
-'Cancel tasks that have not ended, and their dependents; says of each what happened.';
+'Cancel tasks that have not ended, and their dependents; returns what became of each.';
 
--- cancel_task: cancel one task; an error when it has ended otherwise or does not exist.
+-- cancel_task: cancel one task; an error if it has ended in another way or does not exist.
 --
 -- select treadle.cancel_task(id, 'not needed');
 --
@@ -171,14 +170,14 @@ begin
   into v_verdict
   from treadle.cancel_tasks(array[p_id], p_reason, p_actor) as cancelled;
   if v_verdict in ('ended', 'unknown') then
-    perform treadle.refuse_transition(p_id, 'cancelled', 'cancel_tasks');
+    perform treadle.raise_invalid_transition(p_id, 'cancelled', 'cancel_tasks');
   end if;
   return v_verdict;
 end;
 $$;
 
 comment on function treadle.cancel_task(uuid, text, text) is
-'Cancel one task, with a reason that is kept.';
+'Cancel one task, with a reason.';
 
 grant execute on function treadle.cancel_tasks(uuid[], text, text) to
 treadle_producer, treadle_operator;

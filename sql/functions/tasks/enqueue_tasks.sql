@@ -1,4 +1,4 @@
--- enqueue_tasks: enqueue any tasks in one call; each is a json object of options and its spec.
+-- enqueue_tasks: enqueue tasks in one call; each is a JSON object with options and a spec.
 --
 -- select * from treadle.enqueue_tasks('[
 --   {"type": "code", "spec": {"prompt": "..."}, "priority": 10},
@@ -7,11 +7,11 @@
 --
 -- Tasks that differ only in spec and key are prepared and stored together.
 --
--- Concurrency: part of the caller's transaction: the tasks are there exactly if it commits.
+-- Concurrency: part of the caller's transaction; the tasks exist if and only if that commits.
 -- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
 
--- content_key: an idempotency key made from what is to be done.
+-- content_key: return an idempotency key computed from type and spec.
 --
 -- jsonb has one order of keys, so equal content gives an equal key.
 create or replace function treadle.content_key(p_type text, p_spec jsonb)
@@ -27,15 +27,16 @@ as $$
 $$;
 
 comment on function treadle.content_key(text, jsonb) is
-'The key that enqueue_task makes from type and spec with p_dedupe.';
+'The key that enqueue_task computes from type and spec with p_dedupe.';
 
--- enqueue_batch: enqueue many tasks of one kind; the fastest way in.
+-- enqueue_batch: enqueue many tasks of one kind; the fastest way.
 --
 -- select * from treadle.enqueue_batch('default', 'code', array['{"n": 1}', '{"n": 2}']::jsonb[]);
 --
--- With {"dedupe": true} in the options, a task without a key gets one made from its content.
+-- With {"dedupe": true} in the options, a task without a key gets one computed from its content. An
+-- idempotency_key in the options is for a single task.
 --
--- Concurrency: part of the caller's transaction: the tasks are there exactly if it commits.
+-- Concurrency: part of the caller's transaction; the tasks exist if and only if that commits.
 -- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
 create or replace function treadle.enqueue_batch(
@@ -56,49 +57,67 @@ as $$
 declare
   v_keys text[] := p_keys;
   v_long text;
+  v_task treadle.tasks;
+  v_kind record;
 begin
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
 
+  if p_options ?| array['queue', 'type', 'spec'] then
+    perform treadle.raise_error(
+      'queue, type and spec are not options but separate arguments',
+      jsonb_build_object('argument', 'options'),
+      'Remove them from the options.'
+    );
+  end if;
+  if p_options ->> 'idempotency_key' is not null then
+    if p_keys[1] is not null or cardinality(p_specs) <> 1 then
+      perform treadle.raise_error(
+        'the option idempotency_key is only for a single task without another key',
+        jsonb_build_object('argument', 'idempotency_key'), 'Pass one key for each task in p_keys.'
+      );
+    end if;
+    v_keys := array[p_options ->> 'idempotency_key'];
+  end if;
   if (p_options -> 'dedupe') = 'true' then
     v_keys := array(
       select coalesce(given.key, treadle.content_key(p_type, given.spec))
-      from unnest(p_specs, p_keys) with ordinality as given (spec, key, at)
+      from unnest(p_specs, v_keys) with ordinality as given (spec, key, at)
       order by given.at
     );
   end if;
 
   if v_keys is not null then
-    perform treadle.check_pairs(
+    perform treadle.check_array_lengths(
       array_fill(null::uuid, array[cardinality(p_specs)]), null, 'keys', cardinality(v_keys)
     );
     select given.key
     into v_long
     from unnest(v_keys) as given (key)
-    where octet_length(given.key) not between 1 and 200
+    where char_length(given.key) not between 1 and 200
     limit 1;
     if found then
-      perform treadle.refuse(
-        format('idempotency_key must have 1 to 200 bytes, not %s', octet_length(v_long)),
+      perform treadle.raise_error(
+        format('idempotency_key must have 1 to 200 characters, not %s', char_length(v_long)),
         jsonb_build_object('argument', 'idempotency_key'),
-        'Hash a long key, or leave it out.'
+        'Use a hash of a long key, or omit it.'
       );
     end if;
   end if;
 
+  v_task.queue := p_queue;
+  v_task.type := p_type;
+  v_kind := treadle.prepare_task(p_options, 'task', treadle.clock(), v_task);
   return query
   select made.id, made.created
-  from treadle.insert_tasks(
-    treadle.prepare_task(
-      p_options || jsonb_build_object('queue', p_queue, 'type', p_type), treadle.clock()
-    ),
-    p_specs,
+  from treadle.store_tasks(
+    array[v_kind.task], case when (v_kind.task).has_options then array[v_kind.rest] end, p_specs,
     v_keys
   ) as made;
 end;
 $$;
 
 comment on function treadle.enqueue_batch(text, text, jsonb[], jsonb, text[]) is
-'Enqueue many tasks of one queue, type and set of options; one id for each spec, in order.';
+'Enqueue tasks with the same queue, type and options; returns one id for each spec, in order.';
 
 create or replace function treadle.enqueue_tasks(p_tasks jsonb)
 returns table (id uuid, created boolean)
@@ -117,8 +136,8 @@ begin
   if jsonb_typeof(p_tasks) is distinct from 'array' or jsonb_path_exists(
     p_tasks, '$[*] ? (@.type() != "object")'
   ) then
-    perform treadle.refuse(
-      'the tasks must be a json array of objects',
+    perform treadle.raise_error(
+      'tasks must be a json array of objects',
       jsonb_build_object('argument', 'tasks'),
       'For example [{"type": "code", "spec": {"prompt": "..."}}].'
     );
@@ -132,7 +151,7 @@ begin
       array_agg(given.at order by given.at) as places
     from jsonb_array_elements(p_tasks) with ordinality as given (task, at)
     group by given.task - array['spec', 'idempotency_key']
-    -- By queue: two that fill the same queues with a depth limit do not block each other.
+    -- Ordered by queue, so that two sessions that fill the same limited queues do not deadlock.
     order by min(given.task ->> 'queue'), min(given.at)
   loop
     select
@@ -144,7 +163,7 @@ begin
       coalesce(v_kind.options ->> 'queue', 'default'),
       v_kind.options ->> 'type',
       v_kind.specs,
-      v_kind.options,
+      v_kind.options - array['queue', 'type'],
       case when array_remove(v_kind.keys, null) <> '{}' then v_kind.keys end
     ) with ordinality as made (id, created, at);
   end loop;
@@ -157,16 +176,17 @@ end;
 $$;
 
 comment on function treadle.enqueue_tasks(jsonb) is
-'Enqueue any tasks given as a json array; one id for each, in order.';
+'Enqueue tasks given as a JSON array; returns one id for each, in order.';
 
--- enqueue_task: enqueue one task and get its id.
+-- enqueue_task: enqueue one task and return its id.
 --
 -- select treadle.enqueue_task('default', 'code', '{"prompt": "..."}');
 -- select treadle.enqueue_task('default', 'code', '{}', p_priority => 10, p_delay_s => 60);
 --
--- With p_dedupe and no key, the key is made from the content: the same work is not queued twice.
+-- With p_dedupe and no key, the key is computed from the content, so that the same work is not
+-- enqueued twice. An argument takes precedence over the option with the same name.
 --
--- Concurrency: part of the caller's transaction: the task is there exactly if it commits.
+-- Concurrency: part of the caller's transaction; the task exists if and only if that commits.
 -- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
 create or replace function treadle.enqueue_task(
@@ -193,7 +213,8 @@ as $$
     array[p_spec],
     p_options || jsonb_strip_nulls(
       jsonb_build_object(
-        'priority', p_priority, 'run_at', p_run_at, 'delay_s', p_delay_s::text, 'dedupe', p_dedupe
+        'priority', p_priority, 'run_at', p_run_at, 'delay_s', p_delay_s::text,
+        'dedupe', nullif(p_dedupe, false)
       )
     ),
     case when p_idempotency_key is not null then array[p_idempotency_key] end
@@ -202,7 +223,7 @@ $$;
 
 comment on function treadle.enqueue_task(
   text, text, jsonb, integer, timestamptz, double precision, text, boolean, jsonb
-) is 'Enqueue one task in the caller''s transaction; further settings go into p_options.';
+) is 'Enqueue one task in the caller''s transaction; other settings go into p_options.';
 
 grant execute on function treadle.content_key(text, jsonb) to treadle_producer, treadle_worker;
 grant execute on function treadle.enqueue_batch(text, text, jsonb[], jsonb, text[]) to

@@ -1,6 +1,6 @@
--- next_due_at: when the promoter has something to do next.
+-- next_due_at: return when the promoter has something to do next.
 --
--- Concurrency: reads the heads of some indexes.
+-- Concurrency: reads only the first entries of some indexes.
 
 create or replace function treadle.next_due_at()
 returns timestamptz
@@ -56,7 +56,7 @@ as $$
       from treadle.budgets
       where budgets.id = any (treadle.parked_budgets())
     ),
-    -- Requests that are still there belong to a key or a task that somebody has in hand.
+    -- Remaining requests belong to keys or tasks that another session has locked.
     (
       select treadle.clock() + interval '100 milliseconds'
       where exists (select from treadle.admissions)
@@ -65,6 +65,6 @@ as $$
 $$;
 
 comment on function treadle.next_due_at() is
-'The earliest retry, run time or change of rank of a waiting task, expiry of a wait, new period.';
+'The earliest retry, run time or rank change of a task, expiry of a wait, or new budget period.';
 
 grant execute on function treadle.next_due_at() to treadle_worker;

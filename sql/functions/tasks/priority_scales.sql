@@ -1,24 +1,24 @@
 -- priority_scales: convert between priorities, tiers and urgencies.
 
--- refuse_priority: raise for a number that is no priority.
+-- raise_invalid_priority: raise the error for a number that is not a priority.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.refuse_priority(p_priority integer)
+create or replace function treadle.raise_invalid_priority(p_priority integer)
 returns void
 language plpgsql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.refuse(
+  perform treadle.raise_error(
     format('there is no priority %s', coalesce(p_priority::text, 'null')),
     jsonb_build_object('argument', 'priority'),
-    'A priority is 0 (critical) to 100 (background).'
+    'Use 0 (critical) to 100 (background).'
   );
 end;
 $$;
 
--- priority_of_tier: the priority in the middle of a tier, by its name or its number from 1 to 5.
+-- priority_of_tier: return the middle priority of a tier, by its name or its number from 1 to 5.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.priority_of_tier(p_tier text)
@@ -36,10 +36,10 @@ declare
   end;
 begin
   if v_at is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no tier %s', coalesce(quote_literal(left(p_tier, 60)), 'null')),
       jsonb_build_object('argument', 'tier', 'tier', left(p_tier, 200)),
-      'Tiers: ' || array_to_string(c_names, ', ') || '; or their numbers, 1 to 5.'
+      'Tiers: ' || array_to_string(c_names, ', ') || ', or their numbers 1 to 5.'
     );
   end if;
   return c_middles[v_at];
@@ -49,7 +49,7 @@ $$;
 comment on function treadle.priority_of_tier(text) is
 'The priority for a tier: critical 5, high 20, normal 45, low 70, background 90.';
 
--- tier_of_priority: the name of the tier that a priority is in.
+-- tier_of_priority: return the name of the tier of a priority.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.tier_of_priority(p_priority integer)
@@ -61,7 +61,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_priority is null or p_priority not between 0 and 100 then
-    perform treadle.refuse_priority(p_priority);
+    perform treadle.raise_invalid_priority(p_priority);
   end if;
   return case
     when p_priority < 10 then 'critical'
@@ -76,7 +76,7 @@ $$;
 comment on function treadle.tier_of_priority(integer) is
 'The tier of a priority: critical 0-9, high 10-29, normal 30-59, low 60-79, background 80-100.';
 
--- priority_of_urgency: the priority for an urgency of 1 (no hurry) to 10 (now).
+-- priority_of_urgency: return the priority for an urgency of 1 (lowest) to 10 (highest).
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.priority_of_urgency(p_urgency integer)
@@ -88,10 +88,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_urgency is null or p_urgency not between 1 and 10 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no urgency %s', coalesce(p_urgency::text, 'null')),
       jsonb_build_object('argument', 'urgency'),
-      'An urgency is 1 (no hurry) to 10 (now): it stands for the priorities 95 to 5.'
+      'Use 1 (lowest) to 10 (highest), which mean the priorities 95 to 5.'
     );
   end if;
   return 105 - 10 * p_urgency;
@@ -101,7 +101,7 @@ $$;
 comment on function treadle.priority_of_urgency(integer) is
 'The priority for an urgency of 1 to 10: 95 to 5, in tens.';
 
--- urgency_of_priority: the urgency from 1 to 10 that is nearest to a priority.
+-- urgency_of_priority: return the urgency from 1 to 10 that is closest to a priority.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.urgency_of_priority(p_priority integer)
@@ -113,7 +113,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_priority is null or p_priority not between 0 and 100 then
-    perform treadle.refuse_priority(p_priority);
+    perform treadle.raise_invalid_priority(p_priority);
   end if;
   return greatest(1, 10 - p_priority / 10);
 end;

@@ -1,18 +1,18 @@
--- promote_tasks: make ready what has fallen due: retries, and tasks with a time to run.
+-- promote_tasks: make due retries and due tasks claimable.
 --
--- First of all, delays that were made under a wrong clock are put right: see recount_delays.
+-- First it corrects delays that were stored with a wrong clock; see restart_delays.
 --
--- A row that cannot be moved does not stop the others: it is reported in problem, and left out when
--- its id is passed in p_skip.
+-- A row that cannot be moved does not stop the others. It is reported in problem; pass its id in
+-- p_skip to leave it out.
 --
--- Concurrency: rows locked by others are skipped.
+-- Concurrency: skips locked rows.
 -- Lock order:  tasks.
 
--- recount_rows: let the delays of some waiting tasks count from now.
+-- restart_delay_rows: restart the delays of some waiting tasks from now.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks.
-create or replace function treadle.recount_rows(p_rows tid[], p_now timestamptz)
+create or replace function treadle.restart_delay_rows(p_rows tid[], p_now timestamptz)
 returns void
 language sql
 volatile
@@ -31,17 +31,17 @@ as $$
   where tasks.ctid = any (p_rows)
 $$;
 
--- recount_delays: let delays that were made under a clock that ran ahead count from now.
+-- restart_delays: restart delays from now that were stored with a clock that ran ahead.
 --
--- A delay that counts from a moment in the future was made while the clock of the database was
--- wrong, or the clock was set back since. The task would wait for the whole jump; so it waits for
--- its delay from now on, whatever made that delay: a policy, a rate limit, a handler, a caller. A
--- moment that a caller named is a wish and stays. Repeating it changes nothing.
+-- A delay that starts in the future was stored while the clock of the database was wrong, or the
+-- clock was set back since. The task would wait for the whole jump, so its delay restarts now,
+-- whether it came from a policy, a rate limit, a handler or a caller. A time that a caller named
+-- stays. A repeated call changes nothing.
 --
--- Concurrency: rows locked by others are skipped. A row that cannot be changed is reported and does
---              not stop the others.
+-- Concurrency: skips locked rows. A row that cannot be changed is reported and does not stop the
+-- others.
 -- Lock order:  tasks.
-create or replace function treadle.recount_delays(
+create or replace function treadle.restart_delays(
   p_limit  integer,
   p_skip   uuid[],
   p_now    timestamptz
@@ -73,12 +73,12 @@ begin
     return;
   end if;
   begin
-    perform treadle.recount_rows(v_rows, p_now);
+    perform treadle.restart_delay_rows(v_rows, p_now);
   exception when others then
-    -- One of them is bad: each on its own, so that the rest go through.
+    -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_rows) loop
       begin
-        perform treadle.recount_rows(v_rows[v_at:v_at], p_now);
+        perform treadle.restart_delay_rows(v_rows[v_at:v_at], p_now);
       exception when others then
         return query
         select tasks.id, sqlerrm from treadle.tasks where tasks.ctid = v_rows[v_at];
@@ -110,7 +110,7 @@ declare
 begin
   return query
   select failed.id, failed.problem
-  from treadle.recount_delays(p_limit, p_skip, v_now) as failed;
+  from treadle.restart_delays(p_limit, p_skip, v_now) as failed;
 
   v_rows := array(
     select tasks.ctid
@@ -133,11 +133,11 @@ begin
   if v_rows = '{}' then
     return;
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   begin
     return query select moved.id, null from treadle.ready_rows(v_rows) as moved (id);
   exception when others then
-    -- One of them is bad: each on its own, so that the rest go through.
+    -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_rows) loop
       begin
         return query

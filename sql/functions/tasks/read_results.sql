@@ -1,6 +1,5 @@
--- read_results: the ends of tasks that somebody waits for; tasks that go on are left out.
---
--- Raises:      nothing; an unknown id comes back with status unknown.
+-- read_results: return the results of tasks that have ended; open tasks are left out, and an
+-- unknown id has the status unknown.
 
 create or replace function treadle.read_results(p_ids uuid[])
 returns table (id uuid, status text, output jsonb, failure_class text, failure_reason text)
@@ -22,6 +21,6 @@ as $$
 $$;
 
 comment on function treadle.read_results(uuid[]) is
-'Status, output and failure of those of the tasks that have ended.';
+'Status, output and failure of the given tasks that have ended.';
 
 grant execute on function treadle.read_results(uuid[]) to treadle_producer, treadle_worker;

@@ -1,6 +1,6 @@
--- release_rows: make waiting tasks claimable and notify those who wait for them.
+-- release_rows: make waiting tasks claimable and send notifications.
 
--- entry_slot: how a task that waits for nothing else stands with the slot of its key.
+-- entry_slot: return the slot state of a task that waits for nothing else.
 create or replace function treadle.entry_slot(p_key text, p_slot text)
 returns text
 language sql
@@ -8,7 +8,8 @@ immutable
 parallel safe
 return case when p_key is null or p_slot = 'held' then p_slot else 'waiting' end;
 
--- entry_status: the state of a task that waits for nothing but, where it has a key, its slot.
+-- entry_status: return the state of a task that waits for nothing except, if it has a key, its
+-- slot.
 create or replace function treadle.entry_status(p_key text, p_slot text)
 returns text
 language sql
@@ -16,13 +17,13 @@ immutable
 parallel safe
 return case when p_key is null or p_slot = 'held' then 'ready' else 'pending' end;
 
--- announce_rows: tell who waits for tasks that were let go, and record it.
+-- notify_released: notify workers or the promoter of released tasks, and write events.
 --
--- Workers of those that are ready, the promoter of those that wait for their time alone. Without a
--- word for what happened the caller records it.
+-- Workers are notified of ready tasks, the promoter of tasks that wait only for their time. Without
+-- p_what the caller writes the events.
 --
--- Concurrency: none; the rows are those of the caller's own update.
-create or replace function treadle.announce_rows(p_rows tid[], p_what text)
+-- Concurrency: the rows are those of the caller's own update.
+create or replace function treadle.notify_released(p_rows tid[], p_what text)
 returns void
 language plpgsql
 volatile
@@ -45,16 +46,16 @@ begin
   from treadle.tasks
   where tasks.ctid = any (p_rows);
 
-  perform treadle.wake_queues(v_queues);
-  perform treadle.wake_promoter(v_due_at);
+  perform treadle.notify_workers(v_queues);
+  perform treadle.notify_promoter(v_due_at);
   perform treadle.request_slots(v_keys) where v_keys is not null;
   perform treadle.audit_tasks(p_rows, p_what, null) where p_what is not null;
 end;
 $$;
 
--- ready_rows: make some waiting tasks claimable and wake who waits for them.
+-- ready_rows: make some waiting tasks claimable and send notifications.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks.
 create or replace function treadle.ready_rows(p_rows tid[])
 returns setof uuid
@@ -79,7 +80,7 @@ begin
   )
 
   select array_agg(moved.ctid), array_agg(moved.id) into v_rows, v_ids from moved;
-  perform treadle.announce_rows(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'ready');
   return query select moved.id from unnest(v_ids) as moved (id);
 end;
 $$;

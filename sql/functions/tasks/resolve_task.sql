@@ -1,15 +1,15 @@
--- resolve_task: carry out what a person decided about a task, and keep the decision.
+-- resolve_task: carry out a person's decision about a task, and record it.
 --
--- What follows for others is left to the caller, who may have decided about many.
+-- The caller applies the consequences for other tasks, once for all tasks that it decided about.
 --
--- Concurrency: the row is locked, then judged.
+-- Concurrency: the row is locked, then checked.
 -- Lock order:  tasks, lanes, then the history.
 -- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
 
--- edit_spec: the arguments of a task as a person wants them for its next round.
+-- edit_spec: return the spec of a task with the changes of a person.
 --
--- spec replaces arguments as a whole. set changes one value each, by its path: a.b.c, or items.0
--- for one of a list; objects on the way are made. unset takes away what it names.
+-- spec replaces whole arguments. set changes single values by path: a.b.c, or items.0 in a list;
+-- missing objects on the path are created. unset removes values.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
@@ -27,7 +27,7 @@ begin
     or jsonb_typeof(coalesce(p_changes -> 'set', '{}')) <> 'object'
     or jsonb_path_exists(coalesce(p_changes -> 'unset', '[]'), 'strict $ ? (@.type() != "array")')
     or jsonb_path_exists(p_changes, '$.unset[*] ? (@.type() != "string")') then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'spec and set must be json objects, unset a list of paths',
       jsonb_build_object('argument', 'changes'),
       'For example {"set": {"options.depth": 2}, "unset": ["url"]}.'
@@ -48,13 +48,13 @@ begin
         v_kind = 'array'
         and (v_edit.path[v_at] !~ '^[0-9]{1,9}$' or v_spec #> v_edit.path[:v_at] is null)
       ) then
-        perform treadle.refuse(
+        perform treadle.raise_error(
           format(
-            'there is no place %s in the spec',
+            'the spec has no path %s',
             treadle.excerpt_name(array_to_string(v_edit.path, '.'))
           ),
           jsonb_build_object('argument', 'set'),
-          'Name what is there, or what can be added to an object: a.b.c, or items.0 of a list.'
+          'Use a path that exists or can be added to an object: a.b.c, or items.0 in a list.'
         );
       end if;
       if v_kind is null and v_edit.value is not null then
@@ -70,9 +70,8 @@ begin
 end;
 $$;
 
--- edited_arguments: the arguments of a task that a change touches.
---
--- Raises:      nothing: edit_spec has checked the change.
+-- edited_arguments: return the names of the arguments that a change touches. edit_spec has checked
+-- the change.
 create or replace function treadle.edited_arguments(p_changes jsonb)
 returns text[]
 language sql
@@ -89,11 +88,11 @@ as $$
     )
 $$;
 
--- forget_expired: let a task that gets another round ask again what nobody answered in time.
+-- reset_expired_waits: let a retried task ask again what was not answered in time.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 -- Lock order:  waits, steps; after tasks.
-create or replace function treadle.forget_expired(p_task uuid)
+create or replace function treadle.reset_expired_waits(p_task uuid)
 returns void
 language sql
 volatile
@@ -108,17 +107,18 @@ as $$
     steps.task_id = p_task and steps.kind = 'wait' and steps.output ->> 'status' = 'expired';
 $$;
 
--- restart_task: put a task back with a new round of attempts, changed where asked.
+-- restart_task: restart a task with a new round of attempts, and with changes.
 --
--- Ready, or pending where it waits for others or for its time.
+-- It becomes ready, or pending if it waits for other tasks or for its time.
 --
--- Concurrency: the caller holds the row.
+-- Concurrency: the caller has locked the row.
 -- Lock order:  lanes, tasks.
 -- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type,
 --              TR102 illegal transition (another task has its key now).
 create or replace function treadle.restart_task(
   p_task     treadle.tasks,
   p_changes  jsonb,
+  p_run_at   timestamptz,
   p_now      timestamptz
 )
 returns text
@@ -127,15 +127,21 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_spec jsonb := treadle.edit_spec(p_task.spec, p_changes);
-  v_new  treadle.tasks := treadle.prepare_task(
-    treadle.own_options(p_task) || (p_changes - array['spec', 'set', 'unset']),
-    p_task.created_at
+  v_spec   jsonb := treadle.edit_spec(p_task.spec, p_changes);
+  v_old    treadle.tasks := p_task;
+  v_kind   record;
+  v_new    treadle.tasks;
+  v_status text;
+begin
+  v_old.max_attempts := null;
+  v_old.run_at := p_run_at;
+  v_kind := treadle.prepare_task(
+    p_changes, 'edit', p_task.created_at, v_old, treadle.options_of(p_task)
   );
-  v_status text := case
+  v_new := v_kind.task;
+  v_status := case
     when p_task.blocked_count > 0 or v_new.run_at > p_now then 'pending' else 'ready'
   end;
-begin
   perform treadle.check_specs(
     array[v_spec],
     (select queues.max_spec_bytes from treadle.queues where queues.name = v_new.queue)
@@ -151,45 +157,38 @@ begin
     end,
     max_attempts = tasks.attempt + v_new.max_attempts,
     spec = v_spec,
-    -- What a person says is no longer taken from another task's output.
+    -- An argument that a person has set is no longer taken from another task's output.
     inputs = nullif(tasks.inputs - treadle.edited_arguments(p_changes), '{}'),
     queue = v_new.queue,
     type = v_new.type,
     lane_id = v_new.lane_id,
-    rank = v_new.rank - tasks.critical_path * 1000000::bigint,
+    rank = v_new.rank,
     priority = v_new.priority,
     timeout_s = v_new.timeout_s,
-    capabilities = v_new.capabilities,
+    title = v_new.title,
+    has_options = v_new.has_options,
     assigned_agent = v_new.assigned_agent,
     deadline_at = v_new.deadline_at,
     rerank_at = v_new.rerank_at,
-    gates = v_new.gates,
     concurrency_key = v_new.concurrency_key,
     max_cost_usd = v_new.max_cost_usd,
-    max_tokens = v_new.max_tokens,
-    on_budget = v_new.on_budget,
     capped = v_new.capped,
-    ageing_rate = v_new.ageing_rate,
-    retry = v_new.retry,
-    validation = v_new.validation,
-    report = v_new.report,
-    models = v_new.models,
-    fallback_models = v_new.fallback_models,
     retry_at = null,
     run_at = v_new.run_at,
-    -- A delay that still counts; resolve_task sets that of a new one.
+    -- A delay that is still running; resolve_task sets a new one.
     delayed_at = case
       when v_new.run_at is not distinct from tasks.run_at then tasks.delayed_at
     end,
     completed_at = null,
-    outcome = null,
-    -- The result of the old round is not wanted any more.
+    -- A result of the old round is not accepted any more.
     last_token = null
   where tasks.id = p_task.id;
 
-  perform treadle.forget_expired(p_task.id) where p_task.durable;
-  perform treadle.wake_queues(array[v_new.queue]);
-  perform treadle.wake_promoter(v_new.run_at);
+  delete from treadle.task_options where task_options.task_id = p_task.id and p_task.has_options;
+  perform treadle.store_options(array[v_kind.rest], array[p_task.id]) where v_new.has_options;
+  perform treadle.reset_expired_waits(p_task.id) where p_task.durable;
+  perform treadle.notify_workers(array[v_new.queue]);
+  perform treadle.notify_promoter(v_new.run_at);
   perform treadle.request_slots(array[v_new.concurrency_key])
   where v_status = 'ready' and v_new.concurrency_key is not null;
   return case v_status
@@ -197,10 +196,10 @@ begin
   end;
 exception
   when unique_violation then
-    perform treadle.refuse(
-      format('another task has the key %L of task %s now', p_task.idempotency_key, p_task.id),
+    perform treadle.raise_error(
+      format('another task now has the key %L of task %s', p_task.idempotency_key, p_task.id),
       jsonb_build_object('task_id', p_task.id, 'idempotency_key', p_task.idempotency_key),
-      'Let that one run, or cancel it first.',
+      'Let that task run, or cancel it first.',
       'TR102'
     );
 end;
@@ -232,7 +231,7 @@ begin
       transitions.from_status = v_task.status and transitions.to_status = v_to
       and transitions.by = 'retry_task'
   ) then
-    perform treadle.refuse_transition(p_id, v_to, 'retry_task');
+    perform treadle.raise_invalid_transition(p_id, v_to, 'retry_task');
   end if;
 
   with letter as (
@@ -264,16 +263,13 @@ begin
 
   if v_to = 'cancelled' then
     update treadle.tasks
-    set status = 'cancelled', outcome = 'cancelled', completed_at = v_now
+    set status = 'cancelled', completed_at = v_now
     where tasks.id = p_id;
   else
     v_to := treadle.restart_task(
       v_task,
-      coalesce(p_changes, '{}') || case
-        when p_delay_s > 0
-          then jsonb_build_object('run_at', v_now + make_interval(secs => p_delay_s))
-        else '{}'
-      end,
+      coalesce(p_changes, '{}'),
+      case when p_delay_s > 0 then v_now + make_interval(secs => p_delay_s) end,
       v_now
     );
     update treadle.tasks set delayed_at = v_now where p_delay_s > 0 and tasks.id = p_id;

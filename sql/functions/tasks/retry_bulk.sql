@@ -1,15 +1,15 @@
--- retry_bulk: give tasks another round, wave by wave: first those that wait for none of the others.
+-- retry_bulk: retry tasks in waves, first those that wait for none of the others.
 --
--- What depends on a task that is and stays cancelled is refused, and so is what cannot be restarted
--- for a reason of its own; the others go on.
+-- A task that depends on a task which stays cancelled is refused, and so is a task that cannot be
+-- restarted; the others are retried.
 --
--- Concurrency: the caller holds the tasks and what they wait for.
+-- Concurrency: the caller has locked the tasks and their dependencies.
 -- Lock order:  lanes, dags, then the history.
 
--- revivable_of: those of some tasks that would not wait for one that is cancelled.
+-- retryable_tasks: return the tasks that do not depend on a cancelled task.
 --
--- Concurrency: the caller holds the tasks and what they wait for.
-create or replace function treadle.revivable_of(p_ids uuid[])
+-- Concurrency: the caller has locked the tasks and their dependencies.
+create or replace function treadle.retryable_tasks(p_ids uuid[])
 returns uuid[]
 language sql
 volatile
@@ -34,9 +34,9 @@ as $$
     )
 $$;
 
--- retry_wave: give some tasks another round; one that cannot have it does not stop the others.
+-- retry_wave: retry some tasks; one that cannot be retried does not stop the others.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  lanes, then the history.
 create or replace function treadle.retry_wave(
   p_wave        treadle.bulk_task[],
@@ -65,7 +65,7 @@ begin
       null;
   end;
 
-  -- One of them is refused: each on its own, so that the rest go through.
+  -- One of them was refused: try each one separately, so that the others succeed.
   for v_at in 1..cardinality(v_wave) loop
     begin
       perform treadle.resolve_task(
@@ -107,7 +107,7 @@ declare
   v_was    text[];
 begin
   loop
-    v_free := treadle.revivable_of(array(select each.id from unnest(v_todo) as each));
+    v_free := treadle.retryable_tasks(array(select each.id from unnest(v_todo) as each));
     exit when v_free = '{}';
     v_wave := array(
       select each from unnest(v_todo) as each
@@ -122,14 +122,14 @@ begin
     );
   end loop;
 
-  -- Counted once for all: each count would be a version of the row that the next has to pass.
+  -- Counted once for all tasks: each update would add a row version that the next one has to skip.
   select array_agg(tasks.dag_id), array_agg(each.status)
   into v_dags, v_was
   from unnest(v_done) as each
   inner join treadle.tasks on each.id = tasks.id
   where each.verdict = 'retried' and tasks.dag_id is not null;
   if v_dags is not null then
-    perform treadle.tally_dags(
+    perform treadle.update_dag_counters(
       v_dags, v_was, array_fill(null::text, array[cardinality(v_dags)]), treadle.clock()
     );
   end if;

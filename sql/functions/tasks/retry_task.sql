@@ -1,22 +1,23 @@
--- retry_task: a person decides about a task that gave up, or does not want to wait for its retry.
+-- retry_task: decide about a dead letter or a cancelled task, or retry a task before its delay is
+-- over.
 --
 -- select treadle.retry_task(id);
 -- select treadle.retry_task(id, 'cancel', p_note => 'obsolete');
 -- select treadle.retry_task(id, 'modify_and_retry', '{"spec": {"url": "..."}, "priority": 10}');
 --
--- The new round has as many attempts as the type or queue allows; attempts go on counting.
+-- The new round has as many attempts as the type or queue allows; attempt numbers continue.
 --
--- A cancelled dead letter takes its dependents along, like any other cancellation.
+-- Cancelling a dead letter also cancels its dependents.
 --
--- Concurrency: the row is locked, then judged.
+-- Concurrency: the row is locked, then checked.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      TR001 invalid argument, TR102 illegal transition, TR201 task not found.
 
--- check_revival: refuse to bring tasks back that would wait for one that was cancelled.
+-- check_retryable: reject a retry of tasks that depend on a cancelled task.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Raises:      TR102 illegal transition.
-create or replace function treadle.check_revival(p_ids uuid[])
+create or replace function treadle.check_retryable(p_ids uuid[])
 returns void
 language plpgsql
 stable
@@ -40,7 +41,7 @@ begin
   order by tasks.id, gone.id
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
         'task %s depends on %s, which was cancelled', v_stuck.id,
         coalesce(v_stuck.name, v_stuck.gone::text)
@@ -77,22 +78,22 @@ begin
   perform treadle.check_decision(
     p_resolution, p_changes, coalesce(p_reviewer, session_user), p_note
   );
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   if p_resolution = 'cancel' then
     perform treadle.lock_downstream(array[p_id]);
   else
-    -- With what it waits for, so that none of that is cancelled unseen.
+    -- Includes its dependencies, so that a cancelled dependency is noticed.
     perform treadle.lock_tasks(p_id || treadle.dependencies_of(array[p_id]));
   end if;
   select tasks.* into v_was from treadle.tasks where tasks.id = p_id;
   v_to := treadle.resolve_task(p_id, p_resolution, p_changes, p_reviewer, p_note);
   if v_to = 'cancelled' then
-    perform treadle.settle_ends(array[p_id], v_now, v_was.status);
+    perform treadle.propagate_ended(array[p_id], v_now, v_was.status);
     return v_to;
   end if;
-  perform treadle.check_revival(array[p_id]);
+  perform treadle.check_retryable(array[p_id]);
   if v_was.dag_id is not null then
-    perform treadle.tally_dags(
+    perform treadle.update_dag_counters(
       array[v_was.dag_id], array[v_was.status], array[null::text], v_now
     );
   end if;
@@ -101,6 +102,6 @@ end;
 $$;
 
 comment on function treadle.retry_task(uuid, text, jsonb, text, text) is
-'Resolve a dead letter (retry, cancel, modify_and_retry), revive a cancelled task, or retry now.';
+'Resolve a dead letter (retry, cancel, modify_and_retry), or retry a cancelled or retrying task.';
 
 grant execute on function treadle.retry_task(uuid, text, jsonb, text, text) to treadle_operator;

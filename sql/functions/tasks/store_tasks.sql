@@ -1,10 +1,10 @@
 -- store_tasks: check payloads and insert tasks.
 
--- check_specs: refuse payloads that are not an object, too large or too deep.
+-- check_specs: reject payloads that are not objects, too large or too deep.
 --
--- Size is that of the stored json. 64 levels need over 128 bytes, so small ones are not walked.
--- A number like 1e100000 is short when stored and long when sent to an agent: enough of them could
--- never be sent, and the task would block its lane.
+-- The size is that of the stored jsonb. 64 levels take more than 128 bytes, so small payloads are
+-- not traversed. A number such as 1e100000 is short when stored and long when sent to an agent;
+-- enough of them could never be sent, and the task would block its lane.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
@@ -38,13 +38,13 @@ begin
   end if;
 
   if jsonb_typeof(v_spec) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the spec must be a json object, not %s', coalesce(jsonb_typeof(v_spec), 'missing')),
       jsonb_build_object('argument', 'spec', 'index', v_at - 1),
       'Pass the arguments of the handler by name: {"prompt": "..."}.'
     );
   elsif pg_column_size(v_spec) > p_max_bytes then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the spec has %s bytes, %s are allowed', pg_column_size(v_spec), p_max_bytes),
       jsonb_build_object(
         'argument', 'spec', 'index', v_at - 1,
@@ -54,13 +54,13 @@ begin
       'TR002'
     );
   elsif not jsonb_path_exists(v_spec, '$.**{65}') then
-    perform treadle.refuse(
-      'the spec has numbers that are too long to be sent',
+    perform treadle.raise_error(
+      'the spec contains numbers that are too long to send',
       jsonb_build_object('argument', 'spec', 'index', v_at - 1),
       'Pass them as text, or keep them within 1e300.'
     );
   else
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'the spec is nested more than 64 levels deep',
       jsonb_build_object('argument', 'spec', 'index', v_at - 1),
       'Flatten it, or pass the deep part as text.'
@@ -69,65 +69,102 @@ begin
 end;
 $$;
 
--- insert_tasks: store many tasks of one kind; a key that is taken gives the task that has it.
+-- store_options: insert the task_options rows of new tasks that have options.
 --
--- Concurrency: two sessions with the same key: the second waits for the first, then gets its task.
+-- Uses the row type, so that no column is named here. Tasks without an id are left out.
+--
+-- Lock order:  task_options, new rows only.
+create or replace function treadle.store_options(
+  p_rest     treadle.task_options[],
+  p_ids      uuid[],
+  p_kind_of  integer[] default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into treadle.task_options
+  select filled.*
+  from unnest(p_ids, p_kind_of) as given (id, kind)
+  cross join lateral jsonb_populate_record(
+    p_rest[coalesce(given.kind, 1)], jsonb_build_object('task_id', given.id)
+  ) as filled
+  where given.id is not null and not p_rest[coalesce(given.kind, 1)] is null;
+end;
+$$;
+
+-- store_tasks: insert new tasks; if a key is in use, return the task that has it.
+--
+-- A kind is the result of prepare_task: its task and its rest. p_kind_of gives the kind of each
+-- task; null means that all are of the first kind. p_rest is null if no kind has options. p_nodes
+-- has the additional columns of tasks of a DAG: one that waits for others is pending.
+--
+-- Concurrency: of two sessions with the same key, the second waits for the first and gets its task.
 -- Lock order:  tasks.
 -- Raises:      TR001 invalid argument, TR002 too large.
-create or replace function treadle.insert_tasks(
-  p_kind   treadle.tasks,
-  p_specs  jsonb[],
-  p_keys   text[] default null
+create or replace function treadle.store_tasks(
+  p_kinds    treadle.tasks[],
+  p_rest     treadle.task_options[],
+  p_specs    jsonb[],
+  p_keys     text[] default null,
+  p_ids      uuid[] default null,
+  p_kind_of  integer[] default null,
+  p_nodes    treadle.dag_node[] default null
 )
 returns table (id uuid, created boolean)
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_ids  uuid[] := array(select treadle.uuidv7() from unnest(p_specs));
+  v_ids  uuid[] := coalesce(p_ids, array(select treadle.uuidv7() from unnest(p_specs)));
   v_held uuid[];
   v_todo bigint[];
 begin
-  perform treadle.check_specs(
-    p_specs,
-    (select queues.max_spec_bytes from treadle.queues where queues.name = p_kind.queue)
-  );
+  -- Tasks of a DAG have been checked by prepare_nodes, for each queue.
+  perform treadle.check_specs(p_specs, queues.max_spec_bytes)
+  from treadle.queues
+  where queues.name = (p_kinds[1]).queue and p_kind_of is null;
 
   loop
     insert into treadle.tasks (
-      id, rank, created_at, run_at, deadline_at, timeout_s, parent_id, dag_id, project_id, lane_id,
-      priority, max_attempts, max_cost_usd, ageing_rate, status, queue, type, consumer,
-      assigned_agent, capabilities, tags, title, created_by, source, source_job, external_ref,
-      notes, retry, validation, rerank_at, max_tokens, capped, on_budget, slot, concurrency_key,
-      gates, report, models, fallback_models, delayed_at, spec, idempotency_key
+      id, rank, created_at, run_at, delayed_at, deadline_at, rerank_at, timeout_s, parent_id,
+      dag_id, project_id, lane_id, blocked_count, priority, max_attempts, critical_path, capped,
+      has_options, max_cost_usd, status, queue, type, slot, concurrency_key, idempotency_key,
+      assigned_agent, tags, name, title, created_by, inputs, spec
     )
     select
-      given.id, p_kind.rank, p_kind.created_at, p_kind.run_at, p_kind.deadline_at, p_kind.timeout_s,
-      p_kind.parent_id, p_kind.dag_id, p_kind.project_id, p_kind.lane_id, p_kind.priority,
-      p_kind.max_attempts, p_kind.max_cost_usd, p_kind.ageing_rate, p_kind.status, p_kind.queue,
-      p_kind.type, p_kind.consumer, p_kind.assigned_agent, p_kind.capabilities, p_kind.tags,
-      p_kind.title, coalesce(p_kind.created_by, session_user), p_kind.source, p_kind.source_job,
-      p_kind.external_ref, p_kind.notes, p_kind.retry, p_kind.validation, p_kind.rerank_at,
-      p_kind.max_tokens, p_kind.capped, p_kind.on_budget, p_kind.slot, p_kind.concurrency_key,
-      p_kind.gates, p_kind.report, p_kind.models, p_kind.fallback_models, p_kind.delayed_at,
-      given.spec, given.key
-    from unnest(v_ids, p_specs, p_keys) with ordinality as given (id, spec, key, at)
+      given.id, kind.rank - coalesce(given.path, 0) * 1000000::bigint, kind.created_at, kind.run_at,
+      kind.delayed_at, kind.deadline_at, kind.rerank_at, kind.timeout_s, kind.parent_id,
+      kind.dag_id, kind.project_id, kind.lane_id, coalesce(given.unmet, 0), kind.priority,
+      kind.max_attempts, coalesce(given.path, kind.critical_path), kind.capped, kind.has_options,
+      kind.max_cost_usd,
+      case when given.unmet > 0 and kind.status <> 'created' then 'pending' else kind.status end,
+      kind.queue, kind.type, case when coalesce(given.unmet, 0) = 0 then kind.slot end,
+      kind.concurrency_key, given.key, kind.assigned_agent, kind.tags, given.name,
+      coalesce(given.title, kind.title), kind.created_by, coalesce(given.inputs, kind.inputs),
+      given.spec
+    from unnest(v_ids, p_specs, p_keys, p_kind_of, p_nodes) with ordinality
+      as given (id, spec, key, kind, name, title, inputs, unmet, path, at)
+    inner join unnest(p_kinds) with ordinality as kind
+      -- The condition is always true. It makes the planner hash the kinds and read the tasks in
+      -- order.
+      on coalesce(given.kind, 1) = kind.ordinality and kind.ordinality <= cardinality(p_kinds)
     where v_todo is null or given.at = any (v_todo)
     on conflict (idempotency_key, project_id)
     where idempotency_key is not null and status not in ('dead_lettered', 'cancelled')
     do nothing;
 
-    if p_keys is null then
-      return query select made.id, true from unnest(v_ids) as made (id);
-      return;
-    end if;
+    exit when p_keys is null;
 
-    -- One probe of the key's index for each key: a join could be planned as a scan of them all.
+    -- One index lookup per key: a join could be planned as a scan of all keys.
     v_held := array(
       select
         (
@@ -135,15 +172,15 @@ begin
           from treadle.tasks
           where
             tasks.idempotency_key = given.key
-            and tasks.project_id is not distinct from p_kind.project_id
+            and tasks.project_id is not distinct from (p_kinds[coalesce(given.kind, 1)]).project_id
             and tasks.status not in ('dead_lettered', 'cancelled')
           limit 1
         )
-      from unnest(p_keys) with ordinality as given (key, at)
+      from unnest(p_keys, p_kind_of) with ordinality as given (key, kind, at)
       order by given.at
     );
 
-    -- The task in the way may have been cancelled since: its key is free, so try again.
+    -- The task with this key may have been cancelled since, which frees the key: try again.
     v_todo := array(
       select given.at
       from unnest(p_keys, v_held) with ordinality as given (key, held, at)
@@ -152,6 +189,24 @@ begin
     exit when cardinality(v_todo) = 0;
   end loop;
 
+  if p_rest is not null then
+    perform treadle.store_options(
+      p_rest,
+      case
+        when p_keys is null then v_ids
+        else array(
+          select case when given.held <> given.id then null else given.id end
+          from unnest(v_ids, v_held) with ordinality as given (id, held, at)
+          order by given.at
+        )
+      end,
+      p_kind_of
+    );
+  end if;
+  if p_keys is null then
+    return query select made.id, true from unnest(v_ids) as made (id);
+    return;
+  end if;
   return query
   select coalesce(given.held, given.id), coalesce(given.held = given.id, true)
   from unnest(v_ids, v_held) with ordinality as given (id, held, at)

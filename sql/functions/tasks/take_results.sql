@@ -1,9 +1,10 @@
--- take_results: hand each completed result to its consumer, once.
+-- take_results: give each completed result to its consumer, once.
 --
--- For tasks enqueued with this consumer. Repeating a call with its token returns the same results.
+-- For tasks enqueued with this consumer. A repeated call with the same token returns the same
+-- results.
 --
--- Concurrency: rows locked by another taker are skipped.
--- Lock order:  tasks.
+-- Concurrency: skips rows locked by another session.
+-- Lock order:  results.
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.take_results(
@@ -22,34 +23,32 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   v_token uuid := coalesce(p_token, gen_random_uuid());
 begin
   if p_consumer is null or p_limit is null or p_limit not between 1 and 10000 then
-    perform treadle.refuse(
-      'take_results needs a consumer, and a limit of 1 to 10000',
+    perform treadle.raise_error(
+      'take_results needs a consumer and a limit of 1 to 10000',
       jsonb_build_object('argument', 'limit')
     );
   end if;
 
   if p_token is null or not exists (
-    select from treadle.tasks
-    where
-      tasks.consumer = p_consumer and tasks.status = 'completed'
-      and tasks.consumed_token = p_token
+    select from treadle.results
+    where results.consumer = p_consumer and results.consumed_token = p_token
   ) then
-    perform treadle.keep_durable();
-    update treadle.tasks
+    perform treadle.ensure_durable();
+    update treadle.results
     set consumed_at = treadle.clock(), consumed_token = v_token
-    where tasks.ctid = any (
+    where results.ctid = any (
       array(
         select wanted.ctid
-        from treadle.tasks as wanted
-        where
-          wanted.consumer = p_consumer and wanted.status = 'completed'
-          and wanted.consumed_token is null
+        from treadle.results as wanted
+        where wanted.consumer = p_consumer and wanted.consumed_token is null
         order by wanted.completed_at
         limit p_limit
         for update skip locked
@@ -59,16 +58,16 @@ begin
 
   return query
   select
-    tasks.id, tasks.queue, tasks.type, tasks.spec, tasks.output, tasks.decision_report,
+    tasks.id, tasks.queue, tasks.type, tasks.spec, tasks.output, results.decision_report,
     tasks.completed_by, tasks.completed_at
-  from treadle.tasks
-  where
-    tasks.consumer = p_consumer and tasks.status = 'completed' and tasks.consumed_token = v_token
+  from treadle.results
+  inner join treadle.tasks on results.task_id = tasks.id
+  where results.consumer = p_consumer and results.consumed_token = v_token
   order by tasks.completed_at, tasks.id;
 end;
 $$;
 
 comment on function treadle.take_results(text, integer, uuid) is
-'Take completed results of tasks enqueued for this consumer; each is handed out once.';
+'Take completed results of tasks enqueued for this consumer; each is returned once.';
 
 grant execute on function treadle.take_results(text, integer, uuid) to treadle_producer;

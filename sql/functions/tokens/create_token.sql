@@ -1,17 +1,17 @@
--- create_token: make a token for the HTTP interfaces.
+-- create_token: create a token for the HTTP interfaces.
 --
 -- select treadle.create_token('ci', '{"scopes": ["enqueue"], "queues": ["mail"]}');
 --
--- Settings: scopes, queues, agent, project, expires_s. The token stays with the project when that
--- is renamed. It is returned here and never again: only its hash is stored.
+-- Settings: scopes, queues, agent, project, expires_s. If the project is renamed, the token stays
+-- with it. The token is returned only once: only its hash is stored.
 --
--- Concurrency: of two that want the same name one is refused.
+-- Concurrency: of two calls with the same name one is rejected.
 -- Raises:      TR001 invalid argument, TR208 unknown project.
 
--- new_token: the text of a new token: trd_, its id, _, its secret, a checksum.
+-- new_token: generate the text of a new token: trd_, its id, _, its secret, a checksum.
 --
--- The id is public, the secret has 256 random bits. By the checksum those who look for leaked
--- secrets know a token when they see one, and mistyped ones are refused without a look.
+-- The id is public, and the secret has 256 random bits. The checksum lets secret scanners recognize
+-- a token, and lets the server reject mistyped tokens without a lookup.
 create or replace function treadle.new_token()
 returns text
 language sql
@@ -27,12 +27,12 @@ from (
     'trd_'
     || left(replace(gen_random_uuid()::text, '-', ''), 12)
     || '_'
-    -- The 32 random bytes of a webhook's secret, in the alphabet of addresses.
+    -- The 32 random bytes of a webhook secret, in the URL-safe alphabet.
     || translate(substr(treadle.new_secret(), 7), '+/=', '-_') as text
 ) as body
 $$;
 
--- check_token: refuse a token that could not be used.
+-- check_token: check the settings of a token.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_token(p_token treadle.api_tokens)
@@ -46,41 +46,39 @@ declare
 begin
   v_problem := case
     when coalesce((p_token).name !~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$', true) then
-      'name has 1 to 100 letters, digits, dots, dashes, underscores and @'
-    -- The name of callers on this host while there are no tokens.
-    when (p_token).name = 'local' then 'name is not local, which is taken'
+      'name must be 1 to 100 letters, digits, dots, dashes, underscores and @'
+    -- local is the name of callers on this host while there are no tokens.
+    when (p_token).name = 'local' then 'the name local is reserved'
     when
       coalesce(cardinality((p_token).scopes), 0) = 0
       or not coalesce(
         (p_token).scopes <@ array['read', 'enqueue', 'work', 'operate', 'admin'], false
-      ) then 'scopes are some of read, enqueue, work, operate, admin'
+      ) then 'scopes must be some of read, enqueue, work, operate, admin'
     when
       cardinality((p_token).queues) not between 1 and 100
       or exists (
         select
         from unnest((p_token).queues) as queues (name)
         where coalesce(octet_length(queues.name) not between 1 and 200, true)
-      ) then 'queues are 1 to 100 names; without them it is for all'
-    when octet_length((p_token).agent) not between 1 and 200 then 'agent has 1 to 200 bytes'
-    when octet_length((p_token).project) not between 1 and 200 then 'project has 1 to 200 bytes'
-    when (p_token).expires_at <= treadle.clock() then 'expires_s is a number of seconds above 0'
+      ) then 'queues must be 1 to 100 names; omit queues to allow all'
+    when octet_length((p_token).agent) not between 1 and 200 then 'agent must be 1 to 200 bytes'
+    when octet_length((p_token).project) not between 1 and 200 then 'project must be 1 to 200 bytes'
+    when (p_token).expires_at <= treadle.clock() then 'expires_s must be more than 0 seconds'
     when (p_token).expires_at > treadle.clock() + interval '100 years' then
-      'expires_s is less than 100 years'
+      'expires_s must be less than 100 years'
   end;
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('token %s: %s', left(quote_nullable((p_token).name), 60), v_problem),
       jsonb_build_object('argument', split_part(v_problem, ' ', 1)),
-      'treadle token create --help shows examples.'
+      'See treadle tokens create --help for examples.'
     );
   end if;
 end;
 $$;
 
--- tell_token: record that a token was made or revoked.
---
--- Concurrency: appends.
-create or replace function treadle.tell_token(p_what text, p_id text, p_actor text)
+-- emit_token_event: write an event about a token that was created or revoked.
+create or replace function treadle.emit_token_event(p_what text, p_id text, p_actor text)
 returns void
 language sql
 volatile
@@ -135,9 +133,9 @@ begin
   + make_interval(secs => (p_settings ->> 'expires_s')::double precision);
   perform treadle.check_token(v_row);
   if v_row.project is not null then
-    v_row.project_id := treadle.project_named(v_row.project);
+    v_row.project_id := treadle.find_project_by_name(v_row.project);
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   insert into treadle.api_tokens (
     id, name, secret_hash, scopes, queues, agent, project, project_id, expires_at, created_at,
     created_by
@@ -149,23 +147,23 @@ begin
   )
   on conflict (name) where revoked_at is null do nothing;
   if not found then
-    perform treadle.refuse(
-      format('there is a token %s already', quote_literal(p_name)),
-      jsonb_build_object('argument', 'name'), 'Take another name, or revoke that one.'
+    perform treadle.raise_error(
+      format('there is already a token %s', quote_literal(p_name)),
+      jsonb_build_object('argument', 'name'), 'Use another name, or revoke that token.'
     );
   end if;
-  perform treadle.tell_token('created', v_id, p_actor);
+  perform treadle.emit_token_event('created', v_id, p_actor);
   return v_text;
 exception
   when data_exception then
-    perform treadle.refuse(
-      format('token %s cannot be made so: %s', left(quote_nullable(p_name), 60), sqlerrm),
-      jsonb_build_object('argument', 'token'), 'treadle token create --help shows examples.'
+    perform treadle.raise_error(
+      format('token %s cannot be created: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      jsonb_build_object('argument', 'token'), 'See treadle tokens create --help for examples.'
     );
 end;
 $$;
 
 comment on function treadle.create_token(text, jsonb, text) is
-'Make a token for HTTP and return it; keep it, it is not shown again.';
+'Create a token for HTTP and return it; store it, because it is not shown again.';
 
 grant execute on function treadle.create_token(text, jsonb, text) to treadle_operator;

@@ -1,8 +1,7 @@
--- find_token: the token of this id, with the hash that its secret must have.
+-- find_token: return the token with this id and the hash of its secret.
 --
--- Who asks compares the hash before it believes the rest. No row: there is no such token.
---
--- Concurrency: reads one row.
+-- The caller must compare the hash before it uses the other columns. No row means that the token
+-- does not exist.
 
 -- status_of_token: live, expired or revoked.
 create or replace function treadle.status_of_token(
@@ -58,7 +57,7 @@ where api_tokens.id = p_id
 $$;
 
 comment on function treadle.find_token(text) is
-'A token by its id: the hash of its secret, what it is for, whether it was used lately.';
+'A token by its id: the hash of its secret, its rights, and whether it was used recently.';
 
 grant execute on function treadle.status_of_token(timestamptz, timestamptz) to
 treadle_observer, treadle_operator;

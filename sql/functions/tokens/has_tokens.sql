@@ -1,6 +1,6 @@
--- has_tokens: whether the HTTP interfaces want a token, and whether anybody has one that works.
+-- has_tokens: return whether the HTTP interfaces require a token, and whether a live token exists.
 --
--- A token that has only expired still says that this database is not open to everybody.
+-- An expired token still means that this database is not open to everyone.
 
 create or replace function treadle.has_tokens(out wanted boolean, out live boolean)
 language sql
@@ -15,13 +15,13 @@ from (
   select api_tokens.revoked_at, api_tokens.expires_at
   from treadle.api_tokens
   where api_tokens.revoked_at is null
-  -- The one that lasts longest: if it is not live, none is.
+  -- The token that expires last: if it is not live, no token is.
   order by api_tokens.expires_at desc nulls first
   limit 1
 ) as found
 $$;
 
 comment on function treadle.has_tokens() is
-'Whether there is a token that is not revoked, and whether one of them is live.';
+'Whether a token exists that is not revoked, and whether one of them is live.';
 
 grant execute on function treadle.has_tokens() to treadle_operator;

@@ -1,16 +1,16 @@
--- check_failure_rates: say type.failing of types that fail more often than a trigger allows.
+-- check_failure_rates: emit type.failing for types that fail more often than a trigger allows.
 --
--- The trigger fires on that event like on any other. Each is looked at once a minute, and says it
--- once in its window, whatever happens in it.
+-- The trigger fires on that event as on any other. Each trigger is checked once a minute and emits
+-- the event at most once per window.
 --
--- Concurrency: triggers that others look at are skipped; the time is on the row that is held.
--- Lock order:  triggers (never waited for), events.
+-- Concurrency: locked triggers are skipped; the time of the last check is stored on the locked row.
+-- Lock order:  triggers (skips locked rows), events.
 
--- failure_figures: how many attempts at tasks of a type ended since a moment, and failed.
+-- failure_counts: count the attempts of a type that ended, and that failed, since a given time.
 --
--- At most so many failures are looked at, the newest: with more of them the time begins later. And
--- no more successes are counted than it takes to know that the share is within the limit.
-create or replace function treadle.failure_figures(
+-- Only the newest failures are read, up to a limit; with more of them, the window starts later.
+-- Successes are counted only until it is certain that the rate is within the limit.
+create or replace function treadle.failure_counts(
   p_type          text,
   p_since         timestamptz,
   p_now           timestamptz,
@@ -57,7 +57,7 @@ begin
     where
       tasks.completed_at > v_since and tasks.completed_at <= p_now
       and tasks.status = 'completed' and tasks.type = p_type
-    -- Without a failure one is enough; with a limit of nothing all are counted.
+    -- Without a failure one success is enough; with a limit of 0 all are counted.
     limit case
       when v_failed = 0 then 1
       when p_limit > 0 then greatest(
@@ -73,7 +73,7 @@ begin
 end;
 $$;
 
--- common_errors: of what the newest failures of a type were, the commonest kinds first.
+-- common_errors: return the most common kinds of errors among the newest failures of a type.
 create or replace function treadle.common_errors(
   p_type   text,
   p_since  timestamptz,
@@ -103,7 +103,7 @@ as $$
     select
       failed.class,
       treadle.error_fingerprint(
-        failed.class, treadle.error_about(coalesce(failed.error, failed.reason))
+        failed.class, treadle.error_pattern(coalesce(failed.error, failed.reason))
       ) as fingerprint,
       count(*) as times,
       (array_agg(failed.task_id order by failed.ended_at desc))[1] as task_id,
@@ -151,7 +151,7 @@ begin
     v_least := coalesce((v_trigger.failure_rate ->> 'min_attempts')::numeric, 20);
     v_passes := coalesce(v_trigger.passed_at <= v_now - v_window, true);
     if v_passes then
-      v_figures := treadle.failure_figures(
+      v_figures := treadle.failure_counts(
         v_trigger.failure_rate ->> 'type', v_now - v_window, v_now, v_limit, v_least
       );
       v_passes :=
@@ -178,6 +178,6 @@ end;
 $$;
 
 comment on function treadle.check_failure_rates() is
-'Say of types whose failures pass the limit of a trigger; returns those triggers.';
+'Emit an event for types whose failure rate exceeds the limit of a trigger; returns the triggers.';
 
 grant execute on function treadle.check_failure_rates() to treadle_worker;

@@ -1,8 +1,8 @@
--- check_trigger: refuse a trigger that makes no sense; its template is checked apart.
+-- check_trigger: check the settings of a trigger; its template is checked separately.
 --
 -- Raises:      TR001 invalid argument, TR203 unknown type.
 
--- rate_problem: what is wrong with a limit for failures; null when it can be used.
+-- rate_problem: return what is wrong with a failure rate; null if it is valid.
 create or replace function treadle.rate_problem(p_rate jsonb)
 returns text
 language sql
@@ -12,13 +12,13 @@ as $$
   select case
     when jsonb_typeof(p_rate) <> 'object' then 'failure_rate must be a json object'
     when p_rate - array['type', 'window_s', 'limit', 'min_attempts'] <> '{}'
-      then 'failure_rate has type, window_s, limit and min_attempts, nothing else'
+      then 'failure_rate accepts only type, window_s, limit and min_attempts'
     when jsonb_typeof(p_rate -> 'type') is distinct from 'string'
-      then 'failure_rate needs the type of the tasks'
+      then 'failure_rate needs a task type'
     when not jsonb_path_exists(p_rate, '$ ? (@.window_s >= 60 && @.window_s <= 2592000)')
       then 'window_s must be 60 seconds to 30 days'
     when not jsonb_path_exists(p_rate, '$ ? (@.limit >= 0 && @.limit < 1)')
-      then 'limit must be a share of the attempts: 0 or more, below 1'
+      then 'limit must be a share of the attempts: 0 or more, and below 1'
     when
       p_rate ? 'min_attempts'
       and not jsonb_path_exists(p_rate, '$ ? (@.min_attempts >= 1 && @.min_attempts <= 1000000)')
@@ -26,22 +26,7 @@ as $$
   end
 $$;
 
--- event_places: what filters and templates of triggers can name of an event; see event_facts.
-create or replace function treadle.event_places()
-returns text[]
-language sql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-  select array[
-    'id', 'kind', 'at', 'key', 'actor', 'data', 'task_id', 'type', 'queue', 'name', 'title',
-    'tags', 'status', 'spec', 'output', 'failure_class', 'failure_reason', 'parent_id',
-    'project_id', 'source', 'source_job', 'external_ref', 'cost_usd', 'dag_id', 'dag'
-  ]
-$$;
-
--- placeholder_problem: what is wrong with the places of a template that stand for values.
+-- placeholder_problem: return what is wrong with the placeholders of a template.
 create or replace function treadle.placeholder_problem(p_template jsonb)
 returns text
 language sql
@@ -53,9 +38,9 @@ as $$
       when
         jsonb_typeof(found.place -> '$event') <> 'string'
         or found.place - array['$event', 'default'] <> '{}'
-        then 'a place has "$event" and perhaps "default", nothing else'
+        then 'a placeholder accepts only "$event" and "default"'
       when not found.place ->> '$event' ~ '^[^.]+([.][^.]+)*$'
-        then '"$event" is names with dots between them: data.url'
+        then '"$event" must be names joined by dots, such as data.url'
       else
         'an event has no '
         || quote_literal(treadle.excerpt_name(split_part(found.place ->> '$event', '.', 1)))
@@ -66,12 +51,12 @@ as $$
       jsonb_typeof(found.place -> '$event') <> 'string'
       or found.place - array['$event', 'default'] <> '{}'
       or not found.place ->> '$event' ~ '^[^.]+([.][^.]+)*$'
-      or split_part(found.place ->> '$event', '.', 1) <> all (treadle.event_places())
+      or split_part(found.place ->> '$event', '.', 1) <> all (treadle.event_fields())
     )
   limit 1
 $$;
 
--- check_event_filter: refuse a filter that names what no event has, and so lets none pass.
+-- check_event_filter: reject a filter with fields that no event has, since it would never match.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_event_filter(p_filter jsonb, p_known text[])
@@ -89,13 +74,13 @@ begin
   where keys.name <> all (p_known)
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'this filter lets nothing pass: no event has %s',
+        'this filter never matches: no event has %s',
         quote_literal(treadle.excerpt_name(v_other))
       ),
       jsonb_build_object('argument', 'filter', 'key', treadle.excerpt_name(v_other)),
-      format('It knows %s.', array_to_string(p_known, ', '))
+      format('Fields: %s.', array_to_string(p_known, ', '))
     );
   end if;
 end;
@@ -114,25 +99,25 @@ begin
   v_problem := case
     when not coalesce(p_trigger.name ~ '^[^[:cntrl:][:space:]]+$', false)
       or octet_length(p_trigger.name) > 100
-      then 'its name must have 1 to 100 bytes, and no blanks'
+      then 'its name must be 1 to 100 bytes without spaces'
     when p_trigger.template is null or (p_trigger.template ? 'task') = (p_trigger.template ? 'dag')
-      then 'it needs a task or a dag to make, and not both'
+      then 'it needs either a task or a dag'
     when not coalesce(octet_length(p_trigger.on_event) between 1 and 200, false)
-      then 'it needs the kind of the event: on'
-    -- One that fires because it fired would never end.
-    when p_trigger.on_event like 'trigger.%' then 'no trigger follows from another one''s events'
+      then 'it needs an event kind: on'
+    -- A trigger that fires on its own events would never stop.
+    when p_trigger.on_event like 'trigger.%' then 'triggers cannot fire on events of triggers'
     when jsonb_typeof(p_trigger.filter) <> 'object' then 'its filter must be a json object'
     when not coalesce(p_trigger.max_depth between 1 and 100, false)
       then 'max_depth must be 1 to 100'
     when not p_trigger.max_per_hour between 1 and 1000000
       then 'max_per_hour must be 1 to 1000000, or null for no limit'
     when octet_length(p_trigger.description) > 1000
-      then 'its description must have at most 1000 bytes'
+      then 'its description must be at most 1000 bytes long'
     when v_rate is not null then treadle.rate_problem(v_rate)
   end;
   if v_problem is not null then
-    perform treadle.refuse(
-      'this trigger cannot be made: ' || v_problem,
+    perform treadle.raise_error(
+      'this trigger cannot be defined: ' || v_problem,
       jsonb_build_object('argument', 'settings'),
       'For example {"on": "dag.completed", "filter": {"data": {"name": "crawl"}}, '
       || '"task": {"type": "code"}}.'
@@ -140,7 +125,7 @@ begin
   end if;
   perform treadle.check_kinds(array[p_trigger.on_event], false, 'on');
   perform treadle.check_document('filter', p_trigger.filter, 16384);
-  perform treadle.check_event_filter(p_trigger.filter, treadle.event_places());
+  perform treadle.check_event_filter(p_trigger.filter, treadle.event_fields());
   perform treadle.check_document('template', p_trigger.template);
   perform treadle.check_names(queues.name, v_rate ->> 'type')
   from treadle.queues
@@ -149,12 +134,13 @@ begin
 end;
 $$;
 
--- check_template: refuse a template that could never be enqueued, or that lets events decide.
+-- check_template: reject a template that could never be enqueued, or in which an event sets the
+-- rules.
 --
--- What runs, where and under which rules is written in the template; an event gives values only. It
--- is enqueued with a sample in place of them, and that is undone.
+-- The template fixes what runs, where, and under which rules; an event only provides values. As a
+-- dry run, the template is enqueued with sample values and rolled back.
 --
--- Concurrency: part of it may make a lane, which is undone too.
+-- Concurrency: the dry run may create a lane, which is rolled back too.
 -- Lock order:  tasks, lanes, dags.
 -- Raises:      TR001 invalid argument, and what enqueue_tasks and create_dag raise.
 create or replace function treadle.check_template(p_trigger treadle.triggers)
@@ -181,7 +167,7 @@ begin
   elsif jsonb_typeof(v_what -> 'tasks') is distinct from 'array' or jsonb_path_exists(
     v_what, '$.tasks[*] ? (@.type() != "object")'
   ) then
-    v_problem := 'a dag needs tasks: an array of objects';
+    v_problem := 'a dag needs tasks, an array of objects';
   else
     v_fixed := (v_what - array['name', 'key', 'meta', 'tasks']) || jsonb_build_object(
       'tasks',
@@ -192,10 +178,10 @@ begin
     );
   end if;
   if v_problem is null and jsonb_path_exists(v_fixed, '$.**."$event"') then
-    v_problem := 'an event may give ' || array_to_string(c_free, ', ') || ', and nothing else';
+    v_problem := 'an event may set only ' || array_to_string(c_free, ', ') || '';
   end if;
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'this template cannot be used: ' || v_problem,
       jsonb_build_object('argument', 'template'),
       'For example {"task": {"type": "code", "spec": {"url": {"$event": "data.url"}}}}.'
@@ -207,10 +193,10 @@ begin
     if v_sample #> '{dag,name}' = 'null' then
       v_sample := jsonb_set(v_sample, '{dag,name}', '"sample"');
     end if;
-    perform treadle.make_from(p_trigger, v_sample);
+    perform treadle.enqueue_filled_template(p_trigger, v_sample);
     raise exception using errcode = 'TRDRY';
   exception
-    -- It went well, or would have if there were room in the queue: nothing of it stays.
+    -- The dry run succeeded, or only the queue was full: everything is rolled back.
     when sqlstate 'TRDRY' or sqlstate 'TR105' then null;
   end;
 end;

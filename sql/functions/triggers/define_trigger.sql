@@ -1,26 +1,27 @@
--- define_trigger: when an event, then a task or a DAG; what is not named stays as it was.
+-- define_trigger: create or change a trigger, which enqueues a task or DAG when an event occurs.
 --
 -- select treadle.define_trigger('after-crawl', '{
 --   "on": "task.completed", "filter": {"type": "crawl"},
 --   "task": {"type": "summarise", "spec": {"text": {"$event": "output.text"}}}
 -- }');
 --
--- The filter is what the event must contain. With failure_rate it fires when a type fails too
--- often: {"type": "crawl", "window_s": 3600, "limit": 0.3, "min_attempts": 20}. A limit that is
--- changed is looked at anew.
+-- Settings that are not given stay as they are. The event must contain the filter. With
+-- failure_rate it fires when a type fails too often: {"type": "crawl", "window_s": 3600, "limit":
+-- 0.3, "min_attempts": 20}. A changed rate is checked from the start. Returns its id and whether it
+-- is new.
 --
--- Concurrency: one row; two at the same time, one after the other. What happened before the
---              trigger was made does not count.
--- Lock order:  event_readers, tasks, lanes, dags (undone), triggers.
+-- Concurrency: one row; concurrent calls run one after another. Events from before the trigger was
+-- created do not count.
+-- Lock order:  event_readers, tasks, lanes, dags (rolled back), triggers.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type, and what
 --              enqueue_tasks and create_dag raise.
 
--- trigger_named: a trigger by its name, held; an error when there is none.
+-- find_trigger: lock and return a trigger by its name; an error if there is none.
 --
--- Concurrency: the row is locked to the end of the transaction.
+-- Concurrency: the row stays locked until the transaction ends.
 -- Lock order:  triggers.
 -- Raises:      TR212 unknown trigger.
-create or replace function treadle.trigger_named(p_name text)
+create or replace function treadle.find_trigger(p_name text)
 returns treadle.triggers
 language plpgsql
 volatile
@@ -35,10 +36,10 @@ begin
   where triggers.name = p_name
   for no key update;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no trigger %s', left(quote_nullable(p_name), 100)),
       jsonb_build_object('name', left(p_name, 200)),
-      'List them: select name from treadle.trigger_status',
+      'To list them: select name from treadle.trigger_status',
       'TR212'
     );
   end if;
@@ -46,10 +47,10 @@ begin
 end;
 $$;
 
--- trigger_from: the row of a trigger with new settings over the old ones.
+-- merge_trigger_settings: return the row of a trigger with new settings applied to the old ones.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.trigger_from(
+create or replace function treadle.merge_trigger_settings(
   p_old       treadle.triggers,
   p_name      text,
   p_settings  jsonb,
@@ -102,20 +103,20 @@ begin
   return v_new;
 exception
   when data_exception then
-    perform treadle.refuse(
-      format('this trigger cannot be made: %s', sqlerrm),
-      jsonb_build_object('argument', 'settings'), 'max_depth and max_per_hour are numbers.'
+    perform treadle.raise_error(
+      format('this trigger cannot be defined: %s', sqlerrm),
+      jsonb_build_object('argument', 'settings'), 'max_depth and max_per_hour must be numbers.'
     );
 end;
 $$;
 
--- begin_reading: make sure that triggers read events from now on.
+-- ensure_trigger_reader: make triggers read events from now on.
 --
--- While no trigger was active nobody read: what happened meanwhile is passed by.
+-- While no trigger was active, no session read events; those events are skipped.
 --
--- Concurrency: waits for whoever fires triggers now.
+-- Concurrency: waits for a session that fires triggers.
 -- Lock order:  event_readers.
-create or replace function treadle.begin_reading()
+create or replace function treadle.ensure_trigger_reader()
 returns void
 language plpgsql
 volatile
@@ -126,7 +127,7 @@ begin
     return;
   end if;
   insert into treadle.event_readers (name, xid, id)
-  values ('triggers', treadle.settled_before(), 0)
+  values ('triggers', treadle.stable_xid(), 0)
   on conflict (name) do update
   set xid = excluded.xid, id = excluded.id
   where (event_readers.xid, event_readers.id) < (excluded.xid, excluded.id);
@@ -134,11 +135,12 @@ end;
 $$;
 
 create or replace function treadle.define_trigger(
-  p_name      text,
-  p_settings  jsonb,
-  p_actor     text default null
+  p_name       text,
+  p_settings   jsonb,
+  p_actor      text default null,
+  out id       uuid,
+  out created  boolean
 )
-returns uuid
 language plpgsql
 volatile
 security definer
@@ -150,9 +152,9 @@ declare
   v_new   treadle.triggers;
 begin
   perform treadle.check_actor(v_actor);
-  perform treadle.begin_reading();
+  perform treadle.ensure_trigger_reader();
   select triggers.* into v_old from treadle.triggers where triggers.name = p_name;
-  v_new := treadle.trigger_from(v_old, p_name, p_settings, v_actor);
+  v_new := treadle.merge_trigger_settings(v_old, p_name, p_settings, v_actor);
   perform treadle.check_trigger(v_new);
   perform treadle.check_template(v_new);
 
@@ -187,18 +189,21 @@ begin
     ) is distinct from (
       excluded.description, excluded.on_event, excluded.filter, excluded.template,
       excluded.failure_rate, excluded.max_depth, excluded.max_per_hour
-    );
+    )
+  -- Only a row that this statement inserts has no xmax.
+  returning triggers.xmax = 0 into created;
   if found then
     insert into treadle.events (at, kind, actor, key, data)
     values (
-      v_new.updated_at, 'trigger.set', v_actor, p_name, jsonb_build_object('on', v_new.on_event)
+      v_new.updated_at, 'trigger.defined', v_actor, p_name, jsonb_build_object('on', v_new.on_event)
     );
   end if;
-  return (select triggers.id from treadle.triggers where triggers.name = p_name);
+  created := coalesce(created, false);
+  id := (select triggers.id from treadle.triggers where triggers.name = p_name);
 end;
 $$;
 
 comment on function treadle.define_trigger(text, jsonb, text) is
-'Make or change a trigger: on which event and filter, which task or DAG; returns its id.';
+'Create or change a trigger: event kind, filter, and the task or DAG to enqueue.';
 
 grant execute on function treadle.define_trigger(text, jsonb, text) to treadle_operator;

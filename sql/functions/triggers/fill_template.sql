@@ -1,8 +1,8 @@
--- fill_template: put values of an event into a template.
+-- fill_template: fill the placeholders of a template with values of an event.
 --
--- {"$event": "data.url"} stands for a whole value, never for a part of a text; "default" is for an
--- event that has none. What comes from the event is not looked at again. Without facts the result
--- is a sample: defaults, else null.
+-- {"$event": "data.url"} replaces a whole value, never part of a text; "default" is used if the
+-- event has no such value. Values from the event are not expanded again. Without an event the
+-- result is a sample: defaults, otherwise null.
 --
 -- Raises:      TR001 invalid argument.
 
@@ -41,36 +41,47 @@ begin
     case when p_facts is null then 'null'::jsonb end
   );
   if v_found is null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the event has no %s', treadle.excerpt_name(p_value ->> '$event')),
       jsonb_build_object('argument', 'template'),
-      'Give it a default: {"$event": "data.url", "default": null}.'
+      'Add a default: {"$event": "data.url", "default": null}.'
     );
   end if;
   return v_found;
 end;
 $$;
 
--- without_nulls: an object without those of its own keys that have no value.
+-- without_nulls: return an object without top-level nulls, and without nulls in its lists.
 create or replace function treadle.without_nulls(p_object jsonb)
 returns jsonb
 language sql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(jsonb_object_agg(part.key, part.value), '{}')
+  select
+    coalesce(
+      jsonb_object_agg(
+        part.key,
+        case jsonb_typeof(part.value)
+          when 'array'
+            then jsonb_path_query_array(part.value, 'strict $[*] ? (@.type() != "null")')
+          else part.value
+        end
+      ),
+      '{}'
+    )
   from jsonb_each(p_object) as part
   where part.value <> 'null'
 $$;
 
--- make_from: enqueue what a template that is filled in describes: a task, or a DAG.
+-- enqueue_filled_template: enqueue the task or DAG of a filled template.
 --
--- Its tasks say where they come from: source is trigger, source_job is the trigger's name.
+-- The origin of the tasks is the trigger.
 --
 -- Concurrency: see enqueue_tasks and create_dag.
 -- Lock order:  tasks, lanes, dags.
 -- Raises:      what enqueue_tasks and create_dag raise.
-create or replace function treadle.make_from(
+create or replace function treadle.enqueue_filled_template(
   p_trigger     treadle.triggers,
   p_filled      jsonb,
   out task_id   uuid,
@@ -82,7 +93,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_origin jsonb := jsonb_build_object('source', 'trigger', 'source_job', p_trigger.name);
+  v_origin jsonb := treadle.origin('trigger', p_trigger.name);
   v_author jsonb := jsonb_build_object('created_by', p_trigger.created_by);
   v_dag    jsonb := treadle.without_nulls(p_filled -> 'dag');
 begin

@@ -1,14 +1,15 @@
--- fire_one: what a trigger makes of an event: null when nothing, else what it made or why not.
+-- fire_one: fire a trigger on an event; returns null if it does not match, else what it created or
+-- why not.
 --
--- Concurrency: the pair of trigger and event is unique: it fires once.
+-- Concurrency: the pair of trigger and event is unique, so it fires once.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      what enqueue_tasks and create_dag raise.
 
--- event_depth: how many triggers, one after the other, led to an event.
+-- trigger_depth: return how many triggers in a chain led to an event.
 --
--- A task has the depth of the trigger that made it, of its DAG, of the task that spawned it and of
--- the one it was forked from. An event has that of its task and its DAG.
-create or replace function treadle.event_depth(p_event treadle.events)
+-- A task has the depth of the trigger that created it, of its DAG, of the task that spawned it and
+-- of the task it was forked from. An event has the depth of its task and its DAG.
+create or replace function treadle.trigger_depth(p_event treadle.events)
 returns integer
 language sql
 stable
@@ -19,13 +20,15 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
   with recursive line (id, parent_id, forked_from, dag_id, step) as (
-    select tasks.id, tasks.parent_id, tasks.forked_from, tasks.dag_id, 1
+    select tasks.id, tasks.parent_id, task_options.forked_from, tasks.dag_id, 1
     from treadle.tasks
+    left join treadle.task_options on tasks.has_options and tasks.id = task_options.task_id
     where tasks.id = p_event.task_id
     union
-    select tasks.id, tasks.parent_id, tasks.forked_from, tasks.dag_id, line.step + 1
+    select tasks.id, tasks.parent_id, task_options.forked_from, tasks.dag_id, line.step + 1
     from line
     inner join treadle.tasks on tasks.id = any (array[line.parent_id, line.forked_from])
+    left join treadle.task_options on tasks.has_options and tasks.id = task_options.task_id
     where line.step < 100
   )
 
@@ -40,10 +43,11 @@ as $$
     )
 $$;
 
--- fire_bound: why a trigger may not fire now: the chain is too long, or the hour is full.
+-- fire_limit: return why a trigger may not fire now: the chain is too long or the hourly limit is
+-- reached.
 --
--- Concurrency: reads; one session fires at a time, and sees what it has fired itself.
-create or replace function treadle.fire_bound(
+-- Concurrency: reads only; one session fires at a time and sees its own fires.
+create or replace function treadle.fire_limit(
   p_trigger  treadle.triggers,
   p_depth    integer,
   p_now      timestamptz
@@ -57,7 +61,7 @@ set enable_seqscan = off
 as $$
   select case
     when p_depth > p_trigger.max_depth
-      then format('%s triggers led to it, max_depth is %s', p_depth - 1, p_trigger.max_depth)
+      then format('%s triggers led to it; max_depth is %s', p_depth - 1, p_trigger.max_depth)
     when p_trigger.max_per_hour <= (
       select count(*)
       from (
@@ -69,15 +73,15 @@ as $$
         limit p_trigger.max_per_hour
       ) as lately
     )
-      then format('it fired %s times within an hour, max_per_hour', p_trigger.max_per_hour)
+      then format('it has fired %s times within an hour (max_per_hour)', p_trigger.max_per_hour)
   end
 $$;
 
--- keep_fire: write down what a trigger made of an event; a later try takes the place of a failure.
+-- record_fire: record what a trigger created for an event; a later try replaces a failure.
 --
--- Concurrency: the pair of trigger and event is unique; who removes the trigger waits.
+-- Concurrency: the pair of trigger and event is unique; a session that removes the trigger waits.
 -- Lock order:  triggers (shared), trigger_fires.
-create or replace function treadle.keep_fire(p_fire treadle.trigger_fires)
+create or replace function treadle.record_fire(p_fire treadle.trigger_fires)
 returns treadle.trigger_fires
 language sql
 volatile
@@ -110,7 +114,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_facts jsonb := treadle.event_facts(p_event);
+  v_facts jsonb := treadle.event_json(p_event);
   v_made  record;
   v_fire  treadle.trigger_fires;
 begin
@@ -126,26 +130,28 @@ begin
   v_fire.trigger_id := p_trigger.id;
   v_fire.event_id := p_event.id;
   v_fire.fired_at := p_now;
-  v_fire.depth := treadle.event_depth(p_event) + 1;
+  v_fire.depth := treadle.trigger_depth(p_event) + 1;
   v_fire.verdict := 'fired';
-  v_fire.problem := treadle.fire_bound(p_trigger, v_fire.depth, p_now);
+  v_fire.problem := treadle.fire_limit(p_trigger, v_fire.depth, p_now);
   if v_fire.problem is not null then
     v_fire.verdict := 'refused';
   else
-    v_made := treadle.make_from(p_trigger, treadle.fill_template(p_trigger.template, v_facts));
+    v_made := treadle.enqueue_filled_template(
+      p_trigger, treadle.fill_template(p_trigger.template, v_facts)
+    );
     v_fire.task_id := v_made.task_id;
     v_fire.dag_id := v_made.dag_id;
   end if;
-  return treadle.keep_fire(v_fire);
+  return treadle.record_fire(v_fire);
 end;
 $$;
 
--- try_fire: fire one trigger on one event; what goes wrong is written down and stops nothing else.
+-- try_fire: fire one trigger on one event; an error is recorded and does not stop other triggers.
 --
--- A full queue is no failure for an hour: it is tried again, see retry_fires.
+-- For an hour a full queue is not a failure: the fire is tried again, see retry_fires.
 --
--- Concurrency: trouble that passes (deadlock, lock timeout, a server that stops or has no room) is
---              not the trigger's fault: that is for another try.
+-- Concurrency: transient errors (deadlock, lock timeout, server shutdown or lack of resources) are
+-- not the trigger's fault; they are raised, and the call is repeated.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      40xxx, 53xxx, 55P03, 57xxx.
 create or replace function treadle.try_fire(
@@ -185,8 +191,8 @@ exception
     v_fire.problem := treadle.mask_text(sqlerrm);
     if sqlstate = 'TR105' and v_fire.fired_at > p_now - c_patience then
       v_fire.verdict := 'waiting';
-      v_fire.problem := left(treadle.mask_text(sqlerrm), 900) || '; it is tried again for an hour';
+      v_fire.problem := left(treadle.mask_text(sqlerrm), 900) || '; retrying for up to an hour';
     end if;
-    return treadle.keep_fire(v_fire);
+    return treadle.record_fire(v_fire);
 end;
 $$;

@@ -1,8 +1,8 @@
--- fire_trigger: fire a trigger on an event by hand, where it could not, or was not there yet.
+-- fire_trigger: fire a trigger manually on an event that it missed.
 --
--- Filter and bounds hold as ever, and an event on which it has fired is refused.
+-- The filter and the limits apply, and an event on which it has already fired is rejected.
 --
--- Concurrency: waits for whoever fires triggers now; of two that do it one is refused.
+-- Concurrency: waits for a session that fires triggers; of two concurrent calls one is rejected.
 -- Lock order:  event_readers, tasks, lanes, dags, triggers, then the history.
 -- Raises:      TR001 invalid argument, TR212 unknown trigger.
 
@@ -25,21 +25,21 @@ declare
   v_fire    treadle.trigger_fires;
 begin
   perform from treadle.event_readers where event_readers.name = 'triggers' for update;
-  v_trigger := treadle.trigger_named(p_name);
-  v_event := treadle.event_numbered(p_event);
-  perform treadle.keep_durable();
+  v_trigger := treadle.find_trigger(p_name);
+  v_event := treadle.find_event(p_event);
+  perform treadle.ensure_durable();
   v_fire := treadle.try_fire(v_trigger, v_event, v_now);
   if v_fire.verdict is null or v_event.kind <> v_trigger.on_event then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('trigger %s does not fire on event %s', p_name, p_event),
       jsonb_build_object('argument', 'event', 'name', p_name),
-      'It has fired on it already, or the event is another: treadle triggers test says which.'
+      'It has already fired, or the event does not match. To check: treadle triggers test'
     );
   end if;
-  perform treadle.note_fires(array[v_fire], v_now);
+  perform treadle.record_fire_counts(array[v_fire], v_now);
   insert into treadle.events (at, kind, actor, key, data)
   values (
-    v_now, 'trigger.by_hand', coalesce(p_actor, session_user), p_name,
+    v_now, 'trigger.fired', coalesce(p_actor, session_user), p_name,
     jsonb_build_object('event_id', p_event)
   );
   return query select v_fire.trigger_id, v_fire.event_id, v_fire.task_id, v_fire.dag_id,
@@ -48,6 +48,6 @@ end;
 $$;
 
 comment on function treadle.fire_trigger(text, bigint, text) is
-'Fire a trigger on an event that it missed; says what it made.';
+'Fire a trigger on an event that it missed; returns what it created.';
 
 grant execute on function treadle.fire_trigger(text, bigint, text) to treadle_operator;

@@ -1,18 +1,18 @@
--- fire_triggers: enqueue what follows from new events.
+-- fire_triggers: enqueue the tasks and DAGs of triggers for new events.
 --
--- A trigger that cannot fire does not stop the others: it is in the answer with its problem, on its
--- row, and among the events. What met a full queue comes first, see retry_fires.
+-- A trigger that cannot fire does not stop the others: its problem is returned, stored on its row
+-- and emitted as an event. Fires that met a full queue are retried first, see retry_fires.
 --
--- Concurrency: one session reads at a time, and others return at once. The place among the events
---              moves in the transaction that enqueues: each event counts exactly once. What other
---              transactions have not committed yet is waited for, and never passed by.
--- Lock order:  event_readers (never waited for), tasks, lanes, dags, triggers, then the history.
+-- Concurrency: one session reads at a time; others return at once. The reader's cursor moves in the
+-- same transaction that enqueues, so each event counts exactly once. Events of uncommitted
+-- transactions are waited for and never skipped.
+-- Lock order:  event_readers (skips locked rows), tasks, lanes, dags, triggers, then the history.
 
--- fire_events: every trigger that wants one of these events, in the order of the events.
+-- fire_events: fire all triggers that match these events, in the order of the events.
 --
--- All at once; when one of them fails, again one by one: so many subtransactions only then.
+-- First all in one subtransaction; if one of them fails, again one by one, each in its own.
 --
--- Concurrency: the caller holds the place among the events.
+-- Concurrency: the caller has locked the cursor of the reader.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      40xxx, 53xxx, 55P03, 57xxx.
 create or replace function treadle.fire_events(p_events treadle.events[], p_now timestamptz)
@@ -49,12 +49,13 @@ begin
 end;
 $$;
 
--- retry_fires: try again what met a full queue, oldest first; of those still full nothing is said.
+-- retry_fires: retry fires that met a full queue, oldest first; those still waiting are not
+-- returned.
 --
--- Where the queue is full again the rest of that trigger waits too. What can no longer be tried, of
--- a trigger that rests or was changed, is a failure.
+-- If the queue is full again, the other fires of that trigger wait too. Fires of a paused or
+-- changed trigger cannot be retried and become failures.
 --
--- Concurrency: the caller holds the place among the events: one session at a time.
+-- Concurrency: the caller has locked the cursor of the reader: one session at a time.
 -- Lock order:  tasks, lanes, dags, then the history.
 -- Raises:      40xxx, 53xxx, 55P03, 57xxx.
 create or replace function treadle.retry_fires(p_now timestamptz)
@@ -93,7 +94,7 @@ begin
     if v_fire.verdict is null then
       v_fire := v_wait.fire;
       v_fire.verdict := 'failed';
-      v_fire := treadle.keep_fire(v_fire);
+      v_fire := treadle.record_fire(v_fire);
     end if;
     if v_fire.verdict = 'waiting' then
       v_full := v_full || v_fire.trigger_id;
@@ -105,11 +106,11 @@ begin
 end;
 $$;
 
--- tend_triggers: ask to be told of the events of triggers.
+-- renew_trigger_listener: register as a listener for the event kinds of triggers.
 --
--- Concurrency: the caller holds the place among the events: one session at a time.
+-- Concurrency: the caller has locked the cursor of the reader: one session at a time.
 -- Lock order:  event_listeners.
-create or replace function treadle.tend_triggers()
+create or replace function treadle.renew_trigger_listener()
 returns void
 language plpgsql
 volatile
@@ -136,14 +137,14 @@ begin
 end;
 $$;
 
--- note_fires: count what triggers did, and say what they could not do.
+-- record_fire_counts: update the counters of triggers and emit events about problems.
 --
--- A failure is an event each time; a bound that was reached is one at most once an hour. What
--- waits for a full queue is not told before it fails.
+-- Each failure is an event; a reached limit is an event at most once an hour. A fire that waits for
+-- a full queue is reported only when it fails.
 --
 -- Concurrency: the triggers are updated after everything was enqueued.
 -- Lock order:  triggers, by id; events.
-create or replace function treadle.note_fires(
+create or replace function treadle.record_fire_counts(
   p_fires  treadle.trigger_fires[],
   p_now    timestamptz
 )
@@ -228,8 +229,8 @@ begin
   if not found then
     return;
   end if;
-  perform treadle.keep_durable();
-  perform treadle.tend_triggers();
+  perform treadle.ensure_durable();
+  perform treadle.renew_trigger_listener();
   v_fires := treadle.retry_fires(v_now);
 
   for v_round in 1..c_rounds loop
@@ -243,7 +244,7 @@ begin
     exit when cardinality(v_fires) >= p_limit or cardinality(v_events) < p_limit;
   end loop;
 
-  perform treadle.note_fires(v_fires, v_now);
+  perform treadle.record_fire_counts(v_fires, v_now);
   update treadle.event_readers
   set xid = v_place.xid, id = v_place.id, read_at = v_now
   where
@@ -256,6 +257,6 @@ end;
 $$;
 
 comment on function treadle.fire_triggers(integer) is
-'Enqueue tasks and DAGs for new events; says of each trigger that fired what it made.';
+'Enqueue tasks and DAGs for new events; returns what each trigger created.';
 
 grant execute on function treadle.fire_triggers(integer) to treadle_worker;

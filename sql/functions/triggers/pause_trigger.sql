@@ -1,6 +1,6 @@
--- pause_trigger: let a trigger make nothing until it is resumed.
+-- pause_trigger: stop a trigger until it is resumed.
 --
--- Concurrency: one row; what is fired at this moment is finished.
+-- Concurrency: one row; a fire in progress is finished.
 -- Lock order:  triggers.
 -- Raises:      TR001 invalid argument, TR212 unknown trigger.
 
@@ -16,7 +16,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+  v_trigger treadle.triggers := treadle.find_trigger(p_name);
   v_actor   text := coalesce(p_actor, session_user);
 begin
   perform treadle.check_actor(v_actor, p_reason);
@@ -34,11 +34,10 @@ end;
 $$;
 
 comment on function treadle.pause_trigger(text, text, text) is
-'Let a trigger rest; events that come meanwhile are passed by.';
+'Pause a trigger; events that occur while it is paused are skipped.';
 
--- resume_trigger: let a paused trigger fire again, on what happens from now on.
+-- resume_trigger: resume a paused trigger; it fires on new events only.
 --
--- Concurrency: one row.
 -- Lock order:  event_readers, triggers.
 -- Raises:      TR212 unknown trigger.
 create or replace function treadle.resume_trigger(p_name text, p_actor text default null)
@@ -51,8 +50,8 @@ as $$
 declare
   v_trigger treadle.triggers;
 begin
-  perform treadle.begin_reading();
-  v_trigger := treadle.trigger_named(p_name);
+  perform treadle.ensure_trigger_reader();
+  v_trigger := treadle.find_trigger(p_name);
   if v_trigger.paused_at is null then
     return;
   end if;
@@ -65,7 +64,7 @@ end;
 $$;
 
 comment on function treadle.resume_trigger(text, text) is
-'Let a trigger fire again; what happened while it rested is not made up for.';
+'Resume a trigger; events that occurred while it was paused are skipped.';
 
 grant execute on function treadle.pause_trigger(text, text, text) to treadle_operator;
 grant execute on function treadle.resume_trigger(text, text) to treadle_operator;

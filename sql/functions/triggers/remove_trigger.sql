@@ -1,6 +1,6 @@
--- remove_trigger: take a trigger away, with the record of what it made; the tasks stay.
+-- remove_trigger: remove a trigger and the record of its fires; its tasks stay.
 --
--- Concurrency: waits for whoever fires it now.
+-- Concurrency: waits for a session that fires it.
 -- Lock order:  triggers, trigger_fires.
 -- Raises:      TR212 unknown trigger.
 
@@ -12,7 +12,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+  v_trigger treadle.triggers := treadle.find_trigger(p_name);
 begin
   delete from treadle.triggers where triggers.id = v_trigger.id;
   delete from treadle.trigger_fires where trigger_fires.trigger_id = v_trigger.id;
@@ -25,6 +25,6 @@ end;
 $$;
 
 comment on function treadle.remove_trigger(text, text) is
-'Remove a trigger; what it has made stays.';
+'Remove a trigger; the tasks that it created stay.';
 
 grant execute on function treadle.remove_trigger(text, text) to treadle_operator;

@@ -1,9 +1,7 @@
--- test_trigger: what a trigger would make of an event, without making it.
+-- test_trigger: show what a trigger would enqueue for an event, without enqueuing it.
 --
--- The event is one that happened, or a sample of what a filter sees:
--- {"kind": "task.completed", "type": "crawl", "output": {"text": "..."}}.
---
--- Concurrency: reads.
+-- The event is an existing one, or a sample in the form that filters see: {"kind":
+-- "task.completed", "type": "crawl", "output": {"text": "..."}}.
 -- Raises:      TR001 invalid argument, TR212 unknown trigger.
 
 create or replace function treadle.test_trigger(
@@ -18,34 +16,34 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_trigger treadle.triggers := treadle.trigger_named(p_name);
+  v_trigger treadle.triggers := treadle.find_trigger(p_name);
   v_event   treadle.events;
   v_facts   jsonb := p_sample;
   v_problem text;
   v_makes   jsonb;
 begin
   if num_nonnulls(p_event, p_sample) <> 1 or jsonb_typeof(p_sample) <> 'object' then
-    perform treadle.refuse(
-      'give the id of an event, or a sample of one as a json object',
+    perform treadle.raise_error(
+      'pass the id of an event, or a sample as a json object',
       jsonb_build_object('argument', 'event'),
       'For example {"kind": "webhook.received", "key": "stripe", "data": {}}.'
     );
   end if;
   if p_event is not null then
-    v_event := treadle.event_numbered(p_event);
-    v_facts := treadle.event_facts(v_event);
+    v_event := treadle.find_event(p_event);
+    v_facts := treadle.event_json(v_event);
   end if;
 
   v_problem := case
     when v_facts ->> 'kind' is distinct from v_trigger.on_event
-      then format('it is for %s', v_trigger.on_event)
-    when not v_facts @> v_trigger.filter then 'the filter does not let it pass'
-    else treadle.fire_bound(v_trigger, treadle.event_depth(v_event) + 1, treadle.clock())
+      then format('it fires on %s', v_trigger.on_event)
+    when not v_facts @> v_trigger.filter then 'the event does not match the filter'
+    else treadle.fire_limit(v_trigger, treadle.trigger_depth(v_event) + 1, treadle.clock())
   end;
   if v_problem is null then
     begin
       v_makes := treadle.fill_template(v_trigger.template, v_facts);
-      perform treadle.make_from(v_trigger, v_makes);
+      perform treadle.enqueue_filled_template(v_trigger, v_makes);
       raise exception using errcode = 'TRDRY';
     exception
       when sqlstate 'TRDRY' then null;
@@ -60,6 +58,6 @@ end;
 $$;
 
 comment on function treadle.test_trigger(text, bigint, jsonb) is
-'Say whether a trigger would fire on an event, what it would make, and why not.';
+'Whether a trigger would fire on an event, what it would enqueue, or why not.';
 
 grant execute on function treadle.test_trigger(text, bigint, jsonb) to treadle_operator;

@@ -1,9 +1,9 @@
--- attempt_requirements: models, validators and reports that an attempt must respect.
+-- attempt_requirements: the models, validators and reports that apply to an attempt.
 
--- attempt_models: the models that are in force for an attempt of a task.
+-- attempt_models: return the models that apply to an attempt of a task.
 --
--- Those of the task, else those of its type. From the third attempt on the fallback models come
--- instead of the models, where there are any.
+-- Those of the task, else those of its type. From the third attempt on, the fallback models replace
+-- them, if there are any.
 create or replace function treadle.attempt_models(
   p_attempt        smallint,
   p_models         text[],
@@ -24,10 +24,11 @@ return coalesce(
 comment on function treadle.attempt_models(smallint, text[], text[], text[], text[]) is
 'Internal: the models of an attempt, from those of its task and of its type.';
 
--- demanding_types: the types that say something about models, validators or reports.
+-- types_with_requirements: return the types that set models, validators or reports.
 --
--- Most have none: then claims and completions look no further. In plpgsql, which keeps its plan.
-create or replace function treadle.demanding_types()
+-- Most types have none, and then claims and completions check nothing else. Written in plpgsql,
+-- which caches its plan.
+create or replace function treadle.types_with_requirements()
 returns text[]
 language plpgsql
 stable
@@ -45,23 +46,19 @@ begin
 end;
 $$;
 
--- has_terms: whether a task, or its type, says something about models, validators or reports.
-create or replace function treadle.has_terms(p_task treadle.tasks, p_types text[])
+-- has_requirements: return whether a task or its type may set models, validators or reports.
+create or replace function treadle.has_requirements(p_task treadle.tasks, p_types text[])
 returns boolean
 language sql
 stable
-return (
-  p_task.type = any (p_types)
-  or pg_catalog.num_nonnulls(
-    p_task.validation, p_task.report, p_task.models, p_task.fallback_models
-  ) > 0
-);
+return p_task.has_options or p_task.type = any (p_types);
 
--- terms_of: what is asked of the attempt that a task is in: models, validators, a report.
+-- attempt_requirements: return the models, validators and report policy of the current attempt of a
+-- task.
 --
--- Its own, else those of its type, as they are now: what is changed in the code goes for tasks
--- that wait already.
-create or replace function treadle.terms_of(
+-- The task's own settings, else those of its type as they are now: changes in code also apply to
+-- tasks that are already waiting.
+create or replace function treadle.attempt_requirements(
   p_task treadle.tasks,
   out models      text[],
   out validation  jsonb,
@@ -73,18 +70,20 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     treadle.attempt_models(
-      p_task.attempt, p_task.models, p_task.fallback_models,
+      p_task.attempt, task_options.models, task_options.fallback_models,
       task_types.models, task_types.fallback_models
     ),
-    coalesce(p_task.validation, task_types.validation),
-    coalesce(p_task.report, task_types.report) = 'required'
+    coalesce(task_options.validation, task_types.validation),
+    coalesce(task_options.report, task_types.report) = 'required'
   from treadle.task_types
+  left join treadle.task_options on p_task.has_options and task_options.task_id = p_task.id
   where task_types.name = p_task.type
 $$;
 
--- attempt_model: the model that an attempt used: what it has paid for last, else what it was told.
+-- attempt_model: return the model that an attempt used: the last one paid for, else the first
+-- allowed one.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 create or replace function treadle.attempt_model(p_task treadle.tasks)
 returns text
 language sql
@@ -104,7 +103,7 @@ as $$
         order by spend.at desc
         limit 1
       ),
-      (treadle.terms_of(p_task)).models[1]
+      (treadle.attempt_requirements(p_task)).models[1]
     )
 $$;
 

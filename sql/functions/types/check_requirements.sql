@@ -1,28 +1,61 @@
--- check_requirements: checks of the models and validators in the settings of a type.
+-- check_requirements: check the retry policy and the validators of a queue, a type or a task.
 
--- check_models: refuse what cannot be a list of models.
+-- check_retry: check a retry policy.
 --
 -- Raises:      TR001 invalid argument.
-create or replace function treadle.check_models(p_models text[])
+create or replace function treadle.check_retry(p_retry jsonb)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_key   text;
+  v_value jsonb;
+  v_good  boolean;
 begin
-  if cardinality(p_models) > 40 or exists (
-    select from unnest(p_models) as given (name)
-    where octet_length(given.name) between 1 and 200 is not true
-  ) then
-    perform treadle.refuse(
-      'models must be at most 20 names of 1 to 200 bytes',
-      jsonb_build_object('argument', 'models'), 'For example ["large", "small"].'
+  if jsonb_typeof(p_retry) is distinct from 'object' then
+    perform treadle.raise_error(
+      'a retry policy must be a json object',
+      jsonb_build_object('argument', 'retry'),
+      'For example {"strategy": "exponential", "initial_delay_s": 10}.'
     );
   end if;
+
+  for v_key, v_value in select each.key, each.value from jsonb_each(p_retry) as each
+  loop
+    v_good := case
+      when v_key = 'strategy' then
+        v_value in ('"exponential"', '"fixed"', '"immediate"')
+      when v_key in ('initial_delay_s', 'max_delay_s') then
+        jsonb_typeof(v_value) = 'number' and v_value::numeric between 0 and 2592000
+      when v_key = 'multiplier' then
+        jsonb_typeof(v_value) = 'number' and v_value::numeric between 1 and 100
+      when v_key in ('jitter', 'poison') then
+        jsonb_typeof(v_value) = 'boolean'
+      when v_key = 'max_rate_limits' then
+        jsonb_typeof(v_value) = 'number' and v_value::numeric between 0 and 10000
+      when v_key in ('retry_on', 'no_retry_on') then
+        jsonb_typeof(v_value) = 'array' or (v_value = 'null' and v_key = 'retry_on')
+      else false
+    end;
+
+    if not coalesce(v_good, false) then
+      perform treadle.raise_error(
+        format(
+          'retry policy: %s cannot be %s', treadle.excerpt_name(v_key), treadle.excerpt(v_value)
+        ),
+        jsonb_build_object('argument', 'retry', 'key', treadle.excerpt_name(v_key)),
+        'Keys: strategy (exponential, fixed, immediate), initial_delay_s, multiplier, max_delay_s, '
+        'jitter, retry_on, no_retry_on, max_rate_limits, poison. Delays are seconds, up to 30 days.'
+      );
+    end if;
+  end loop;
 end;
 $$;
 
--- validator_problem: what is wrong with the settings of one validator; null when nothing is.
+-- validator_problem: return what is wrong with the settings of one validator; null if they are
+-- valid.
 create or replace function treadle.validator_problem(p_settings jsonb)
 returns text
 language plpgsql
@@ -59,7 +92,7 @@ begin
     when 'llm_judge' then v_needs := 'criteria';
     when 'none' then null;
     else
-      -- The function behind the name gets these by other means.
+      -- The validator function receives these as arguments.
       return case
         when p_settings ?| array['output', 'ctx']
           then format('%s: output and ctx cannot be settings', v_name)
@@ -76,15 +109,15 @@ begin
   from jsonb_object_keys(p_settings) as keys (name)
   where keys.name <> all (array['validator', 'timeout_s', coalesce(v_needs, 'validator')])
   limit 1;
-  return format('%s does not know %s', v_name, left(quote_literal(v_other), 60))
+  return format('%s has the unknown setting %s', v_name, left(quote_literal(v_other), 60))
   where v_other is not null;
 end;
 $$;
 
--- check_validation: refuse validators that could not be called.
+-- check_validation: check a list of validators.
 --
--- A list like [{"validator": "regex", "pattern": "^ok"}]. Of the built-in ones the settings are
--- known; what others take is up to the code behind their name. Nothing here is ever executed.
+-- A list such as [{"validator": "regex", "pattern": "^ok"}]. The settings of built-in validators
+-- are checked; those of others are up to their code. Nothing is executed here.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_validation(p_validation jsonb)
@@ -110,11 +143,11 @@ begin
   end if;
 
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('the validation cannot be used: %s', v_problem),
       jsonb_build_object('argument', 'validation', 'problem', v_problem),
       'For example [{"validator": "regex", "pattern": "^ok"}]; built in are json_schema (schema), '
-      'regex (pattern), test_pass (name), llm_judge (criteria) and none; timeout_s goes with all.'
+      'regex (pattern), test_pass (name), llm_judge (criteria) and none; all accept timeout_s.'
     );
   end if;
 end;

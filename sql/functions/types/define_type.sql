@@ -1,14 +1,14 @@
--- define_type: make a task type, or change its settings; what is not named stays as it is.
+-- define_type: create a task type or change its settings; settings that are not given stay as they
+-- are.
 --
 -- select treadle.define_type('crawl', '{"timeout_s": 600, "gates": ["anthropic"]}');
 --
--- Gates that it names are made where they are missing.
+-- Gates that it names are created if they are missing. Returns whether the type is new.
 --
--- Concurrency: one row.
 -- Lock order:  task_types, gates by key, then the history.
 -- Raises:      TR001 invalid argument.
 
--- check_breaker: refuse overrides of a breaker that make no sense.
+-- check_breaker: check the breaker settings of a type.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_breaker(p_breaker jsonb)
@@ -22,9 +22,9 @@ declare
 begin
   if jsonb_typeof(p_breaker) = 'object' then
     select case
-      when each.key = 'threshold' then 'threshold is a whole number from 0 (none) to 1000000'
+      when each.key = 'threshold' then 'threshold must be a whole number from 0 (none) to 1000000'
       when each.key in ('first_probe_s', 'cooldown_s')
-        then each.key || ' is a number of seconds, above 0 and up to 31 days'
+        then each.key || ' must be above 0 seconds and at most 31 days'
       else format('unknown setting %s', left(quote_literal(each.key), 100))
     end
     into v_problem
@@ -47,8 +47,8 @@ begin
     v_problem := 'it must be a json object';
   end if;
   if v_problem is not null then
-    perform treadle.refuse(
-      format('a breaker cannot be set so: %s', v_problem),
+    perform treadle.raise_error(
+      format('the breaker settings are invalid: %s', v_problem),
       jsonb_build_object('argument', 'breaker'),
       'Settings: threshold, first_probe_s, cooldown_s'
     );
@@ -56,9 +56,9 @@ begin
 end;
 $$;
 
--- make_gates: make the gates that a type names, where they are missing.
+-- make_gates: create the gates that a type names, if they are missing.
 --
--- Concurrency: two sessions that make the same gate: the second waits for the first.
+-- Concurrency: of two sessions that create the same gate, the second waits for the first.
 -- Lock order:  gates by key.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.make_gates(p_keys text[])
@@ -69,7 +69,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if cardinality(p_keys) > 10 or array_position(p_keys, null) is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'gates must be up to 10 names', jsonb_build_object('argument', 'gates'),
       'For example ["anthropic"].'
     );
@@ -88,7 +88,7 @@ create or replace function treadle.define_type(
   p_settings  jsonb default '{}',
   p_actor     text default null
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 security definer
@@ -96,26 +96,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  c_settings constant text[] := array[
-    'description', 'priority', 'max_attempts', 'timeout_s', 'ageing_rate', 'retry', 'gates',
-    'breaker', 'max_cost_usd', 'max_tokens', 'on_budget', 'validation', 'report', 'models',
-    'fallback_models'
-  ];
   v_made       boolean;
   v_old        treadle.task_types;
   v_new        treadle.task_types;
   v_constraint text;
   v_column     text;
 begin
-  perform treadle.check_settings(p_settings, c_settings);
+  perform treadle.check_options(p_settings, 'type', '{description,breaker}');
   perform treadle.check_breaker(p_settings -> 'breaker') where p_settings ? 'breaker';
-  perform treadle.check_validation(p_settings -> 'validation')
-  where p_settings -> 'validation' <> 'null';
   insert into treadle.task_types (name) values (p_name) on conflict (name) do nothing;
   v_made := found;
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
-  perform treadle.check_models(v_new.models || v_new.fallback_models);
 
   update treadle.task_types
   set
@@ -142,35 +134,34 @@ begin
     insert into treadle.events (at, kind, actor, data)
     values (
       treadle.clock(), 'type.defined', coalesce(p_actor, session_user),
-      -- A schema may be large: it is on the type.
+      -- The schema of a validator may be large, so it is left out of the event.
       jsonb_build_object('type', p_name, 'settings', p_settings - 'validation')
     );
   end if;
+  return v_made;
 exception
   when check_violation or not_null_violation or data_exception then
     get stacked diagnostics v_constraint = constraint_name, v_column = column_name;
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        'type %s cannot be defined so: %s', left(quote_nullable(p_name), 60),
-        treadle.broken_rule(sqlerrm, v_constraint, v_column)
+        'type %s cannot be defined: %s', left(quote_nullable(p_name), 60),
+        treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'type'),
-      'A name has 1 to 100 of letters, digits and _ . : / - and settings stay in range: '
-      'priority 0-100, max_attempts 1-1000, timeout_s above 0, money and tokens 0 or more, '
-      'on_budget ask or fail, report required or optional, gates and models lists of names.'
+      'A name has 1 to 100 letters, digits or _ . : / -'
     );
 end;
 $$;
 
 comment on function treadle.define_type(text, jsonb, text) is
-'Make or change a task type: defaults for its tasks, gates, breaker, money, models, validators.';
+'Create or change a task type: task defaults, gates, breaker, cost limits, models, validators.';
 
--- declare_types: what an application handles: its types with their settings, and their queues.
+-- declare_types: store the types, settings and queues that an application declares.
 --
--- Called by workers and producers when they start. Code is the truth about its types; a queue is
--- only made where it is missing, its settings belong to the operator.
+-- Called by workers and producers at start. The settings of types come from code; a queue is only
+-- created if it is missing, and its settings belong to the operator.
 --
--- Concurrency: writes nothing when nothing is new.
+-- Concurrency: writes nothing if nothing has changed.
 -- Lock order:  queues, task_types, each in order of name; gates.
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.declare_types(p_types jsonb, p_queues text[] default '{}')
@@ -182,7 +173,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if jsonb_typeof(p_types) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'the types must be a json object',
       jsonb_build_object('argument', 'types'),
       'For example {"crawl": {"timeout_s": 600}}.'
@@ -203,7 +194,7 @@ end;
 $$;
 
 comment on function treadle.declare_types(jsonb, text[]) is
-'Make the types {"name": {settings}} and queues of an application known.';
+'Store the types {"name": {settings}} and queues of an application.';
 
 grant execute on function treadle.define_type(text, jsonb, text) to treadle_operator;
 grant execute on function treadle.declare_types(jsonb, text[]) to

@@ -1,8 +1,8 @@
--- pause_type: no more tasks of a type are claimed; what runs, runs on; enqueueing goes on.
+-- pause_type: stop claims of a type; running tasks go on, and tasks can still be enqueued.
 --
 -- select treadle.pause_type('deploy', 'the cluster is being moved');
 --
--- Concurrency: a claim that is under way may still take its tasks.
+-- Concurrency: a claim in progress may still take tasks.
 -- Lock order:  task_types.
 -- Raises:      TR203 unknown type.
 
@@ -39,9 +39,8 @@ $$;
 comment on function treadle.pause_type(text, text, text) is
 'Stop claims of a type.';
 
--- resume_type: let a paused type go on, and wake who waits for it.
+-- resume_type: resume a paused type and notify waiting workers.
 --
--- Concurrency: one row.
 -- Lock order:  task_types.
 -- Raises:      TR203 unknown type.
 create or replace function treadle.resume_type(p_name text, p_actor text default null)
@@ -64,12 +63,12 @@ begin
     treadle.clock(), 'type.resumed', coalesce(p_actor, session_user),
     jsonb_build_object('type', p_name)
   );
-  perform treadle.wake_gates(array['type:' || p_name]);
+  perform treadle.notify_gate_queues(array['type:' || p_name]);
 end;
 $$;
 
 comment on function treadle.resume_type(text, text) is
-'Let a paused type go on.';
+'Resume a paused type.';
 
 grant execute on function treadle.pause_type(text, text, text) to treadle_operator;
 grant execute on function treadle.resume_type(text, text) to treadle_operator;

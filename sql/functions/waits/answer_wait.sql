@@ -2,35 +2,37 @@
 --
 -- select treadle.answer_wait(id, '"approve"', 'alice', 'looks good');
 --
--- answered: it is decided now and the task goes on. recorded: more people have to say the same.
--- already: a repeat. It is decided when as many people as it has approvers gave the same answer;
--- of an approval, one reject or revise decides. A person has one answer, and until it is decided
--- the last one counts. The answer to a question about money is a limit in dollars, or false.
+-- answered: the wait is decided now and the task goes on. recorded: more people have to give the
+-- same answer. already: a repeated call. A wait is decided when as many people as approvers gave
+-- the same answer; an approval is decided by one reject or revise. Each person has one answer, and
+-- until the decision the last one counts. The answer to a question about a budget is a limit in
+-- dollars, or false.
 --
--- Concurrency: the task is locked, then the wait is written, so votes come one after the other.
+-- Concurrency: the task is locked, then the wait is updated, so votes are counted one after
+-- another.
 -- Lock order:  tasks, dags, waits, budgets, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR102 it has ended, TR206 wait not found.
 
--- refuse_answer: say that an answer comes too late, and how the wait ended.
+-- raise_late_answer: raise the error for an answer that comes too late, with how the wait ended.
 --
 -- Raises:      TR102 it has ended.
-create or replace function treadle.refuse_answer(p_wait treadle.waits)
+create or replace function treadle.raise_late_answer(p_wait treadle.waits)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- One of the options of the question is no text of the person who answered.
+  -- An answer that is one of the options is not free text, so it may be repeated.
   v_answer text := case
     when p_wait.options @> jsonb_build_array(p_wait.answer) then left(p_wait.answer::text, 100)
     else treadle.excerpt(p_wait.answer)
   end;
 begin
-  perform treadle.refuse(
-    format('wait %s is not open any more: %s', p_wait.id, case
+  perform treadle.raise_error(
+    format('wait %s is no longer open: %s', p_wait.id, case
       when p_wait.status = 'cancelled' then 'its task has ended'
-      when p_wait.status = 'expired' then 'it expired'
+      when p_wait.status = 'expired' then 'it has expired'
       when p_wait.answered_by is null
         then format('it expired and got the answer %s', v_answer)
       else format('%s answered %s', p_wait.answered_by, v_answer)
@@ -39,13 +41,13 @@ begin
       'wait_id', p_wait.id, 'task_id', p_wait.task_id, 'status', p_wait.status,
       'by', p_wait.answered_by, 'at', p_wait.ended_at
     ),
-    'Nothing was changed. See the view treadle.wait_details for who said what.',
+    'Nothing was changed. See the view treadle.wait_details for the answers.',
     'TR102'
   );
 end;
 $$;
 
--- find_wait: a wait that people may answer; an error when there is none.
+-- find_wait: find a wait that people may answer; an error if there is none.
 --
 -- Raises:      TR001 invalid argument, TR206 wait not found.
 create or replace function treadle.find_wait(p_wait uuid)
@@ -59,18 +61,18 @@ declare
 begin
   select waits.* into v_wait from treadle.waits where waits.id = p_wait;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no wait %s', coalesce(p_wait::text, 'null')),
       jsonb_build_object('wait_id', p_wait),
-      'List them: select * from treadle.wait_details where status = ''open''',
+      'To list open waits: select * from treadle.wait_details where status = ''open''',
       'TR206'
     );
   elsif v_wait.kind = 'event' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('wait %s is for the event %L, not for an answer', p_wait, v_wait.event),
       jsonb_build_object('wait_id', p_wait, 'event', v_wait.event, 'key', v_wait.event_key),
       format(
-        'Emit it: select treadle.emit_event(%L, ''{}'', %L)', v_wait.event, v_wait.event_key
+        'To emit it: select treadle.emit_event(%L, ''{}'', %L)', v_wait.event, v_wait.event_key
       )
     );
   end if;
@@ -78,9 +80,7 @@ begin
 end;
 $$;
 
--- check_answer: refuse an answer that the question does not allow, and say what it allows.
---
--- Concurrency: none: what a wait allows never changes.
+-- check_answer: check an answer against the options or the schema of a wait.
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_answer(
   p_wait   treadle.waits,
@@ -99,21 +99,21 @@ begin
   if p_wait.options is not null and not exists (
     select from jsonb_array_elements(p_wait.options) as options where options.value = p_value
   ) then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format(
-        '%s %s is none of %s', p_name, treadle.excerpt(p_value), left(p_wait.options::text, 1000)
+        '%s %s is not one of %s', p_name, treadle.excerpt(p_value), left(p_wait.options::text, 1000)
       ),
       jsonb_build_object('argument', p_name, 'options', p_wait.options),
-      'Use one of the options as it is written there.'
+      'Use one of the options exactly as written.'
     );
   end if;
 
-  v_problem := treadle.answer_problem(p_wait.schema, p_value, p_wait.schema, p_name);
+  v_problem := treadle.answer_problem(p_wait.schema, p_value, p_name);
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s does not fit the schema: %s', p_name, left(v_problem, 1000)),
       jsonb_build_object('argument', p_name, 'problem', v_problem, 'schema', p_wait.schema),
-      'The schema is: ' || left(p_wait.schema::text, 2000)
+      'Schema: ' || left(p_wait.schema::text, 2000)
     );
   end if;
 end;
@@ -142,12 +142,13 @@ declare
 begin
   perform treadle.check_actor(v_actor, p_note);
   perform treadle.check_answer(v_wait, p_value);
-  perform treadle.keep_durable();
-  -- No more money ends the task.
-  perform treadle.lock_fallout(array[v_wait.task_id], false)
+  perform treadle.ensure_durable();
+  -- The answer false ends the task.
+  perform treadle.lock_failure_cascade(array[v_wait.task_id], false)
   where v_wait.kind = 'budget' and p_value = 'false';
   perform treadle.lock_tasks(array[v_wait.task_id]);
-  -- Written, not just locked: two votes with the same older view must not both find one vote.
+  -- Updated, not only locked: two votes with the same older snapshot must not both count as the
+  -- first.
   update treadle.waits set status = waits.status where waits.id = p_wait
   returning waits.* into v_wait;
   select answers.value into v_before
@@ -157,7 +158,7 @@ begin
   if v_before = p_value and (v_wait.status = 'open' or v_wait.answer = p_value) then
     return 'already';
   elsif v_wait.status <> 'open' then
-    perform treadle.refuse_answer(v_wait);
+    perform treadle.raise_late_answer(v_wait);
   end if;
 
   insert into treadle.answers (wait_id, actor, value, note, at)
@@ -170,7 +171,7 @@ begin
   v_decided := v_same >= v_wait.approvers
     or (v_wait.kind = 'approval' and p_value in ('"reject"', '"revise"'));
 
-  perform treadle.record_wait(
+  perform treadle.emit_wait_event(
     v_wait, 'answered', v_actor,
     jsonb_build_object('value', p_value, 'note', p_note, 'decided', v_decided)
   );
@@ -185,7 +186,7 @@ end;
 $$;
 
 comment on function treadle.answer_wait(uuid, jsonb, text, text) is
-'Answer what a task asked; says whether that decided it.';
+'Answer a question of a task; returns whether that decided it.';
 
 grant execute on function treadle.answer_wait(uuid, jsonb, text, text) to
 treadle_producer, treadle_operator;

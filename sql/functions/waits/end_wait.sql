@@ -1,12 +1,13 @@
--- end_wait: give a wait its answer, and keep it as a step of the task.
+-- end_wait: store the answer of a wait, and save it as a step of the task.
 --
--- Does not wake the task: the caller does, with resume_tasks, once for all that it ended. A task
--- that remembers too much already gets no step; it finds the answer when it asks again.
+-- It does not resume the task: the caller calls resume_tasks once for all waits that it ended. A
+-- task that has reached the limit of its steps gets no step; it finds the answer when it asks
+-- again.
 --
--- Concurrency: the caller holds the task and the wait, which is open.
+-- Concurrency: the caller has locked the task and the wait, which is open.
 -- Lock order:  waits, steps; after tasks.
 
--- wait_answer: the answer of a wait as the task gets it; null while it is open.
+-- wait_answer: return the answer of a wait as the task receives it; null while it is open.
 create or replace function treadle.wait_answer(p_wait treadle.waits)
 returns jsonb
 language sql
@@ -20,10 +21,8 @@ as $$
   where p_wait.status in ('answered', 'expired')
 $$;
 
--- record_wait: write down what happened to a wait.
---
--- Concurrency: none; the caller holds the wait.
-create or replace function treadle.record_wait(
+-- emit_wait_event: write an event about a wait.
+create or replace function treadle.emit_wait_event(
   p_wait   treadle.waits,
   p_what   text,
   p_actor  text,
@@ -74,7 +73,7 @@ begin
   returning waits.* into v_wait;
 
   begin
-    perform treadle.keep_step(
+    perform treadle.store_step(
       tasks.id, v_wait.name, 'wait', treadle.wait_answer(v_wait), tasks.attempt, null, null
     )
     from treadle.tasks
@@ -86,11 +85,11 @@ begin
 end;
 $$;
 
--- take_event: end a wait with the event that it was for.
+-- deliver_event: end a wait with the event that it waited for.
 --
--- Concurrency: the caller holds the task, the topic and the wait.
+-- Concurrency: the caller has locked the task, the topic and the wait.
 -- Lock order:  waits, steps; after tasks and topics.
-create or replace function treadle.take_event(p_wait treadle.waits, p_event treadle.events)
+create or replace function treadle.deliver_event(p_wait treadle.waits, p_event treadle.events)
 returns treadle.waits
 language plpgsql
 volatile
@@ -101,7 +100,7 @@ declare
     p_wait, 'answered', p_event.data, p_event.actor, null, p_event.id
   );
 begin
-  perform treadle.record_wait(
+  perform treadle.emit_wait_event(
     v_wait, 'answered', p_event.actor,
     jsonb_build_object('value', p_event.data, 'note', null, 'event_id', p_event.id)
   );
@@ -109,9 +108,9 @@ begin
 end;
 $$;
 
--- close_waits: nobody waits any more for the answers of tasks that have ended.
+-- close_waits: cancel the open waits of tasks that have ended.
 --
--- Concurrency: the caller holds the tasks.
+-- Concurrency: the caller has locked the tasks.
 -- Lock order:  waits, after tasks.
 create or replace function treadle.close_waits(p_tasks uuid[])
 returns void
@@ -126,11 +125,11 @@ as $$
   where waits.task_id = any (p_tasks) and waits.status = 'open'
 $$;
 
--- resume_tasks: let blocked tasks go on that have all their answers.
+-- resume_tasks: resume blocked tasks that have all their answers.
 --
--- To ready, or to pending where they wait for tasks or for a moment as well.
+-- They become ready, or pending if they also wait for tasks or for a time.
 --
--- Concurrency: the caller holds the rows.
+-- Concurrency: the caller has locked the rows.
 -- Lock order:  tasks.
 create or replace function treadle.resume_tasks(p_ids uuid[])
 returns void
@@ -167,6 +166,6 @@ begin
   )
 
   select array_agg(moved.ctid) into v_rows from moved;
-  perform treadle.announce_rows(v_rows, 'resumed');
+  perform treadle.notify_released(v_rows, 'resumed');
 end;
 $$;

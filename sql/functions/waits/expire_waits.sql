@@ -1,17 +1,17 @@
--- expire_waits: let waits expire whose time is over, each as it said.
+-- expire_waits: end waits whose time is over, each according to its on_expiry policy.
 --
--- A wait that cannot be ended does not stop the others: it is reported in problem, and left out
--- when its id is passed in p_skip.
+-- A wait that cannot be ended does not stop the others. It is reported in problem; pass its id in
+-- p_skip to leave it out.
 --
--- Concurrency: waits of tasks that others hold are skipped; the test is repeated under the lock.
--- Lock order:  tasks, without waiting; waits, then the rest.
+-- Concurrency: skips waits of locked tasks; the condition is checked again under the lock.
+-- Lock order:  tasks (skips locked rows); waits, then the rest.
 
--- expire_wait: do with one wait what it said for the case that nobody answers.
+-- expire_wait: apply the on_expiry policy of one wait.
 --
--- deny rejects, default takes the default, fail ends it without a value, and escalate leaves it
--- open for good and says so in an event.
+-- deny rejects, default uses the default answer, fail ends the wait without a value, and escalate
+-- leaves it open without a time limit and emits an event.
 --
--- Concurrency: the caller holds the task; who answered it meanwhile was first.
+-- Concurrency: the caller has locked the task; an answer given in the meantime wins.
 -- Lock order:  waits, then the rest; after tasks.
 create or replace function treadle.expire_wait(p_wait uuid, p_now timestamptz)
 returns boolean
@@ -36,7 +36,7 @@ begin
 
   if v_wait.on_expiry = 'escalate' then
     update treadle.waits set escalated_at = p_now, expires_at = null where waits.id = p_wait;
-    perform treadle.record_wait(
+    perform treadle.emit_wait_event(
       v_wait, 'escalated', null,
       jsonb_build_object('question', v_wait.question, 'expired_at', v_wait.expires_at)
     );
@@ -54,7 +54,7 @@ begin
     null,
     'nobody answered in time'
   );
-  perform treadle.record_wait(
+  perform treadle.emit_wait_event(
     v_wait, 'expired', null,
     jsonb_build_object('on_expiry', v_wait.on_expiry, 'value', v_value)
   );
@@ -97,14 +97,14 @@ begin
   if v_ids = '{}' then
     return;
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   begin
     v_done := array(
       select due.id from unnest(v_ids) as due (id) where treadle.expire_wait(due.id, v_now)
     );
     return query select due.id, null::text from unnest(v_done) as due (id);
   exception when others then
-    -- One of them is bad: each on its own, so that the rest go through.
+    -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_ids) loop
       begin
         if treadle.expire_wait(v_ids[v_at], v_now) then
@@ -119,6 +119,6 @@ end;
 $$;
 
 comment on function treadle.expire_waits(integer, uuid[]) is
-'End waits that nobody answered in time; returns their ids.';
+'End waits that were not answered in time; returns their ids.';
 
 grant execute on function treadle.expire_waits(integer, uuid[]) to treadle_worker;

@@ -1,25 +1,25 @@
--- open_wait: begin to wait for an answer or an event, under a name.
+-- open_wait: start waiting for an answer or an event, under a name.
 --
 -- select * from treadle.open_wait(id, token, 'ship', '{"question": "Ship it?", "approvers": 1}');
 -- select * from treadle.open_wait(id, token, 'paid', '{"event": "invoice.paid", "key": "4711"}');
 --
--- The same name again is the same wait, with its answer once it has one. An event that came after
--- the task was made, and that the task has not taken yet, is taken at once. The task keeps its
--- claim; to give it up until the answer is there, call suspend_task.
+-- The same name returns the same wait, with its answer once there is one. An event that was emitted
+-- after the task was created, and that the task has not received yet, is delivered at once. The
+-- task keeps its claim; to release it until the answer arrives, call suspend_task.
 --
--- Concurrency: one event after the other, see touch_topic; fenced by the claim.
+-- Concurrency: events of a topic are serialized, see lock_topic; the claim token is checked.
 -- Lock order:  tasks, topics, waits, then the rest.
 -- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR104 step conflict.
 
--- known_wait: what a task already has under the name of a wait that it opens.
+-- find_existing_wait: return the wait or the answer that a task already has under a name.
 --
--- The wait itself, as often as it is asked for. A forked task may have only the answer, as a step.
--- A task that came back to life asks anew what nobody answered while it lived.
+-- It returns the same wait however often it is asked for. A forked task may have only the answer,
+-- as a step. A task that was retried asks again what was not answered before it ended.
 --
--- Concurrency: the caller holds the task.
+-- Concurrency: the caller has locked the task.
 -- Lock order:  waits, after tasks.
 -- Raises:      TR104 step conflict.
-create or replace function treadle.known_wait(
+create or replace function treadle.find_existing_wait(
   p_task  uuid,
   p_name  text,
   p_new   treadle.waits,
@@ -41,7 +41,7 @@ begin
   delete from treadle.waits
   where waits.task_id = p_task and waits.name = p_name and waits.status = 'cancelled'
   returning waits.id into wait_id;
-  delete from treadle.answers where answers.wait_id = known_wait.wait_id;
+  delete from treadle.answers where answers.wait_id = find_existing_wait.wait_id;
 
   select waits.* into v_wait from treadle.waits
   where waits.task_id = p_task and waits.name = p_name;
@@ -52,13 +52,13 @@ begin
     or row(v_wait.kind = 'event', v_wait.event, v_wait.event_key)
     is distinct from row(p_new.kind = 'event', p_new.event, p_new.event_key)
     and v_wait.id is not null then
-    perform treadle.refuse(
-      format('task %s has %L already, and it is something else', p_task, p_name),
+    perform treadle.raise_error(
+      format('task %s already has a different step or wait named %L', p_task, p_name),
       jsonb_build_object(
         'task_id', p_task, 'name', p_name, 'kind', coalesce(v_wait.kind, v_step.kind),
         'event', v_wait.event, 'key', v_wait.event_key
       ),
-      'Give each step and each wait of a task a name of its own.',
+      'Give each step and each wait of a task its own name.',
       'TR104'
     );
   end if;
@@ -70,13 +70,15 @@ begin
 end;
 $$;
 
--- untaken_event: the oldest event since a task was made that it has not taken yet.
+-- next_unconsumed_event: return the oldest event since the task was created that it has not
+-- received yet.
 --
--- A task takes the events of a topic in their order, so those after the last one are left. They
--- are read from the newest back, and only as far as the task is old.
+-- A task receives the events of a topic in order, so only those after the last one are left. They
+-- are read from the newest backwards, and no further than the creation of the task.
 --
--- Concurrency: the caller holds the task and the topic: no event is added or taken meanwhile.
-create or replace function treadle.untaken_event(
+-- Concurrency: the caller has locked the task and the topic: no event is added or delivered
+-- meanwhile.
+create or replace function treadle.next_unconsumed_event(
   p_task   treadle.tasks,
   p_event  text,
   p_key    text
@@ -135,8 +137,8 @@ declare
   v_event treadle.events;
 begin
   perform treadle.check_step(p_name);
-  v_task := treadle.hold_claim(p_id, p_token);
-  v_known := treadle.known_wait(p_id, p_name, v_new);
+  v_task := treadle.lock_claim(p_id, p_token);
+  v_known := treadle.find_existing_wait(p_id, p_name, v_new);
   if v_known.known then
     wait_id := v_known.wait_id;
     status := v_known.status;
@@ -145,8 +147,8 @@ begin
   end if;
 
   if v_new.kind = 'event' then
-    perform treadle.touch_topic(v_new.event, v_new.event_key);
-    v_event := treadle.untaken_event(v_task, v_new.event, v_new.event_key);
+    perform treadle.lock_topic(v_new.event, v_new.event_key);
+    v_event := treadle.next_unconsumed_event(v_task, v_new.event, v_new.event_key);
   end if;
   v_new.id := treadle.uuidv7();
   v_new.task_id := p_id;
@@ -156,7 +158,7 @@ begin
   v_new.opened_at := v_now;
   insert into treadle.waits select v_new.*;
   update treadle.tasks set durable = true where tasks.id = p_id and not tasks.durable;
-  perform treadle.record_wait(
+  perform treadle.emit_wait_event(
     v_new, 'opened', v_task.agent_id,
     jsonb_strip_nulls(
       jsonb_build_object(
@@ -167,9 +169,9 @@ begin
   );
 
   if v_event.id is not null then
-    v_new := treadle.take_event(v_new, v_event);
+    v_new := treadle.deliver_event(v_new, v_event);
   end if;
-  perform treadle.wake_promoter(v_new.expires_at) where v_new.status = 'open';
+  perform treadle.notify_promoter(v_new.expires_at) where v_new.status = 'open';
   wait_id := v_new.id;
   status := v_new.status;
   answer := treadle.wait_answer(v_new);
@@ -177,6 +179,6 @@ end;
 $$;
 
 comment on function treadle.open_wait(uuid, uuid, text, jsonb) is
-'Ask a question, ask for approval or wait for an event; the answer when it is there already.';
+'Ask a question, ask for approval or wait for an event; returns the answer if there is one.';
 
 grant execute on function treadle.open_wait(uuid, uuid, text, jsonb) to treadle_worker;

@@ -1,14 +1,14 @@
--- prepare_wait: turn what a task wants to wait for into a checked row.
+-- prepare_wait: turn the description of a wait into a checked row.
 --
 -- {"question": "...", "context": ..., "options": [...], "schema": {...}, "approvers": 2,
 --  "expires_s": 3600, "on_expiry": "deny"} or {"event": "...", "key": "...", "expires_s": 3600}.
--- With approvers it is an approval, which has the options approve, reject and revise by default.
+-- With approvers it is an approval, with the default options approve, reject and revise.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 
--- expiry_of: when a wait expires: after expires_s seconds, or at expires_at; null for never.
+-- expiry_of: return when a wait expires: after expires_s seconds or at expires_at; null for never.
 --
--- A time that has passed is taken: who repeats a call may be late.
+-- A time in the past is accepted, since a repeated call may be late.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.expiry_of(p_given jsonb, p_now timestamptz)
@@ -21,22 +21,22 @@ declare
   v_at timestamptz;
 begin
   if p_given ? 'expires_s' and p_given ? 'expires_at' then
-    raise data_exception using message = 'give expires_s or expires_at, not both';
+    raise data_exception using message = 'pass expires_s or expires_at, not both';
   elsif p_given ? 'expires_s' then
     if p_given -> 'expires_s' <= '0' or p_given -> 'expires_s' > '315360000' then
-      raise data_exception using message = 'expires_s must be above 0, up to ten years';
+      raise data_exception using message = 'expires_s must be above 0 and at most ten years';
     end if;
     v_at := p_now + make_interval(secs => (p_given -> 'expires_s')::float8);
   else
     v_at := (p_given ->> 'expires_at')::timestamptz;
-    if not treadle.is_moment(v_at) or v_at > p_now + interval '10 years' then
-      raise data_exception using message = 'expires_at must be a moment within ten years';
+    if not treadle.is_valid_time(v_at) or v_at > p_now + interval '10 years' then
+      raise data_exception using message = 'expires_at must be a time within ten years';
     end if;
   end if;
   return v_at;
 exception
   when data_exception then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       sqlerrm,
       jsonb_build_object(
         'argument', case when p_given ? 'expires_s' then 'expires_s' else 'expires_at' end
@@ -46,7 +46,7 @@ exception
 end;
 $$;
 
--- check_wait_types: refuse parts of a wait that have the wrong type.
+-- check_wait_types: check the JSON types of the parts of a wait.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_wait_types(p_given jsonb)
@@ -77,24 +77,24 @@ begin
   limit 1;
 
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s must be %s, not %s', v_name, v_must, treadle.excerpt(p_given -> v_name)),
       jsonb_build_object('argument', v_name),
-      format('Leave %s out for the default.', v_name)
+      format('Omit %s to use the default.', v_name)
     );
   end if;
 
   if p_given ->> 'approvers' !~ '^([1-9][0-9]?|100)$' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('approvers must be 1 to 100, not %s', treadle.excerpt(p_given -> 'approvers')),
       jsonb_build_object('argument', 'approvers'),
-      'Say how many people must give the same answer.'
+      'Pass how many people must give the same answer.'
     );
   end if;
 end;
 $$;
 
--- check_wait: refuse a wait that could not be answered, or not expire as it says.
+-- check_wait: check that a wait can be answered and can expire as configured.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_wait(p_wait treadle.waits)
@@ -123,7 +123,7 @@ begin
       or coalesce(octet_length(btrim(p_wait.question)), 0) between 1 and 10000,
       'be a text of 1 to 10000 bytes'
     ),
-    ('options', p_wait.options is null or p_wait.schema is null, 'not come together with a schema'),
+    ('options', p_wait.options is null or p_wait.schema is null, 'not be combined with a schema'),
     (
       'options',
       jsonb_array_length(p_wait.options) between 1 and 100
@@ -145,7 +145,7 @@ begin
       'on_expiry',
       p_wait.on_expiry <> 'deny' or coalesce(p_wait.options ? 'reject', false)
       and p_wait.kind = 'approval',
-      'be deny for approvals only that have the option reject'
+      'be deny only for approvals that have the option reject'
     ),
     (
       'default', p_wait.on_expiry <> 'default' or p_wait.default_answer is not null,
@@ -156,12 +156,12 @@ begin
       'not be given unless on_expiry is default'
     )
   ) as rules (name, good, must)
-  -- An empty value is no value: the rule does not apply.
+  -- A null condition means that the value was not given, so the rule does not apply.
   where not rules.good
   limit 1;
 
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('%s must %s', v_name, v_must),
       jsonb_build_object('argument', v_name),
       'For example {"question": "Ship it?", "approvers": 1, "expires_s": 600, "on_expiry": "deny"}.'
@@ -187,7 +187,7 @@ declare
   v_wait   treadle.waits;
 begin
   if jsonb_typeof(p_wait) is distinct from 'object' then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       'a wait must be a json object',
       jsonb_build_object('argument', 'wait'),
       'For example {"question": "Ship it?", "options": ["yes", "no"]}.'
@@ -196,7 +196,7 @@ begin
   select coalesce(jsonb_object_agg(given.key, given.value), '{}')
   into v_given
   from jsonb_each(p_wait) as given
-  -- What is null is not given, but a default may be null.
+  -- A null value counts as not given, except for default.
   where given.value <> 'null' or given.key = 'default';
 
   v_known := c_expiry || case
@@ -209,12 +209,12 @@ begin
   where keys.name <> all (v_known)
   limit 1;
   if found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('a wait for %s cannot have %s', case
         when v_given ? 'event' then 'an event' else 'an answer'
       end, quote_literal(treadle.excerpt_name(v_other))),
       jsonb_build_object('argument', treadle.excerpt_name(v_other)),
-      'It can have: ' || array_to_string(v_known, ', ')
+      'Allowed: ' || array_to_string(v_known, ', ')
     );
   end if;
   perform treadle.check_wait_types(v_given);

@@ -1,13 +1,13 @@
--- ack_webhook: an event has arrived: go on behind it.
+-- ack_webhook: record that an event was delivered, and move the cursor of the webhook past it.
 --
--- Concurrency: only whoever has the lease; a repeated call counts once.
+-- Concurrency: only the holder of the lease; a repeated call counts once.
 -- Lock order:  webhooks, readers.
 
--- note_delivery: keep a try, and only the last of a webhook.
+-- record_delivery: record a delivery attempt, and delete old ones of the webhook.
 --
--- Concurrency: the caller holds the webhook.
+-- Concurrency: the caller has locked the webhook.
 -- Lock order:  append-only.
-create or replace function treadle.note_delivery(
+create or replace function treadle.record_delivery(
   p_name    text,
   p_event   bigint,
   p_status  integer,
@@ -51,12 +51,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_hook treadle.webhooks := treadle.hold_webhook(p_name, p_token);
+  v_hook treadle.webhooks := treadle.lock_webhook(p_name, p_token);
 begin
   if v_hook.name is null then
     return false;
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   update treadle.event_readers
   set xid = p_xid, id = p_id, read_at = treadle.clock()
   where
@@ -77,9 +77,9 @@ begin
     delivered = webhooks.delivered + 1,
     delivered_at = treadle.clock()
   where webhooks.name = p_name;
-  perform treadle.note_delivery(p_name, p_id, p_status, null, p_ms);
+  perform treadle.record_delivery(p_name, p_id, p_status, null, p_ms);
   if v_hook.status = 'failing' then
-    perform treadle.tell_webhook(
+    perform treadle.emit_webhook_event(
       'recovered', p_name, null, jsonb_build_object('failures', v_hook.failures)
     );
   end if;
@@ -88,7 +88,7 @@ end;
 $$;
 
 comment on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer) is
-'Record that an event was delivered; false when the lease is lost or the webhook paused.';
+'Record that an event was delivered; false if the lease is lost or the webhook is paused.';
 
 grant execute on function treadle.ack_webhook(text, uuid, xid8, bigint, integer, integer)
 to treadle_operator;

@@ -1,20 +1,20 @@
--- define_webhook: make a webhook, or change it; what is not named stays as it is.
+-- define_webhook: create or change a webhook; settings that are not given stay as they are.
 --
 -- select treadle.define_webhook('ops', '{"url": "https://example.org/in", "kinds": ["task.*"]}');
 --
--- The secret is returned once, when it is made. A new webhook begins with what happens from now on,
--- with from_start with the oldest event that is kept.
+-- The secret is returned once, when the webhook is created. A new webhook starts with new events;
+-- with from_start it starts with the oldest event that is kept. Also returns whether it is new.
 --
--- Concurrency: one row; a delivery under way goes on with what it was given.
+-- Concurrency: one row; a delivery in progress uses the old settings.
 -- Lock order:  webhooks, readers.
 -- Raises:      TR001 invalid argument.
 
--- webhook_named: the row of a webhook, locked.
+-- find_webhook: lock and return the row of a webhook.
 --
--- Concurrency: waits for who else changes it.
+-- Concurrency: waits for the lock.
 -- Lock order:  webhooks.
 -- Raises:      TR213 unknown webhook.
-create or replace function treadle.webhook_named(p_name text)
+create or replace function treadle.find_webhook(p_name text)
 returns treadle.webhooks
 language plpgsql
 volatile
@@ -28,19 +28,17 @@ begin
   where webhooks.name = p_name
   for no key update;
   if not found then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('there is no webhook %s', left(quote_nullable(p_name), 100)),
-      jsonb_build_object('webhook', left(p_name, 200)), 'List them: treadle webhooks', 'TR213'
+      jsonb_build_object('webhook', left(p_name, 200)), 'To list them: treadle webhooks', 'TR213'
     );
   end if;
   return v_hook;
 end;
 $$;
 
--- tell_webhook: record what somebody did about a webhook.
---
--- Concurrency: appends.
-create or replace function treadle.tell_webhook(
+-- emit_webhook_event: write an event about a webhook.
+create or replace function treadle.emit_webhook_event(
   p_what   text,
   p_name   text,
   p_actor  text,
@@ -60,7 +58,7 @@ values (
 )
 $$;
 
--- check_webhook: refuse a webhook that could not be sent to.
+-- check_webhook: check the settings of a webhook.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_webhook(p_hook treadle.webhooks)
@@ -74,43 +72,43 @@ declare
 begin
   v_problem := case
     when (p_hook).name !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' then
-      'name has 1 to 100 letters, digits, dots, dashes and underscores'
+      'name must be 1 to 100 letters, digits, dots, dashes and underscores'
     when coalesce((p_hook).format not in ('standard', 'slack', 'redis'), true) then
-      'format is standard, slack or redis'
+      'format must be standard, slack or redis'
     when coalesce(octet_length((p_hook).url) > 2000 or (p_hook).url ~ '[^!-~]', true) then
-      'url has at most 2000 characters, all of them printable ASCII'
+      'url must be at most 2000 printable ASCII characters'
     when (p_hook).format = 'redis' and (p_hook).url !~ '^rediss?://[^/?#]' then
-      'url of a redis stream begins with redis:// or rediss://'
+      'the url of a redis stream must begin with redis:// or rediss://'
     when (p_hook).format <> 'redis' and (p_hook).url ~ '^rediss?://' then
-      'stream is missing: redis needs the name of a stream, and "format": "redis"'
+      'a redis url needs the name of a stream and "format": "redis"'
     when (p_hook).format <> 'redis' and (p_hook).url !~ '^https?://[^/?#@]+([/?][^#]*)?$' then
-      'url begins with https:// and a host; it has no user, password or fragment'
+      'url must be https:// with a host, without user, password or fragment'
     when (p_hook).format = 'redis' and ((p_hook).stream = '') is not false then
-      'stream is the name of the redis stream'
-    when octet_length((p_hook).stream) > 500 then 'stream has at most 500 bytes'
-    when (p_hook).max_length not between 1 and 100000000 then 'max_length is 1 to 100000000'
+      'stream must be the name of a redis stream'
+    when octet_length((p_hook).stream) > 500 then 'stream must be at most 500 bytes long'
+    when (p_hook).max_length not between 1 and 100000000 then 'max_length must be 1 to 100000000'
     when
       coalesce(cardinality((p_hook).kinds) not between 1 and 100, true)
       or (
         select bool_or(coalesce(octet_length(kinds.pattern) not between 1 and 200, true))
         from unnest((p_hook).kinds) as kinds (pattern)
-      ) then 'kinds are 1 to 100 names, with * for any ending'
+      ) then 'kinds must be 1 to 100 names; * matches any ending'
     when
       jsonb_typeof((p_hook).filter) is distinct from 'object'
       or octet_length((p_hook).filter::text) > 10000 then
-      'filter is a json object of at most 10000 bytes'
+      'filter must be a json object of at most 10000 bytes'
     when
       (p_hook).secret is not null
       and (
         (p_hook).secret !~ '^whsec_([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
         or octet_length((p_hook).secret) not between 38 and 94
-      ) then 'secret is whsec_ and 24 to 64 bytes in base64'
+      ) then 'secret must be whsec_ and 24 to 64 bytes in base64'
   end;
   if v_problem is not null then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('webhook %s: %s', left(quote_nullable((p_hook).name), 60), v_problem),
       jsonb_build_object('argument', split_part(v_problem, ' ', 1)),
-      'treadle webhooks add --help shows examples.'
+      'See treadle webhooks create --help for examples.'
     );
   end if;
   perform treadle.check_kinds((p_hook).kinds, true, 'kinds');
@@ -123,16 +121,15 @@ begin
 end;
 $$;
 
--- store_webhook: write what define_webhook has checked.
+-- store_webhook: insert or update the row that define_webhook has checked; true if it is new.
 --
--- Concurrency: the caller holds the row, if there is one.
+-- Concurrency: the caller has locked the row if it exists.
 -- Lock order:  webhooks.
 create or replace function treadle.store_webhook(
   p_hook   treadle.webhooks,
-  p_made   boolean,
   p_actor  text
 )
-returns void
+returns boolean
 language sql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -157,13 +154,15 @@ set
   secret = excluded.secret,
   allow_private = excluded.allow_private,
   next_try_at = least(stored.next_try_at, excluded.next_try_at)
+-- Only a row that this statement inserts has no xmax.
+returning stored.xmax = 0
 $$;
 
--- place_webhook: let a new webhook begin now, or with the oldest event.
+-- set_webhook_cursor: set where a new webhook starts: now, or at the oldest event.
 --
--- Concurrency: events of transactions that are still open count as later, so none is missed.
+-- Concurrency: events of open transactions count as later, so none is missed.
 -- Lock order:  readers.
-create or replace function treadle.place_webhook(p_name text, p_from_start boolean)
+create or replace function treadle.set_webhook_cursor(p_name text, p_from_start boolean)
 returns void
 language sql
 volatile
@@ -174,7 +173,7 @@ values (
   'webhook:' || p_name,
   case
     when p_from_start then '0'::pg_catalog.xid8
-    else treadle.settled_before()
+    else treadle.stable_xid()
   end,
   0
 )
@@ -183,11 +182,12 @@ set xid = excluded.xid, id = 0
 $$;
 
 create or replace function treadle.define_webhook(
-  p_name      text,
-  p_settings  jsonb default '{}',
-  p_actor     text default null
+  p_name       text,
+  p_settings   jsonb default '{}',
+  p_actor      text default null,
+  out secret   text,
+  out created  boolean
 )
-returns text
 language plpgsql
 volatile
 security definer
@@ -198,7 +198,6 @@ declare
   := '{"kinds": ["*"], "filter": {}, "allow_private": false, "max_length": 100000}';
   v_old  treadle.webhooks;
   v_new  treadle.webhooks;
-  v_made boolean;
 begin
   perform treadle.check_settings(
     p_settings,
@@ -211,11 +210,10 @@ begin
   from treadle.webhooks
   where webhooks.name = p_name
   for no key update;
-  v_made := not found;
   v_new := jsonb_populate_record(
     v_old,
     jsonb_build_object('name', p_name, 'format', coalesce(v_old.format, 'standard'))
-    || case when v_made then c_new else '{}' end
+    || case when v_old.name is null then c_new else '{}' end
     || (p_settings - 'from_start')
   );
   if v_new.format = 'redis' then
@@ -225,25 +223,27 @@ begin
     v_new.secret := coalesce(v_new.secret, treadle.new_secret());
   end if;
   perform treadle.check_webhook(v_new);
-  perform treadle.keep_durable();
-  perform treadle.store_webhook(v_new, v_made, p_actor);
-  if v_made or p_settings ? 'from_start' then
-    perform treadle.place_webhook(
+  perform treadle.ensure_durable();
+  created := treadle.store_webhook(v_new, p_actor);
+  if created or p_settings ? 'from_start' then
+    perform treadle.set_webhook_cursor(
       p_name, coalesce((p_settings ->> 'from_start')::boolean, false)
     );
   end if;
-  perform treadle.tell_webhook(case when v_made then 'added' else 'changed' end, p_name, p_actor);
-  return case when v_old.secret is distinct from v_new.secret then v_new.secret end;
+  perform treadle.emit_webhook_event(
+    case when created then 'added' else 'changed' end, p_name, p_actor
+  );
+  secret := case when v_old.secret is distinct from v_new.secret then v_new.secret end;
 exception
   when data_exception or not_null_violation then
-    perform treadle.refuse(
-      format('webhook %s cannot be defined so: %s', left(quote_nullable(p_name), 60), sqlerrm),
-      jsonb_build_object('argument', 'webhook'), 'treadle webhooks add --help shows examples.'
+    perform treadle.raise_error(
+      format('webhook %s cannot be defined: %s', left(quote_nullable(p_name), 60), sqlerrm),
+      jsonb_build_object('argument', 'webhook'), 'See treadle webhooks create --help for examples.'
     );
 end;
 $$;
 
 comment on function treadle.define_webhook(text, jsonb, text) is
-'Make a webhook or change its settings. Returns the secret when it is new: keep it.';
+'Create or change a webhook. Returns the secret of a new webhook: store it.';
 
 grant execute on function treadle.define_webhook(text, jsonb, text) to treadle_operator;

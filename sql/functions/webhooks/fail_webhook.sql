@@ -1,9 +1,9 @@
--- fail_webhook: an event did not arrive: the endpoint waits, and nothing is lost.
+-- fail_webhook: record a failed delivery and delay the next one; no event is lost.
 --
--- Concurrency: only whoever has the lease; it ends here.
+-- Concurrency: only the holder of the lease, which ends here.
 -- Lock order:  webhooks.
 
--- webhook_delay: how many seconds to wait after so many failures in a row.
+-- webhook_delay: return how many seconds to wait after a number of failures in a row.
 create or replace function treadle.webhook_delay(
   p_failures  integer,
   p_after_s   double precision default null
@@ -13,8 +13,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
--- Doubles up to a quarter of an hour, a part of it by chance; what the receiver asks for counts
--- up to an hour.
+-- Doubles up to 15 minutes, with jitter; a Retry-After of the receiver is respected up to an hour.
 select
   greatest(
     least(900, power(2, least(p_failures, 12) - 1)) * (0.75 + random() / 4),
@@ -38,10 +37,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- With the back-off about a quarter of an hour.
+  -- With backoff this takes about 15 minutes.
   c_failing constant integer := 10;
   v_now  timestamptz := treadle.clock();
-  v_old  treadle.webhooks := treadle.hold_webhook(p_name, p_token);
+  v_old  treadle.webhooks := treadle.lock_webhook(p_name, p_token);
   v_new  treadle.webhooks;
 begin
   if v_old.name is null then
@@ -66,9 +65,9 @@ begin
     lease_until = null
   where webhooks.name = p_name
   returning webhooks.* into v_new;
-  perform treadle.note_delivery(p_name, p_id, p_status, p_error, p_ms);
+  perform treadle.record_delivery(p_name, p_id, p_status, p_error, p_ms);
   if v_new.status <> v_old.status then
-    perform treadle.tell_webhook(
+    perform treadle.emit_webhook_event(
       v_new.status, p_name, null,
       jsonb_build_object(
         'failures', v_new.failures, 'since', v_new.failed_since_at, 'error', v_new.last_error
@@ -82,7 +81,7 @@ $$;
 comment on function treadle.fail_webhook(
   text, uuid, bigint, integer, text, double precision, integer
 ) is
-'Record a failed try; returns the status of the webhook now, null when the lease is lost.';
+'Record a failed delivery; returns the status of the webhook, or null if the lease is lost.';
 
 grant execute on function treadle.fail_webhook(
   text, uuid, bigint, integer, text, double precision, integer

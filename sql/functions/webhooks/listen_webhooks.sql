@@ -1,6 +1,6 @@
--- listen_webhooks: ask for NOTIFY when there are events for webhooks.
+-- listen_webhooks: request NOTIFY when there are events for webhooks.
 --
--- Concurrency: one row for all notifiers, written every few minutes.
+-- Concurrency: one row for all notifiers, updated every few minutes.
 -- Lock order:  event_listeners.
 
 create or replace function treadle.listen_webhooks()
@@ -36,6 +36,6 @@ end;
 $$;
 
 comment on function treadle.listen_webhooks() is
-'Let notifiers be woken by the events that webhooks ask for; to be repeated.';
+'Request notifications for the events that webhooks subscribe to; repeat the call regularly.';
 
 grant execute on function treadle.listen_webhooks() to treadle_operator;

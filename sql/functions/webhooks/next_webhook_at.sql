@@ -1,4 +1,4 @@
--- next_webhook_at: when a notifier has something to do.
+-- next_webhook_at: return when a webhook is due next.
 
 create or replace function treadle.next_webhook_at()
 returns timestamptz
@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
--- Also events that are not certain yet: they soon will be.
+-- Includes events that are not final yet, because they soon will be.
 select min(greatest(webhooks.next_try_at, webhooks.lease_until))
 from treadle.webhooks
 inner join treadle.event_readers on event_readers.name = 'webhook:' || webhooks.name
@@ -23,6 +23,6 @@ where
 $$;
 
 comment on function treadle.next_webhook_at() is
-'When the next webhook is due; null when all of them have seen everything.';
+'When the next webhook is due; null if all of them have received everything.';
 
 grant execute on function treadle.next_webhook_at() to treadle_operator;

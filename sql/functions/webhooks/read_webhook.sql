@@ -1,13 +1,14 @@
--- read_webhook: the next events for a webhook, in order; those that it does not want are passed.
+-- read_webhook: return the next events for a webhook, in order, and skip those it does not
+-- subscribe to.
 --
--- Concurrency: the lease keeps others away; the place moves past what nobody wants only.
+-- Concurrency: the lease keeps others away; the cursor moves only past skipped events.
 -- Lock order:  webhooks, readers.
 
--- hold_webhook: lock a webhook for whoever has its lease, and renew it.
+-- lock_webhook: lock a webhook for the holder of its lease, and renew the lease.
 --
--- Concurrency: a lease that ran out and was taken by nobody is still good: the token tells.
+-- Concurrency: an expired lease that no other notifier has taken is still valid; the token decides.
 -- Lock order:  webhooks.
-create or replace function treadle.hold_webhook(
+create or replace function treadle.lock_webhook(
   p_name     text,
   p_token    uuid,
   p_lease_s  double precision default 60
@@ -26,8 +27,10 @@ where webhooks.name = p_name and webhooks.token = p_token
 returning webhooks.*
 $$;
 
--- is_wanted: whether an event is one of those that a webhook asks for.
-create or replace function treadle.is_wanted(p_event treadle.events, p_kinds text[], p_filter jsonb)
+-- webhook_wants_event: return whether a webhook subscribes to an event.
+create or replace function treadle.webhook_wants_event(
+  p_event treadle.events, p_kinds text[], p_filter jsonb
+)
 returns boolean
 language sql
 stable
@@ -61,7 +64,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_scan  constant integer := 500;
-  v_hook  treadle.webhooks := treadle.hold_webhook(p_name, p_token);
+  v_hook  treadle.webhooks := treadle.lock_webhook(p_name, p_token);
   v_place treadle.event_readers;
   v_event treadle.events;
   v_found integer := 0;
@@ -79,7 +82,7 @@ begin
     for v_event in select next.* from treadle.next_events(v_place.xid, v_place.id, c_scan) as next
     loop
       v_seen := v_seen + 1;
-      if treadle.is_wanted(v_event, v_hook.kinds, v_hook.filter) then
+      if treadle.webhook_wants_event(v_event, v_hook.kinds, v_hook.filter) then
         document := treadle.event_document(v_event)::text;
         v_bytes := v_bytes + octet_length(document);
         exit when v_found > 0 and v_bytes > p_max_bytes;
@@ -104,6 +107,6 @@ end;
 $$;
 
 comment on function treadle.read_webhook(text, uuid, integer, integer) is
-'What a notifier has to send to a webhook that it has leased; nothing when it lost the lease.';
+'The events to send to a leased webhook; nothing if the lease is lost.';
 
 grant execute on function treadle.read_webhook(text, uuid, integer, integer) to treadle_operator;

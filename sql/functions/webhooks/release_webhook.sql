@@ -1,6 +1,6 @@
--- release_webhook: give a lease back; others may deliver.
+-- release_webhook: release the lease of a webhook, so that other notifiers can deliver.
 --
--- Concurrency: only whoever has it.
+-- Concurrency: only the holder of the lease.
 -- Lock order:  webhooks.
 
 create or replace function treadle.release_webhook(p_name text, p_token uuid)
@@ -14,7 +14,7 @@ update treadle.webhooks
 set
   token = null,
   lease_until = null,
-  -- To the end of the line.
+  -- Moves it behind the other webhooks.
   next_try_at = greatest(webhooks.next_try_at, treadle.clock())
 where webhooks.name = p_name and webhooks.token = p_token
 $$;

@@ -1,6 +1,6 @@
--- remove_webhook: forget a webhook, its place among the events and its tries.
+-- remove_webhook: remove a webhook with its cursor and its delivery log.
 --
--- Concurrency: a message under way may still arrive.
+-- Concurrency: a message in progress may still arrive.
 -- Lock order:  webhooks, readers.
 -- Raises:      TR213 unknown webhook.
 
@@ -12,15 +12,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform treadle.webhook_named(p_name);
+  perform treadle.find_webhook(p_name);
   delete from treadle.webhooks where webhooks.name = p_name;
   delete from treadle.webhook_deliveries where webhook_deliveries.webhook = p_name;
   delete from treadle.event_readers where event_readers.name = 'webhook:' || p_name;
-  perform treadle.tell_webhook('removed', p_name, p_actor);
+  perform treadle.emit_webhook_event('removed', p_name, p_actor);
 end;
 $$;
 
 comment on function treadle.remove_webhook(text, text) is
-'Remove a webhook; what it has not got is not sent to it any more.';
+'Remove a webhook; events that it has not received are not sent any more.';
 
 grant execute on function treadle.remove_webhook(text, text) to treadle_operator;

@@ -1,6 +1,6 @@
--- rotate_webhook: give a webhook a new secret; the former one signs too for a while.
+-- rotate_webhook: give a webhook a new secret; the old one also signs for a while.
 --
--- Concurrency: a delivery under way signs with what it was given.
+-- Concurrency: a delivery in progress uses the secrets that it was given.
 -- Lock order:  webhooks.
 -- Raises:      TR001 invalid argument, TR213 unknown webhook.
 
@@ -16,21 +16,21 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_hook   treadle.webhooks := treadle.webhook_named(p_name);
+  v_hook   treadle.webhooks := treadle.find_webhook(p_name);
   v_secret text := treadle.new_secret();
 begin
   if v_hook.secret is null then
-    perform treadle.refuse(
-      format('webhook %s is a redis stream and signs nothing', quote_literal(p_name)),
-      jsonb_build_object('argument', 'webhook'), 'A new password goes into its url.'
+    perform treadle.raise_error(
+      format('webhook %s is a redis stream, which has no signature', quote_literal(p_name)),
+      jsonb_build_object('argument', 'webhook'), 'To change the password, change the url.'
     );
   elsif not coalesce(p_keep_s between 0 and 2592000, false) then
-    perform treadle.refuse(
-      'the former secret can be kept for 0 to 2592000 seconds',
-      jsonb_build_object('argument', 'keep_s'), 'A day is usual: 86400.'
+    perform treadle.raise_error(
+      'the old secret can be kept for 0 to 2592000 seconds',
+      jsonb_build_object('argument', 'keep_s'), 'One day is common: 86400.'
     );
   end if;
-  perform treadle.keep_durable();
+  perform treadle.ensure_durable();
   update treadle.webhooks
   set
     secret = v_secret,
@@ -39,7 +39,7 @@ begin
       when p_keep_s > 0 then treadle.clock() + make_interval(secs => p_keep_s)
     end
   where webhooks.name = p_name;
-  perform treadle.tell_webhook('rotated', p_name, p_actor);
+  perform treadle.emit_webhook_event('rotated', p_name, p_actor);
   return v_secret;
 end;
 $$;

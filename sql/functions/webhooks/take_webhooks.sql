@@ -1,11 +1,11 @@
--- take_webhooks: lease endpoints that are due and have something to be sent.
+-- take_webhooks: lease webhooks that are due and have events to send.
 --
--- Concurrency: rows that others hold are passed by; a lease ends by itself.
+-- Concurrency: skips locked rows; a lease expires by itself.
 -- Lock order:  webhooks.
 -- Raises:      TR001 invalid argument.
 
--- has_news: whether there are events that a webhook has not looked at.
-create or replace function treadle.has_news(p_name text)
+-- has_pending_events: return whether there are events that a webhook has not read.
+create or replace function treadle.has_pending_events(p_name text)
 returns boolean
 language sql
 stable
@@ -19,8 +19,8 @@ select exists (
 )
 $$;
 
--- target_of: what it takes to send to a webhook.
-create or replace function treadle.target_of(p_hook treadle.webhooks)
+-- delivery_target: return the data that a notifier needs to send to a webhook.
+create or replace function treadle.delivery_target(p_hook treadle.webhooks)
 returns treadle.webhook_target
 language sql
 volatile
@@ -60,8 +60,8 @@ declare
 begin
   if not coalesce(p_limit between 1 and 1000 and p_lease_s between 1 and 3600, false)
     or p_token is null then
-    perform treadle.refuse(
-      'a lease needs a token, 1 to 1000 webhooks and 1 to 3600 seconds',
+    perform treadle.raise_error(
+      'token is required, limit must be 1 to 1000 and the lease 1 to 3600 seconds',
       jsonb_build_object('argument', 'lease_s')
     );
   end if;
@@ -72,9 +72,9 @@ begin
     where
       webhooks.status <> 'paused'
       and webhooks.next_try_at <= v_now
-      -- With its own token: the answer to the first call was lost.
+      -- Leases with the same token: the response to the first call was lost.
       and (coalesce(webhooks.lease_until <= v_now, true) or webhooks.token = p_token)
-      and treadle.has_news(webhooks.name)
+      and treadle.has_pending_events(webhooks.name)
     order by webhooks.next_try_at, webhooks.name
     limit p_limit
     for no key update skip locked
@@ -84,12 +84,12 @@ begin
   set token = p_token, lease_until = v_now + make_interval(secs => p_lease_s)
   from due
   where webhooks.name = due.name
-  returning (treadle.target_of(webhooks)).*;
+  returning (treadle.delivery_target(webhooks)).*;
 end;
 $$;
 
 comment on function treadle.take_webhooks(uuid, integer, double precision) is
-'Lease webhooks to deliver to, the longest waiting first; one notifier at a time has one.';
+'Lease webhooks to deliver to, the longest waiting first; one notifier at a time has each.';
 
 grant execute on function treadle.take_webhooks(uuid, integer, double precision)
 to treadle_operator;

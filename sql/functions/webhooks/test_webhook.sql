@@ -1,6 +1,6 @@
--- test_webhook: what it takes to send one message to a webhook by hand.
+-- test_webhook: return the data to send one test message to a webhook.
 --
--- Concurrency: reads; the place of the webhook stays.
+-- Concurrency: reads only; the cursor of the webhook stays.
 -- Raises:      TR213 unknown webhook.
 
 create or replace function treadle.test_webhook(p_name text)
@@ -11,14 +11,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_hook  treadle.webhooks := treadle.webhook_named(p_name);
+  v_hook  treadle.webhooks := treadle.find_webhook(p_name);
   v_event treadle.events;
 begin
   v_event.kind := 'webhook.test';
   v_event.at := treadle.clock();
   v_event.actor := session_user;
   v_event.data := jsonb_build_object('webhook', p_name);
-  return query select treadle.target_of(v_hook), treadle.event_document(v_event)::text;
+  return query select treadle.delivery_target(v_hook), treadle.event_document(v_event)::text;
 end;
 $$;
 

@@ -1,19 +1,24 @@
--- claim_order: the ready tasks of a queue in the order in which they would be claimed.
+-- claim_order: list the ready tasks of a queue in the order in which they would be claimed.
 --
--- select place, id, type, effective_priority, shut from treadle.claim_order('default', 20);
+-- select place, id, type, effective_priority, closed_reason from treadle.claim_order('default',
+-- 20);
 --
--- Those of open lanes come first. What shuts a lane to all agents is said in shut. In a fair queue
--- projects take turns; among projects that have as much under way the dice decide, not this list.
+-- Tasks of open lanes come first. The column closed_reason says why a lane is closed to all agents.
+-- In a fair queue projects take turns; among projects with equally many running tasks the choice is
+-- random, which this list does not show.
 --
--- Concurrency: reads, as of one moment.
+-- Concurrency: reads only, from one snapshot.
 -- Raises:      TR001 invalid argument, TR202 unknown queue.
 
--- line_of: the first ready tasks of a queue with all that their order depends on.
+-- claim_candidates: return the first ready tasks of a queue with everything that decides their
+-- order.
 --
--- turn is what a project has under way for its share when it is the task's turn: in a fair queue
--- the least is next. Elsewhere all have the same.
-create or replace function treadle.line_of(p_queue text, p_limit integer, p_now timestamptz)
-returns table (id uuid, shut text, turn numeric, place bigint)
+-- turn is the number of running tasks of the project relative to its share when the task would be
+-- claimed: in a fair queue the lowest is next. In other queues it is the same for all tasks.
+create or replace function treadle.claim_candidates(
+  p_queue text, p_limit integer, p_now timestamptz
+)
+returns table (id uuid, closed_reason text, turn numeric, place bigint)
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
@@ -31,17 +36,17 @@ begin
     select
       lanes.id,
       lanes.project_id,
-      treadle.shift_at(lanes.ageing, v_ms) as shift,
+      treadle.ageing_offset_at(lanes.ageing, v_ms) as shift,
       coalesce(
         (select found.sentence from treadle.why_lane(lanes, p_now) as found limit 1),
-        -- What needs more than a limit lets through at all is behind a gate of its own.
+        -- A task that needs more than a whole limit is behind a gate of its own.
         (
           select gates.reason
           from treadle.gates
           where gates.key = any (lanes.gates) and gates.closed_until > p_now
           limit 1
         )
-      ) as shut
+      ) as closed_reason
     from treadle.lanes
     where
       lanes.queue = p_queue
@@ -61,11 +66,11 @@ begin
 
   select
     head.id,
-    line.shut,
+    line.closed_reason,
     case
       when v_fair then (
         coalesce(busy.tasks, 0) + row_number() over (
-          partition by line.project_id, line.shut is null
+          partition by line.project_id, line.closed_reason is null
           order by head.rank - line.shift, head.id
         ) - 1
       ) / coalesce(projects.share, 1)
@@ -88,7 +93,7 @@ $$;
 create or replace function treadle.claim_order(p_queue text, p_limit integer default 20)
 returns table (
   place integer, id uuid, type text, priority smallint, effective_priority numeric,
-  since timestamptz, title text, project text, shut text
+  since timestamptz, title text, project text, closed_reason text
 )
 language plpgsql
 stable
@@ -98,7 +103,7 @@ as $$
 #variable_conflict use_column
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
-    perform treadle.refuse(
+    perform treadle.raise_error(
       format('limit must be 1 to 10000, not %s', coalesce(p_limit::text, 'null')),
       jsonb_build_object('argument', 'limit')
     );
@@ -117,16 +122,16 @@ begin
     greatest(tasks.created_at, tasks.run_at),
     tasks.title,
     projects.name,
-    line.shut
+    line.closed_reason
   from (
     select
       heads.id,
-      heads.shut,
+      heads.closed_reason,
       row_number() over (
-        order by heads.shut is not null, heads.turn, heads.place, heads.id
+        order by heads.closed_reason is not null, heads.turn, heads.place, heads.id
       ) as place,
       round(heads.place / 1000000.0, 3) as effective_priority
-    from treadle.line_of(p_queue, p_limit, treadle.clock()) as heads
+    from treadle.claim_candidates(p_queue, p_limit, treadle.clock()) as heads
     order by 3
     limit p_limit
   ) as line
@@ -137,7 +142,7 @@ end;
 $$;
 
 comment on function treadle.claim_order(text, integer) is
-'The first ready tasks of a queue as claims would take them, and what shuts the lanes of others.';
+'The first ready tasks of a queue in claim order, and why the lanes of others are closed.';
 
 grant execute on function treadle.claim_order(text, integer) to
 treadle_observer, treadle_operator;

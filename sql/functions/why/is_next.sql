@@ -1,6 +1,6 @@
--- is_next: whether the next claim would take a task.
+-- is_next: predict whether the next claim would take a task.
 
--- may_admit: whether the next claim may let in tasks that wait for a slot or for money.
+-- may_admit: return whether the next claim may admit tasks that wait for a slot or a budget.
 create or replace function treadle.may_admit()
 returns boolean
 language plpgsql
@@ -25,8 +25,10 @@ begin
 end;
 $$;
 
--- are_turns: whether a claim over some lanes has to choose between projects.
-create or replace function treadle.are_turns(p_lanes integer[], p_projects uuid[], p_fair boolean)
+-- is_fair_claim: return whether a claim over some lanes has to choose between projects.
+create or replace function treadle.is_fair_claim(
+  p_lanes integer[], p_projects uuid[], p_fair boolean
+)
 returns boolean
 language sql
 stable
@@ -43,8 +45,8 @@ as $$
     )
 $$;
 
--- head_of: the ready task that is first over some lanes.
-create or replace function treadle.head_of(
+-- first_ready_task: return the first ready task of some lanes.
+create or replace function treadle.first_ready_task(
   p_lanes   integer[],
   p_shifts  bigint[],
   p_budget  numeric,
@@ -79,8 +81,9 @@ begin
 end;
 $$;
 
--- probe_for: the task that an agent would be given next to try a breaker, see pick_probe.
-create or replace function treadle.probe_for(p_agent treadle.agents, p_now timestamptz)
+-- next_probe: return the task that an agent would be given next as the probe of a breaker; see
+-- pick_probe.
+create or replace function treadle.next_probe(p_agent treadle.agents, p_now timestamptz)
 returns uuid
 language plpgsql
 stable
@@ -104,8 +107,8 @@ begin
     order by breakers.type
   loop
     v_from := treadle.probe_lanes(p_agent, p_agent.queues, v_type, p_now);
-    v_found := treadle.head_of(
-      v_from.lanes, v_from.shifts, treadle.agent_can_spend(p_agent.id, p_now), '{}'
+    v_found := treadle.first_ready_task(
+      v_from.lanes, v_from.shifts, treadle.agent_budget_left(p_agent.id, p_now), '{}'
     );
     exit when v_found is not null;
   end loop;
@@ -113,10 +116,11 @@ begin
 end;
 $$;
 
--- too_large: the gate behind which a claim puts a task that needs more than a whole limit.
+-- oversized_gate: return the gate behind which a claim moves a task that needs more than a whole
+-- limit.
 --
--- See set_aside. Null for a task that fits all limits.
-create or replace function treadle.too_large(p_task treadle.tasks)
+-- See divert_oversized_tasks. Null for a task that fits all limits.
+create or replace function treadle.oversized_gate(p_task treadle.tasks)
 returns text
 language sql
 stable
@@ -131,12 +135,12 @@ as $$
   limit 1
 $$;
 
--- goes_first: whether the next claim of one task by an agent takes this one.
+-- is_next_task: return whether the next claim of one task by an agent would take this task.
 --
--- It plays claim_rows: what is first and has no money or finds its gate full is put aside and the
--- next one looked at, as often as a claim does. Where it cannot be sure it says no: somebody may
--- be let in before the claim, or projects take turns.
-create or replace function treadle.goes_first(
+-- It simulates claim_rows: a first task that its budget cannot pay or whose gate is full is skipped
+-- and the next one checked, as often as a claim does. If the result is uncertain it returns false:
+-- tasks may be admitted before the claim, or projects may take turns.
+create or replace function treadle.is_next_task(
   p_task   treadle.tasks,
   p_agent  treadle.agents,
   p_now    timestamptz
@@ -147,8 +151,8 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_spend numeric := treadle.agent_can_spend(p_agent.id, p_now);
-  v_probe uuid := treadle.probe_for(p_agent, p_now);
+  v_spend numeric := treadle.agent_budget_left(p_agent.id, p_now);
+  v_probe uuid := treadle.next_probe(p_agent, p_now);
   v_aside uuid[] := '{}';
   v_moved text[] := '{}';
   v_open  record;
@@ -161,7 +165,7 @@ begin
     p_agent, array(select queues.name from treadle.queues where queues.name = any (p_agent.queues)),
     p_agent.task_types, p_now
   );
-  if treadle.may_admit() or treadle.are_turns(v_open.lanes, v_open.projects, v_open.fair) then
+  if treadle.may_admit() or treadle.is_fair_claim(v_open.lanes, v_open.projects, v_open.fair) then
     return false;
   end if;
 
@@ -171,7 +175,7 @@ begin
     from treadle.tasks
     where
       tasks.id = coalesce(
-        v_probe, treadle.head_of(v_open.lanes, v_open.shifts, v_spend, v_aside)
+        v_probe, treadle.first_ready_task(v_open.lanes, v_open.shifts, v_spend, v_aside)
       );
     exit when not found;
     if exists (
@@ -191,14 +195,14 @@ begin
       return v_task.id = p_task.id;
     end if;
     if v_large then
-      -- It is put aside; in later rounds only where others of its lane have been before.
-      v_shut := treadle.too_large(v_task);
+      -- It is skipped; in later rounds only if other tasks of its lane were skipped before.
+      v_shut := treadle.oversized_gate(v_task);
       exit when v_round > 1 and not v_task.lane_id || v_shut = any (v_moved) and not exists (
         select
         from treadle.lanes
         inner join treadle.gates on gates.key = v_shut
         where
-          lanes.id = v_task.lane_id and treadle.lane_behind(lanes, v_shut) is not null
+          lanes.id = v_task.lane_id and treadle.lane_with_gate(lanes, v_shut) is not null
       );
       v_moved := v_moved || (v_task.lane_id || v_shut);
     end if;

@@ -1,16 +1,15 @@
--- why: every reason that holds now why a task is not running, the weightiest first.
+-- why: list every reason why a task is not running now, the most important first.
 --
 -- select sentence from treadle.why('01a1e28c-006d-7ef2-834a-9098ae735bc9');
 --
--- Whole rows: select * from treadle.why(id). The reason is a code that does not change, detail has
--- ids, names and numbers, until is when it can change by itself. There is always a row; of a task
--- that runs or has ended it says so. `claimable` is said only where the next claim of the agent
--- named takes the task.
+-- The reason is a stable code, detail has ids, names and numbers, and until is when the state can
+-- change by itself. There is always at least one row; for a task that is running or has ended, the
+-- row says so. `claimable` is returned only if the next claim of the named agent takes the task.
 --
--- Concurrency: reads, as of one moment.
+-- Concurrency: reads only, from one snapshot.
 -- Raises:      TR201 task not found.
 
--- why_ended: how a task ended that will not run again by itself.
+-- why_ended: the task has ended and will not run again by itself.
 create or replace function treadle.why_ended(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -23,7 +22,7 @@ begin
   reason := p_task.status;
   sentence := case p_task.status
     when 'completed'
-      then 'completed ' || treadle.span_words(p_now - p_task.completed_at) || ' ago'
+      then 'completed ' || treadle.format_duration(p_now - p_task.completed_at) || ' ago'
       || coalesce(' by agent ' || p_task.completed_by, '')
     when 'cancelled' then 'cancelled: ' || coalesce(v_said, 'no reason was given')
     else format(
@@ -34,7 +33,7 @@ begin
   end;
   detail := jsonb_strip_nulls(
     jsonb_build_object(
-      'completed_at', treadle.stamp(p_task.completed_at), 'agent', p_task.completed_by,
+      'completed_at', treadle.format_rfc3339(p_task.completed_at), 'agent', p_task.completed_by,
       'attempt', p_task.attempt, 'max_attempts', p_task.max_attempts,
       'class', p_task.failure_class, 'said', v_said
     )
@@ -43,7 +42,7 @@ begin
 end;
 $$;
 
--- why_claimed: who has a task, and whether the claim still holds.
+-- why_claimed: an agent has claimed the task; whether the claim is still valid.
 create or replace function treadle.why_claimed(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -51,20 +50,20 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_stale text := treadle.stale_reason(p_task, p_now);
+  v_stale text := treadle.claim_expiry_reason(p_task, p_now);
 begin
   detail := jsonb_strip_nulls(
     jsonb_build_object(
       'agent', p_task.agent_id, 'status', p_task.status, 'attempt', p_task.attempt,
-      'max_attempts', p_task.max_attempts, 'claimed_at', treadle.stamp(p_task.claimed_at),
-      'started_at', treadle.stamp(p_task.started_at),
-      'heartbeat_at', treadle.stamp(p_task.heartbeat_at),
-      'lease_until', treadle.stamp(p_task.lease_until), 'stale', v_stale
+      'max_attempts', p_task.max_attempts, 'claimed_at', treadle.format_rfc3339(p_task.claimed_at),
+      'started_at', treadle.format_rfc3339(p_task.started_at),
+      'heartbeat_at', treadle.format_rfc3339(p_task.heartbeat_at),
+      'lease_until', treadle.format_rfc3339(p_task.lease_until), 'stale', v_stale
     )
   );
   if v_stale is not null then
     sentence := format(
-      'the claim of %s ran out and no reaper took it back (%s)', p_task.agent_id, v_stale
+      'the claim of agent %s has expired (%s), but no reaper has ended it', p_task.agent_id, v_stale
     );
     reason := 'claim_ran_out';
     return next;
@@ -73,9 +72,9 @@ begin
   sentence := format(
     '%s agent %s since %s%s',
     case p_task.status when 'claimed' then 'claimed by' else p_task.status || ' on' end,
-    p_task.agent_id, treadle.utc_words(coalesce(p_task.started_at, p_task.claimed_at)),
+    p_task.agent_id, treadle.format_utc(coalesce(p_task.started_at, p_task.claimed_at)),
     coalesce(
-      ', heartbeat ' || treadle.span_words(p_now - p_task.heartbeat_at) || ' ago',
+      ', heartbeat ' || treadle.format_duration(p_now - p_task.heartbeat_at) || ' ago',
       ', not started yet'
     )
   );
@@ -84,7 +83,7 @@ begin
 end;
 $$;
 
--- why_work: what a work item waits for: its dispatcher, its agent, or what its notes say.
+-- why_work: a work item waits for its dispatcher, its agent, or for what its notes say.
 create or replace function treadle.why_work(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -98,7 +97,9 @@ begin
   sentence := case reason
     when 'not_dispatched' then 'queued: the dispatcher has not given it to an agent'
     when 'work_blocked'
-      then 'blocked: ' || coalesce(treadle.last_line(p_task.notes), 'nobody said why')
+      then 'blocked: ' || coalesce(
+        treadle.last_line((treadle.options_of(p_task)).notes), 'no reason was given'
+      )
     else format(
       'dispatched to %s, which has not picked it up',
       coalesce('agent ' || p_task.assigned_agent, 'nobody')
@@ -128,7 +129,7 @@ declare
 begin
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
   if not found then
-    perform treadle.refuse_transition(p_id, 'running');
+    perform treadle.raise_invalid_transition(p_id, 'running');
   end if;
   if v_task.completed_at is not null then
     return query select * from treadle.why_ended(v_task, v_now);
@@ -153,7 +154,7 @@ begin
   v_said := v_said or found;
   return query select * from treadle.why_money(v_task, v_now);
   v_said := v_said or found;
-  return query select * from treadle.why_purses(v_task, v_lane, v_now);
+  return query select * from treadle.why_agent_budgets(v_task, v_lane, v_now);
   v_said := v_said or found;
   if v_task.status = 'ready' then
     return query select * from treadle.why_turn(v_task, v_lane, v_now);
@@ -161,7 +162,7 @@ begin
   end if;
 
   if not v_said then
-    sentence := format('it is %s, and nothing is known that it waits for', v_task.status);
+    sentence := format('the task is %s, and no reason for waiting was found', v_task.status);
     reason := 'unknown';
     detail := jsonb_build_object('status', v_task.status);
     return next;

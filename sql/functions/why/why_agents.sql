@@ -1,6 +1,6 @@
--- why_agents: nobody can take a task: no live agent fits it, or those that do have no room.
+-- why_agents: no agent can take the task: none matches it, or those that do have no room.
 
--- is_live: whether an agent claims tasks: it is active and gave a sign of life of late.
+-- is_live: return whether an agent is active and has sent a heartbeat recently.
 create or replace function treadle.is_live(p_agent treadle.agents, p_now timestamptz)
 returns boolean
 language sql
@@ -12,12 +12,13 @@ return (
 );
 
 comment on function treadle.is_live(treadle.agents, timestamptz) is
-'Internal: active, and heard of within three of its heartbeats.';
+'Internal: active, with a heartbeat within the last three intervals.';
 
--- takers: the live agents that may take tasks of a lane, and what each has in hand.
+-- eligible_agents: return the live agents that may take tasks of a lane, and how many tasks each
+-- has.
 --
--- Whether the lane is open is another question, see open_lanes; so is whether an agent has room.
-create or replace function treadle.takers(p_lane treadle.lanes, p_now timestamptz)
+-- Whether the lane is open is checked elsewhere, see open_lanes; so is whether an agent has room.
+create or replace function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamptz)
 returns table (agent treadle.agents, held bigint, has_room boolean)
 language sql
 stable
@@ -40,11 +41,11 @@ as $$
     treadle.is_live(agents, p_now)
     and p_lane.queue = any (agents.queues)
     and (agents.task_types is null or p_lane.type = any (agents.task_types))
-    and treadle.suits(p_lane, agents)
+    and treadle.lane_matches_agent(p_lane, agents)
   order by agents.id
 $$;
 
--- why_assigned: why the one agent that may have a task cannot take it.
+-- why_assigned: the one agent that may have the task cannot take it.
 create or replace function treadle.why_assigned(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -67,8 +68,8 @@ begin
       when v_agent.status <> 'active' then 'is ' || v_agent.status
       when not treadle.is_live(v_agent, p_now)
         then format(
-          'is offline: no sign of life since %s',
-          treadle.span_words(p_now - v_agent.heartbeat_at)
+          'is offline: no heartbeat since %s',
+          treadle.format_duration(p_now - v_agent.heartbeat_at)
         )
       when p_lane.queue <> all (v_agent.queues) then 'does not serve queue ' || p_lane.queue
       when p_lane.type <> all (v_agent.task_types) then 'does not handle type ' || p_lane.type
@@ -79,7 +80,7 @@ begin
   detail := jsonb_strip_nulls(
     jsonb_build_object(
       'agent', p_lane.agent_id, 'status', v_agent.status,
-      'heartbeat_at', treadle.stamp(v_agent.heartbeat_at),
+      'heartbeat_at', treadle.format_rfc3339(v_agent.heartbeat_at),
       'queue', p_lane.queue, 'type', p_lane.type, 'missing', nullif(v_missing, '{}')
     )
   );
@@ -87,8 +88,8 @@ begin
 end;
 $$;
 
--- why_nobody: what the live agents lack for a lane that none of them may take from.
-create or replace function treadle.why_nobody(p_lane treadle.lanes, p_now timestamptz)
+-- why_no_agent: no live agent matches the lane; which capability, type or queue is missing.
+create or replace function treadle.why_no_agent(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
 stable
@@ -154,25 +155,25 @@ declare
   v_full text;
 begin
   select
-    bool_or(takers.has_room) as room,
+    bool_or(able.has_room) as room,
     jsonb_agg(
       jsonb_build_object(
-        'id', (takers.agent).id, 'held', takers.held, 'max', (takers.agent).max_concurrent_tasks
+        'id', (able.agent).id, 'held', able.held, 'max', (able.agent).max_concurrent_tasks
       )
-    ) filter (where not takers.has_room) as full,
+    ) filter (where not able.has_room) as full,
     string_agg(
-      format('%s %s of %s', (takers.agent).id, takers.held, (takers.agent).max_concurrent_tasks),
+      format('%s %s of %s', (able.agent).id, able.held, (able.agent).max_concurrent_tasks),
       ', '
     ) as words
   into v_fits
-  from treadle.takers(p_lane, p_now);
+  from treadle.eligible_agents(p_lane, p_now) as able;
   if v_fits.room then
     return;
   end if;
 
   if v_fits.room is null then
     if p_lane.agent_id is null then
-      return query select * from treadle.why_nobody(p_lane, p_now);
+      return query select * from treadle.why_no_agent(p_lane, p_now);
     else
       return query select * from treadle.why_assigned(p_lane, p_now);
     end if;

@@ -1,6 +1,6 @@
--- why_money: budgets that have less left than a task may spend.
+-- why_money: budgets that have less left than the task may spend.
 
--- why_rates: limits by rate that have no room for a task now, or never will.
+-- why_rates: rate limits that have no room for the task now, or never will.
 create or replace function treadle.why_rates(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -14,12 +14,12 @@ as $$
   select
     case
       when wanted.need > gates.amount then format(
-        'needs %s %s, gate %s allows %s in %s', trim_scale(wanted.need), gates.unit, gates.key,
+        'needs %s %s, but gate %s allows %s in %s', trim_scale(wanted.need), gates.unit, gates.key,
         trim_scale(gates.amount), period.words
       )
       else format(
-        'gate %s lets through %s %s in %s; next room at %s', gates.key,
-        trim_scale(gates.amount), gates.unit, period.words, treadle.utc_words(period.next)
+        'gate %s allows %s %s in %s; next room at %s', gates.key,
+        trim_scale(gates.amount), gates.unit, period.words, treadle.format_utc(period.next)
       )
     end,
     case when wanted.need > gates.amount then 'gate_size' else 'gate_rate' end,
@@ -36,15 +36,15 @@ as $$
   ) as wanted
   cross join lateral (
     select
-      treadle.span_words(make_interval(secs => gates.period_s)) as words,
-      treadle.room_at(gates.key, wanted.need, 0, p_now) as next
+      treadle.format_duration(make_interval(secs => gates.period_s)) as words,
+      treadle.next_room_at(gates.key, wanted.need, 0, p_now) as next
   ) as period
   where
     gates.key = any (p_lane.gates)
     and gates.unit is not null
     and (
       wanted.need > gates.amount
-      -- One that is closed is told by why_gates.
+      -- Closed gates are reported by why_gates.
       or (
         coalesce(gates.closed_until <= p_now, true)
         and (wanted.room <= 0 or wanted.room < wanted.need)
@@ -61,7 +61,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_need numeric := treadle.money_needed(p_task);
+  v_need numeric := treadle.remaining_cost(p_task);
 begin
   if not exists (select from treadle.budgets) then
     return;
@@ -70,37 +70,39 @@ begin
   return query
   select
     format(
-      '%s has %s left of %s (%s spent, %s reserved), the task needs %s',
-      treadle.budget_name(budgets), treadle.dollars(room.usd), treadle.dollars(budgets.limit_usd),
-      treadle.dollars(budgets.limit_usd - budgets.reserved_usd - room.usd),
-      treadle.dollars(budgets.reserved_usd), coalesce(treadle.dollars(v_need), 'some')
+      '%s has %s left of %s (%s spent, %s reserved), but the task needs %s',
+      treadle.budget_name(budgets), treadle.format_usd(room.usd), treadle.format_usd(
+        budgets.limit_usd
+      ),
+      treadle.format_usd(budgets.limit_usd - budgets.reserved_usd - room.usd),
+      treadle.format_usd(budgets.reserved_usd), coalesce(treadle.format_usd(v_need), 'some')
     ),
     'budget',
     treadle.period_start(budgets.period, p_now)
     + case when budgets.period is not null then ('1 ' || budgets.period)::interval end,
-    treadle.budget_facts(budgets) || jsonb_build_object('left_usd', room.usd, 'needs_usd', v_need)
+    treadle.budget_json(budgets) || jsonb_build_object('left_usd', room.usd, 'needs_usd', v_need)
   from treadle.budgets
   cross join lateral (select treadle.budget_left(budgets, p_now) as usd) as room
   where
     budgets.id = any (treadle.budgets_of(p_task, null))
-    and not treadle.has_room(room.usd, v_need)
+    and not treadle.fits_budget(room.usd, v_need)
   order by room.usd, budgets.id;
 
   if not found and p_task.budget_id is not null and p_task.status = 'pending' then
     return query
     select
-      treadle.budget_name(budgets) || ' has room: the next claim or the promoter lets it go',
+      treadle.budget_name(budgets) || ' has room: the next claim or the promoter releases the task',
       'admission',
       null::timestamptz,
-      treadle.budget_facts(budgets)
+      treadle.budget_json(budgets)
     from treadle.budgets
     where budgets.id = p_task.budget_id;
   end if;
 end;
 $$;
 
--- why_purses: every agent that could take a task has spent too much of its own budget.
-create or replace function treadle.why_purses(
+-- why_agent_budgets: no agent that could take the task has enough left in its own budget.
+create or replace function treadle.why_agent_budgets(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
   p_now   timestamptz
@@ -122,23 +124,23 @@ begin
       coalesce(purse.usd >= coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), true)
     ) as enough,
     string_agg(
-      (takers.agent).id || ' can spend ' || treadle.dollars(greatest(purse.usd, 0)), ', '
+      (able.agent).id || ' can spend ' || treadle.format_usd(greatest(purse.usd, 0)), ', '
     ) as words,
     jsonb_agg(
-      jsonb_build_object('id', (takers.agent).id, 'left_usd', greatest(purse.usd, 0))
+      jsonb_build_object('id', (able.agent).id, 'left_usd', greatest(purse.usd, 0))
     ) as agents
   into v_poor
-  from treadle.takers(p_lane, p_now) as takers
+  from treadle.eligible_agents(p_lane, p_now) as able
   cross join lateral (
-    select treadle.agent_can_spend((takers.agent).id, p_now) as usd
+    select treadle.agent_budget_left((able.agent).id, p_now) as usd
   ) as purse;
   if coalesce(v_poor.enough, true) then
     return;
   end if;
 
   sentence := format(
-    'no agent that could take it can afford it: it may cost %s, %s',
-    coalesce(treadle.dollars(p_task.max_cost_usd), 'something'), left(v_poor.words, 300)
+    'no agent that could take it has enough budget: it may cost %s, %s',
+    coalesce(treadle.format_usd(p_task.max_cost_usd), 'something'), left(v_poor.words, 300)
   );
   reason := 'agent_budget';
   detail := jsonb_build_object('agents', v_poor.agents, 'max_cost_usd', p_task.max_cost_usd);

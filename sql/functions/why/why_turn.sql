@@ -1,10 +1,11 @@
--- why_turn: when the turn of a ready task comes: with the next claim, or after so many others.
+-- why_turn: the position of a ready task: whether the next claim takes it, or how many come before
+-- it.
 --
--- Counted for the agent that gets to it first.
+-- The position is the best one over all agents that may take the task.
 
--- count_ready: how many ready tasks some lanes have, all of them or those ahead of one.
+-- count_ready: count the ready tasks of some lanes, either all of them or those ahead of a task.
 --
--- Counted up to 10001: a person needs no more.
+-- Counts up to 10001, which is enough for display.
 create or replace function treadle.count_ready(
   p_lanes   integer[],
   p_shifts  bigint[],
@@ -48,11 +49,11 @@ begin
 end;
 $$;
 
--- turns_of: how a ready task stands in the lanes of those who may take it.
+-- queue_positions: return the position of a ready task in the lanes of each agent that may take it.
 --
--- Agents that may take from the same lanes are one row; 50 agents are asked at most. In a fair
--- queue a task stands in line with those of its own project.
-create or replace function treadle.turns_of(
+-- Agents that may take from the same lanes share one row; at most 50 agents are checked. In a fair
+-- queue the position counts only tasks of the same project.
+create or replace function treadle.queue_positions(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
   p_now   timestamptz
@@ -66,9 +67,9 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
   with mine as (
-    select takers.agent, takers.has_room
-    from treadle.takers(p_lane, p_now) as takers
-    order by takers.has_room desc, (takers.agent).id
+    select able.agent, able.has_room
+    from treadle.eligible_agents(p_lane, p_now) as able
+    order by able.has_room desc, (able.agent).id
     limit 50
   ),
 
@@ -79,10 +80,10 @@ as $$
       open.lanes,
       open.shifts,
       open.projects,
-      treadle.are_turns(open.lanes, open.projects, open.fair) as fair,
-      treadle.agent_can_spend((mine.agent).id, p_now) as can_spend
+      treadle.is_fair_claim(open.lanes, open.projects, open.fair) as fair,
+      treadle.agent_budget_left((mine.agent).id, p_now) as can_spend
     from mine
-    -- A queue that does not exist is an error there, and none here.
+    -- A queue that does not exist is an error there, but not here.
     cross join lateral treadle.open_lanes(
       mine.agent,
       array(select queues.name from treadle.queues where queues.name = any ((mine.agent).queues)),
@@ -119,7 +120,7 @@ as $$
   ) as line
 $$;
 
--- why_probe: a task goes first although its lane is shut: it is the probe of its breaker.
+-- why_probe: the task is next although its lane is closed, because it is the probe of its breaker.
 create or replace function treadle.why_probe(
   p_task  treadle.tasks,
   p_lane  treadle.lanes,
@@ -133,20 +134,20 @@ as $$
   select
     format(
       'claimable now: the next claim of agent %s takes it, as the probe of its breaker',
-      (takers.agent).id
+      (able.agent).id
     ),
     'claimable',
     null::timestamptz,
-    jsonb_build_object('agent', (takers.agent).id, 'position', 1, 'probe', true)
-  from treadle.takers(p_lane, p_now) as takers
+    jsonb_build_object('agent', (able.agent).id, 'position', 1, 'probe', true)
+  from treadle.eligible_agents(p_lane, p_now) as able
   where
-    takers.has_room
+    able.has_room
     and exists (
       select from treadle.breakers
       where breakers.type = p_lane.type and breakers.probe_at <= p_now
     )
-    and treadle.goes_first(p_task, takers.agent, p_now)
-  order by (takers.agent).id
+    and treadle.is_next_task(p_task, able.agent, p_now)
+  order by (able.agent).id
   limit 1
 $$;
 
@@ -166,9 +167,9 @@ begin
   select
     turns.*,
     (turns.agent).id as agent_id,
-    turns.has_room and treadle.goes_first(p_task, turns.agent, p_now) as first
+    turns.has_room and treadle.is_next_task(p_task, turns.agent, p_now) as first
   into v_turn
-  from treadle.turns_of(p_task, p_lane, p_now) as turns
+  from treadle.queue_positions(p_task, p_lane, p_now) as turns
   order by first desc, turns.has_room desc, turns.ahead, agent_id
   limit 1;
   if not found then

@@ -1,16 +1,16 @@
--- why_waiting: what a task waits for by itself, before any agent could have it.
+-- why_waiting: what a task waits for before any agent could claim it.
 
--- task_words: what to call a task: its name in its DAG, else its type and the end of its id.
-create or replace function treadle.task_words(p_id uuid, p_name text, p_type text)
+-- task_label: name a task: its name in its DAG, else its type and the end of its id.
+create or replace function treadle.task_label(p_id uuid, p_name text, p_type text)
 returns text
 language sql
 immutable
 parallel safe
 return coalesce(p_name, p_type || ' …' || pg_catalog.right(p_id::pg_catalog.text, 8));
 
-comment on function treadle.task_words(uuid, text, text) is 'Internal: a task in a word or two.';
+comment on function treadle.task_label(uuid, text, text) is 'Internal: a short name of a task.';
 
--- why_held: somebody has to let a task go: it is held, or its DAG is not started.
+-- why_held: the task is held, or its DAG is not started.
 create or replace function treadle.why_held(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -30,14 +30,14 @@ begin
   where dags.id = p_task.dag_id and dags.status = 'open';
   if found then
     sentence := format(
-      'DAG %s is not started: start it with: treadle dag start %s', v_dag,
+      'DAG %s is not started: start it with: treadle dags start %s', v_dag,
       right(p_task.dag_id::text, 8)
     );
     reason := 'dag_open';
     detail := jsonb_build_object('dag_id', p_task.dag_id, 'dag', v_dag);
   else
     sentence := format(
-      'held back: release it with: select treadle.unhold_tasks(''{%s}'')', p_task.id
+      'held: release it with: select treadle.release_held_tasks(''{%s}'')', p_task.id
     );
     reason := 'held';
     detail := jsonb_build_object('task_id', p_task.id);
@@ -46,7 +46,7 @@ begin
 end;
 $$;
 
--- why_answers: what a task has asked and waits to be told.
+-- why_answers: the questions and events that a task waits for.
 create or replace function treadle.why_answers(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -63,18 +63,18 @@ begin
   select
     case
       when waits.expires_at <= p_now
-        then 'its question expired at ' || treadle.utc_words(waits.expires_at)
-        || ' and no promoter noticed: '
+        then 'its question expired at ' || treadle.format_utc(waits.expires_at)
+        || ' and no promoter has processed it: '
       when waits.kind = 'event'
-        then format('waits for an event since %s: ', treadle.span_words(p_now - waits.opened_at))
+        then format('waiting %s for an event: ', treadle.format_duration(p_now - waits.opened_at))
       when waits.approvers > 1 then format(
-        'asks %s people since %s (%s answered): ', waits.approvers,
-        treadle.span_words(p_now - waits.opened_at), votes.given
+        'waiting %s for the answers of %s people (%s answered): ',
+        treadle.format_duration(p_now - waits.opened_at), waits.approvers, votes.given
       )
-      else format('asks a question since %s: ', treadle.span_words(p_now - waits.opened_at))
+      else format('waiting %s for an answer: ', treadle.format_duration(p_now - waits.opened_at))
     end
     || coalesce(
-      waits.question || format(' (answer with: treadle answer %s)', right(waits.id::text, 8)),
+      waits.question || format(' (answer with: treadle waits answer %s)', right(waits.id::text, 8)),
       rtrim(waits.event || ' ' || waits.event_key)
     ),
     case
@@ -89,8 +89,8 @@ begin
         'wait_id', waits.id, 'kind', waits.kind, 'name', waits.name, 'question', waits.question,
         'options', waits.options, 'event', waits.event, 'event_key', waits.event_key,
         'approvers', waits.approvers, 'answers', votes.given,
-        'opened_at', treadle.stamp(waits.opened_at),
-        'expires_at', treadle.stamp(waits.expires_at), 'budget_id', waits.budget_id
+        'opened_at', treadle.format_rfc3339(waits.opened_at),
+        'expires_at', treadle.format_rfc3339(waits.expires_at), 'budget_id', waits.budget_id
       )
     )
   from treadle.waits
@@ -102,7 +102,7 @@ begin
 end;
 $$;
 
--- why_dependencies: which tasks have to end before this one may start.
+-- why_dependencies: the tasks that have to end before this one may start.
 create or replace function treadle.why_dependencies(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -124,7 +124,7 @@ begin
   from treadle.dependencies
   where dependencies.task_id = p_task.id;
 
-  -- Those that will not end by themselves first.
+  -- Tasks that will not end by themselves come first.
   select
     string_agg(edges.words, ', ' order by edges.number) filter (where edges.number <= 5),
     jsonb_agg(edges.entry order by edges.number)
@@ -132,7 +132,7 @@ begin
   from (
     select
       row_number() over (order by others.completed_at is null, others.id) as number,
-      treadle.task_words(others.id, others.name, others.type) || case others.status
+      treadle.task_label(others.id, others.name, others.type) || case others.status
         when 'dead_lettered'
           then ' (gave up' || coalesce(': ' || treadle.last_line(others.failure_reason), '') || ')'
         when 'cancelled' then ' (was cancelled)'
@@ -163,7 +163,7 @@ begin
 end;
 $$;
 
--- why_time: a task waits for its moment, or that has come and no promoter saw it.
+-- why_time: the task waits for a time, or the time has come and no promoter has processed it.
 create or replace function treadle.why_time(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -175,7 +175,9 @@ declare
 begin
   detail := jsonb_strip_nulls(
     jsonb_build_object(
-      'run_at', treadle.stamp(p_task.run_at), 'retry_at', treadle.stamp(p_task.retry_at),
+      'run_at', treadle.format_rfc3339(p_task.run_at), 'retry_at', treadle.format_rfc3339(
+        p_task.retry_at
+      ),
       'attempt', p_task.attempt,
       'max_attempts', p_task.max_attempts, 'class', p_task.failure_class
     )
@@ -185,14 +187,14 @@ begin
     reason := case when p_task.status = 'retrying' then 'retry_at' else 'run_at' end;
     sentence := case reason
       when 'retry_at' then format(
-        'next attempt in %s, after: %s', treadle.span_words(v_at - p_now),
+        'next attempt in %s, after: %s', treadle.format_duration(v_at - p_now),
         coalesce(
           p_task.failure_class || coalesce(': ' || treadle.last_line(p_task.failure_reason), ''),
           'no reason was given'
         )
       )
       else format(
-        'not before %s, in %s', treadle.utc_words(v_at), treadle.span_words(v_at - p_now)
+        'not before %s, in %s', treadle.format_utc(v_at), treadle.format_duration(v_at - p_now)
       )
     end;
     return next;
@@ -205,15 +207,15 @@ begin
   then
     reason := 'promoter';
     sentence := format(
-      'due since %s, and no promoter has looked since (treadle promoter)',
-      treadle.utc_words(v_at)
+      'due since %s, but no promoter has processed it (treadle promoter)',
+      treadle.format_utc(v_at)
     );
     return next;
   end if;
 end;
 $$;
 
--- why_slot: the concurrency key of a task is full, or its free slot was not given away yet.
+-- why_slot: the concurrency key of the task is full, or a free slot has not been assigned yet.
 create or replace function treadle.why_slot(p_task treadle.tasks)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -263,8 +265,8 @@ begin
       inner join treadle.lanes as own on own.id = p_task.lane_id
       where
         tasks.concurrency_key = p_task.concurrency_key and tasks.slot = 'waiting'
-        and (tasks.rank - treadle.shift_at(lanes.ageing, v_ms), tasks.id)
-        < (p_task.rank - treadle.shift_at(own.ageing, v_ms), p_task.id)
+        and (tasks.rank - treadle.ageing_offset_at(lanes.ageing, v_ms), tasks.id)
+        < (p_task.rank - treadle.ageing_offset_at(own.ageing, v_ms), p_task.id)
       limit 10000
     ) as others;
   end if;
@@ -278,15 +280,15 @@ begin
     sentence := format(
       'concurrency key %s is full: %s of %s%s%s', p_task.concurrency_key, v_held, v_max,
       ', held by ' || v_words || case when v_held > 3 then ' and others' else '' end,
-      case when v_ahead > 0 then format('; %s wait before it', v_ahead) else '' end
+      case when v_ahead > 0 then format('; %s are ahead of it', v_ahead) else '' end
     );
     return next;
   elsif p_task.slot = 'waiting' then
     reason := 'admission';
     sentence := format(
-      'concurrency key %s has room, %s of %s%s: the next claim or the promoter gives it away',
+      'concurrency key %s has room, %s of %s%s: the next claim or the promoter assigns a slot',
       p_task.concurrency_key, v_held, v_max,
-      case when v_ahead > 0 then format(', and %s wait before it', v_ahead) else '' end
+      case when v_ahead > 0 then format(', and %s are ahead of it', v_ahead) else '' end
     );
     return next;
   end if;
@@ -311,5 +313,5 @@ begin
 end;
 $$;
 
-grant execute on function treadle.task_words(uuid, text, text) to
+grant execute on function treadle.task_label(uuid, text, text) to
 treadle_observer, treadle_operator;

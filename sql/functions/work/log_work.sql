@@ -1,7 +1,7 @@
--- log_work: write down what happened to a work item, and tell it as an event.
+-- log_work: record a change of a work item and emit an event.
 --
--- Concurrency: the caller holds the task, so that the rows of an item are in order.
--- Lock order:  none but new rows.
+-- Concurrency: the caller has locked the task, so that the rows of an item are in order. Only
+-- inserts.
 
 create or replace function treadle.log_work(
   p_task         uuid,

@@ -1,18 +1,18 @@
--- move_work: bring a work item to another state, by the functions that every task goes through.
+-- move_work: move a work item to another state, with the functions that all tasks use.
 --
--- Concurrency: the caller holds the item and what depends on it.
+-- Concurrency: the caller has locked the item and its dependents.
 -- Lock order:  tasks, dags, then the history.
 -- Raises:      TR102 illegal transition, TR108 the agent has another item.
 
--- take_work: an agent has a work item in progress, and no other.
+-- start_work_item: start a work item for an agent that has no other item in progress.
 --
--- It is a claim like any other, with a token that nobody is told: the state is the fence.
+-- It is an ordinary claim with a token that is not returned: the state of the item protects it.
 --
--- Concurrency: the caller holds the item. Two items for one agent: the second waits for the first
---              to commit, in the index that allows one, and is refused.
+-- Concurrency: the caller has locked the item. For two items of one agent, the second waits in the
+-- unique index for the first to commit, and is rejected.
 -- Lock order:  tasks.
 -- Raises:      TR102 illegal transition, TR108 the agent has another item.
-create or replace function treadle.take_work(
+create or replace function treadle.start_work_item(
   p_task     treadle.tasks,
   p_agent    text,
   p_stale_s  double precision,
@@ -27,9 +27,9 @@ declare
   v_other uuid;
 begin
   if p_task.status = 'pending' then
-    perform treadle.refuse_work(
+    perform treadle.raise_invalid_work_change(
       p_task.id, 'dispatched', 'in_progress',
-      format('work item %s waits for other tasks, or for its time', p_task.id)
+      format('work item %s waits for other tasks or for its time', p_task.id)
     );
   end if;
 
@@ -44,7 +44,7 @@ begin
     started_at = p_now,
     heartbeat_at = p_now,
     lease_until = p_now + make_interval(secs => p_stale_s),
-    -- How long it may take is for people to say; how long it may be silent is the lease.
+    -- People decide how long it may take; the lease limits the time without updates.
     timeout_s = null,
     retry_at = null,
     progress = null
@@ -57,12 +57,12 @@ exception
     where
       tasks.queue = 'work' and tasks.agent_id = p_agent
       and tasks.status in ('claimed', 'running', 'validating');
-    perform treadle.refuse(
-      format('agent %s has a work item in progress already', p_agent),
+    perform treadle.raise_error(
+      format('agent %s already has a work item in progress', p_agent),
       jsonb_build_object(
         'agent', p_agent, 'work_item_id', p_task.id, 'in_progress', v_other,
         'from', treadle.work_status(p_task.status), 'to', 'in_progress',
-        -- For this item, as long as its agent has the other one.
+        -- The allowed states while the agent has the other item.
         'allowed', array(
           select work_transitions.to_status
           from treadle.work_transitions
@@ -72,7 +72,7 @@ exception
           order by 1
         )
       ),
-      'End that one first, or block it.',
+      'End or block that item first.',
       'TR108'
     );
 end;
@@ -97,11 +97,11 @@ declare
 begin
   case p_to
     when 'dispatched' then
-      perform treadle.let_go(array[p_task.id], p_now);
+      perform treadle.release_held_rows(array[p_task.id], p_now);
     when 'in_progress' then
-      perform treadle.take_work(p_task, p_agent, p_stale_s, p_now);
+      perform treadle.start_work_item(p_task, p_agent, p_stale_s, p_now);
     when 'blocked' then
-      perform treadle.put_aside(p_task, 'blocked', 0, null, p_now);
+      perform treadle.suspend_claim(p_task, 'blocked', 0, null, p_now);
     when 'completed' then
       perform done.id
       from treadle.complete_tasks(
@@ -112,7 +112,7 @@ begin
       perform ended.id
       from treadle.fail_tasks(
         array[p_task.id], array[p_task.claim_token], array['error'],
-        array[coalesce(p_notes, 'the agent said that it failed')], array['fail']
+        array[coalesce(p_notes, 'the agent reported a failure')], array['fail']
       ) as ended;
     when 'cancelled' then
       perform gone.id from treadle.cancel_tasks(array[p_task.id], p_notes, p_actor) as gone;
@@ -123,9 +123,9 @@ begin
   from treadle.tasks
   where tasks.id = p_task.id;
   if v_is <> p_to then
-    -- A node of a DAG that is being built, say.
-    perform treadle.refuse_work(
-      p_task.id, v_is, p_to, format('work item %s stays %s for now', p_task.id, v_is)
+    -- For example, a node of a DAG that has not started.
+    perform treadle.raise_invalid_work_change(
+      p_task.id, v_is, p_to, format('work item %s cannot leave the status %s now', p_task.id, v_is)
     );
   end if;
 end;

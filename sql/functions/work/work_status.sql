@@ -1,4 +1,4 @@
--- work_status: the state of a task in the words of the work API.
+-- work_status: return the status of a task in the work API.
 
 create or replace function treadle.work_status(p_status text)
 returns text
@@ -16,7 +16,7 @@ end;
 comment on function treadle.work_status(text) is
 'Internal: queued, dispatched, in_progress, blocked, completed, failed or cancelled.';
 
--- work_outcome: how a work item ended that is in this state; null while it goes on.
+-- work_outcome: return the outcome of a work item with this status; null while it is open.
 create or replace function treadle.work_outcome(p_status text)
 returns text
 language sql
@@ -30,7 +30,7 @@ end;
 comment on function treadle.work_outcome(text) is
 'Internal: success, failed or cancelled for the end states of the work API.';
 
--- work_priority: the priority of a task on the scale of the work API, 1 (highest) to 5.
+-- work_priority: return the priority of a task on the scale of the work API, 1 (highest) to 5.
 create or replace function treadle.work_priority(p_priority smallint)
 returns integer
 language sql

@@ -1,55 +1,46 @@
-"""Access: who calls, and what that caller may see, touch and create.
+"""Access: what the caller of a request may see, change and create. Nothing else decides it.
 
-A server on loopback trusts every caller until there is a token; from then on, and on every other
-address, each request but a health check needs one. The middleware in `treadle.api.auth` finds out
-who calls. Routes name the scope that they need and check what they act on.
+Every route names the scope that it needs and the kind of object that it acts on:
 
-A token may be restricted to some queues, an agent or a project. It then reaches their tasks, which
-is decided by the rows and never by what the request says of them, and nothing that is shared. New
-tasks are checked as they are sent to SQL, which lets an option of null win over a default.
+    async def show(task_id: UUID, access: Annotated[Access, requires("read", on=TASK)]) -> Response:
+        return json_response(await access.db.tasks.get(task_id))
+
+The dependency checks the object before the route runs. Where the object is in the body, `access.db`
+raises until the route has passed it to a method of `Access` that checks it. So a route that forgets
+its check does not work, and an application with a route that names no kind does not start.
+
+A token may be restricted to queues, an agent or a project. It then sees their tasks, which is
+decided by the rows and never by the request (see `treadle.db.reach`), and nothing that is shared.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 import structlog
 from fastapi import Depends, Request
+from fastapi.routing import iter_route_contexts
+from starlette.routing import BaseRoute
 
+from treadle.api.why import redact, tasks_named
 from treadle.app import Treadle
-from treadle.db.access import TaskLocation
+from treadle.db.access import Noun
 from treadle.db.claims import Pair
 from treadle.db.database import Database
-from treadle.errors import Conflict, Forbidden, InvalidArgument, Unauthenticated
+from treadle.db.reach import Reach
+from treadle.errors import Conflict, Forbidden, InvalidArgument, Unauthenticated, UnknownSchedule
 from treadle.models import Enqueued
 from treadle.settings import Settings
 
-log = structlog.get_logger(__name__)
-
 Scope = Literal["read", "enqueue", "work", "operate", "admin"]
 
-# Where the middleware stores the caller in the scope of a request.
+# Keys in the scope of a request: the caller, and whether its token is still valid.
 KEY = "treadle.principal"
-# Whether the token is still valid; see `check_token_valid`.
 TOKEN_LEASE = "treadle.token_lease"
 NO_TOKEN = "this needs a token"
-HOW = "Send Authorization: Bearer TOKEN; make one with: treadle token create"
-# The task is there, and nobody else has it: of one that is gone nobody can say whose it was.
-OF_AGENT = """
-    exists (
-      select from treadle.task_places as places
-      where places.id = task_id and (places.agent is null or places.agent = {})
-    )
-"""
-Reason = dict[str, Any]
-# Why a task waits, where others may not be named.
-_UNNAMED = {
-    "dependencies": "waiting for {open} of {all} dependencies",
-    "key_full": "concurrency key {key} is full: {held} of {max}",
-}
-Options = Mapping[str, Any]
+HOW = "Send Authorization: Bearer TOKEN; make one with: treadle tokens create"
 
 
 @dataclass(frozen=True)
@@ -58,43 +49,54 @@ class Principal:
 
     name: str
     scopes: frozenset[str]
-    # What it may touch; None is everything.
+    # What the token is restricted to; None is everything.
     queues: frozenset[str] | None = None
     agent: str | None = None
     project_id: UUID | None = None
-    # What the project is called; a name is for people, and may belong to another project soon.
+    # The name of the project when the token was looked up; another project may have it later.
     project: str | None = None
-    # The id of its token; None for a caller that needs none.
+    # The id of the token; None for a caller that needs none.
     token: str | None = None
 
+    @cached_property
+    def is_restricted(self) -> bool:
+        """Whether the token is for some queues, an agent or a project only."""
+        return (self.queues, self.agent, self.project_id) != (None, None, None)
+
+    @cached_property
+    def view(self) -> Reach:
+        """The tasks that the caller sees."""
+        queues = None if self.queues is None else tuple(sorted(self.queues))
+        return Reach(queues, self.project_id, self.agent)
+
     def may(self, scope: Scope) -> bool:
-        """Whether it has a scope: admin has all of them, operate has read."""
+        """Whether the caller has a scope: admin includes all of them, operate includes read."""
         return (
             scope in self.scopes
             or "admin" in self.scopes
             or (scope == "read" and "operate" in self.scopes)
         )
 
-    def check_scope(self, scope: Scope) -> None:
-        if not self.may(scope):
-            raise Forbidden(f"{self.name} lacks the scope {scope}", scope=scope)
-
     def sees(self, queue: str | None) -> bool:
         """Whether a list may show what is in this queue."""
         return self.queues is None or queue in self.queues
 
+    def check_scope(self, scope: Scope) -> None:
+        if not self.may(scope):
+            raise Forbidden(f"{self.name} lacks the scope {scope}", scope=scope)
+
     def check_queue(self, queue: str) -> None:
-        """Refuse a queue that the token is not for."""
+        """Reject a queue that the token is not for."""
         if not self.sees(queue):
             raise Forbidden(f"{self.name} may not use the queue {queue}", queue=queue)
 
     def check_agent(self, agent: str | None) -> None:
-        """Refuse to act for an agent that the token does not belong to."""
+        """Reject acting for another agent."""
         if self.agent is not None and agent != self.agent:
             raise Forbidden(f"{self.name} may not act for {agent}", agent=agent)
 
     def check_project(self, project_id: UUID | None) -> None:
-        """Refuse work of a project that the token is not for."""
+        """Reject a project that the token is not for; None is what belongs to no one project."""
         if self.project_id is not None and project_id != self.project_id:
             raise Forbidden(
                 f"{self.name} may not use the project {project_id}",
@@ -102,13 +104,31 @@ class Principal:
             )
 
     def check_author(self, created_by: str | None) -> None:
-        """Refuse to create something in the name of another; only an operator may."""
+        """Reject creating something in the name of another; only an operator may."""
         if created_by not in (None, self.name, self.agent) and not self.may("operate"):
             raise Forbidden(
                 f"{self.name} may not create work in the name of {created_by}",
                 hint="Leave created_by out, or use a token with the scope operate.",
                 argument="created_by",
             )
+
+    def check_shared(self) -> None:
+        """Reject tokens for some queues or a project: the object concerns all of them."""
+        if self.queues is not None or self.project_id is not None:
+            raise Forbidden(f"{self.name} may not use what all queues and projects share")
+
+    def check_visible(self, visible: bool) -> None:
+        """Reject what the token does not see, without saying where it is."""
+        if not visible:
+            raise Forbidden(
+                f"this is out of reach of {self.name}",
+                hint="The token is for the tasks of some queues, of an agent or of a project.",
+            )
+
+    def check_whole_queues(self) -> None:
+        """Reject tokens for an agent or a project: the object concerns all tasks of a queue."""
+        if self.agent is not None or self.project_id is not None:
+            raise Forbidden(f"{self.name} may not use what concerns all tasks of a queue")
 
 
 LOCAL = Principal("local", frozenset({"admin"}))
@@ -122,267 +142,59 @@ async def principal(request: Request) -> Principal:
     return found
 
 
-Caller = Annotated[Principal, Depends(principal)]
-
-
 async def check_token_valid(request: Request) -> None:
-    """Refuse a caller whose token has ended since it came; for routes that wait."""
+    """Reject a request whose token was revoked while it waited."""
     lease = request.scope.get(TOKEN_LEASE)
     if lease is not None:
         await lease.check()
 
 
-def requires(scope: Scope) -> Any:
-    """A dependency for routes: the caller has this scope. `dependencies=[requires("read")]`.
+# Tasks are checked as they are sent to SQL, where an option of null overrides a default.
+Options = Mapping[str, Any]
 
-    What an operator changes is logged, whether or not the database keeps who it was.
+
+async def checked_tasks(
+    caller: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
+) -> list[dict[str, Any]]:
+    """The tasks as SQL gets them, once the caller may create all of them.
+
+    The project of the token is the default. The task `by` may name others of its DAG, and refer to
+    its own subtasks in any queue.
     """
-    audited = scope in ("operate", "admin")
-
-    # Not by Who: each dependency of a dependency costs as much again.
-    async def check(request: Request) -> Principal:
-        who = await principal(request)
-        who.check_scope(scope)
-        if audited and request.method != "GET":
-            log.info("http.operated", by=who.name, method=request.method, path=request.url.path)
-        return who
-
-    # For those who look whether a route was forgotten.
-    check.scope = scope  # type: ignore[attr-defined]
-    checked: Callable[..., Any] = check
-    return Depends(checked)
+    named = [{**_own_name(caller), **task} for task in tasks]
+    for task in named:
+        _check_options(caller, task)
+    await check_references(caller, db, named, by)
+    return [_own_project(caller, task) for task in named]
 
 
-def _app(request: Request) -> Treadle:
-    app: Treadle = request.app.state.treadle
-    return app
-
-
-# Coroutines all of them: FastAPI would take plain functions to another thread.
-async def _whole(request: Request) -> Treadle:
-    return _app(request)
-
-
-async def database(request: Request) -> Database:
-    return _app(request).db
-
-
-async def _settings(request: Request) -> Settings:
-    return _app(request).settings
-
-
-App = Annotated[Treadle, Depends(_whole)]
-Db = Annotated[Database, Depends(database)]
-Config = Annotated[Settings, Depends(_settings)]
-
-
-def queues_of(who: Principal) -> list[str] | None:
-    """The queues that lists are narrowed to; None is all of them."""
-    return None if who.queues is None else sorted(who.queues)
-
-
-def within(who: Principal) -> dict[str, object]:
-    """What lists are narrowed to whose rows have a queue and a task_id."""
-    return {
-        "queue = any({})": queues_of(who),
-        "task_id in (select places.id from treadle.task_places as places where project_id = {})": (
-            who.project_id
-        ),
-        OF_AGENT: who.agent,
-    }
-
-
-def whole_dags(who: Principal, dag_id: str) -> dict[str, object]:
-    """What lists are narrowed to that have a DAG in a column: those with no task elsewhere."""
-    elsewhere = f"""
-        select from treadle.dag_tasks as nodes
-        inner join treadle.task_places as places on nodes.id = places.id
-        where nodes.dag_id = {dag_id}
-    """
-    return {
-        f"not exists ({elsewhere} and places.queue <> all({{}}))": queues_of(who),
-        f"not exists ({elsewhere} and places.project_id is distinct from {{}})": who.project_id,
-        f"not exists ({elsewhere} and places.agent <> {{}})": who.agent,
-    }
-
-
-def is_restricted(who: Principal) -> bool:
-    """Whether a token is for some queues, for an agent, or for a project."""
-    return who.agent is not None or _is_partial(who)
-
-
-def check_everywhere(who: Principal) -> None:
-    """Refuse a token for some queues or a project what concerns all of them."""
-    if _is_partial(who):
-        raise Forbidden(f"{who.name} is not for what others use too")
-
-
-def check_whole_queues(who: Principal) -> None:
-    """Refuse a token for an agent or a project what does not tell whose tasks it is about."""
-    if who.agent is not None or who.project_id is not None:
-        raise Forbidden(f"{who.name} is not for all tasks of a queue")
-
-
-def can_see(who: Principal, place: TaskLocation) -> bool:
-    """Whether what is there is the token's business; tasks that no agent has are every agent's."""
-    return (
-        who.sees(place.queue)
-        and who.project_id in (None, place.project_id)
-        and (who.agent is None or place.agent in (None, who.agent))
-    )
-
-
-def check_places(who: Principal, places: Iterable[TaskLocation]) -> None:
-    """Refuse tasks that are elsewhere, and do not say where."""
-    if not all(can_see(who, place) for place in places):
-        raise Forbidden(
-            f"this is out of reach of {who.name}",
-            hint="The token is for the tasks of some queues, of an agent or of a project.",
-        )
-
-
-def _is_partial(who: Principal) -> bool:
-    return who.queues is not None or who.project_id is not None
-
-
-async def check_seen(who: Principal, db: Database, task_id: UUID) -> None:
-    """Refuse a task that is not there, or that is out of reach of the token."""
-    check_places(who, [await db.access.of_task(task_id)])
-
-
-async def check_touched(who: Principal, db: Database, task_id: UUID) -> None:
-    """The same before a call that says itself when there is no such task."""
-    if is_restricted(who):
-        await check_seen(who, db, task_id)
-
-
-async def redact_reasons(who: Principal, db: Database, reasons: list[Reason]) -> list[Reason]:
-    """Why a task waits, without the particulars of others that are out of reach of the token."""
-    if not is_restricted(who):
-        return reasons
-    named = (task["id"] for reason in reasons for task in _tasks(reason))
-    seen = await _seen(who, db, named)
-    return [_narrowed(reason, seen) for reason in reasons]
-
-
-async def redact_names(who: Principal, db: Database, nodes: list[dict[str, Any]]) -> None:
-    """Take away the names of what tasks of a DAG depend on out of reach of the token."""
-    if is_restricted(who):
-        edges = [edge for node in nodes for edge in node["depends_on"]]
-        seen = await _seen(who, db, (edge["id"] for edge in edges))
-        for edge in edges:
-            if edge["id"] not in seen:
-                edge["name"] = None
-
-
-async def _seen(who: Principal, db: Database, ids: Iterable[str]) -> set[str]:
-    """Those of these tasks that are in reach."""
-    places = await db.access.by_id([UUID(each) for each in set(ids)])
-    return {str(task) for task, place in places.items() if can_see(who, place)}
-
-
-def _narrowed(reason: Reason, seen: AbstractSet[str]) -> Reason:
-    tasks = [task for task in _tasks(reason) if task["id"] in seen]
-    if len(tasks) == len(_tasks(reason)):
-        return reason
-    unnamed = _UNNAMED.get(reason["reason"])
-    if unnamed is None:
-        # Its sentence and details may name the tasks too.
-        hidden = {"sentence": f"waiting: {reason['reason']}", "detail": {"tasks": tasks}}
-        return {**reason, **hidden}
-    detail = {**reason["detail"], "tasks": tasks}
-    return {**reason, "sentence": unnamed.format(**detail), "detail": detail}
-
-
-def _tasks(reason: Reason) -> list[dict[str, Any]]:
-    """The other tasks that a reason names."""
-    return (reason["detail"] or {}).get("tasks") or []
-
-
-def check_options(who: Principal, task: Options) -> None:
-    """Refuse a new task elsewhere, and options that change what others use; its project is named.
-
-    `define` is for workers, which have the handler: it would make queues and types.
-    """
-    if "define" in task:
-        raise InvalidArgument(
-            "define is not an option here",
-            hint="Make the type first: PUT /v1/types/{name}",
-            argument="define",
-        )
-    _check_queue(who, task)
-    who.check_author(task.get("created_by"))
-    if task.get("concurrency_limit") is not None and (
-        not who.may("operate") or who.queues is not None or who.project_id is not None
-    ):
-        raise Forbidden(
-            f"{who.name} may not set concurrency_limit, which all tasks of the key share",
-            hint="It needs the scope operate and a token for all queues and projects: leave it "
-            "out, or have it set with PUT /v1/concurrency-keys/{key}",
-            argument="concurrency_limit",
-        )
-    if who.project_id is not None:
-        if task.get("project_id") is not None:
+async def checked_dag(caller: Principal, db: Database, plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan of a DAG as SQL gets it, once the caller may create all of its tasks."""
+    if caller.project_id is not None:
+        if plan.get("project_id") is not None:
             raise Forbidden(
-                f"{who.name} may name a project by its name only", argument="project_id"
+                f"{caller.name} may name a project by its name only", argument="project_id"
             )
-        if task.get("project") is None or task["project"] != who.project:
-            raise Forbidden(
-                f"{who.name} may not use the project {task.get('project')}", argument="project"
-            )
-
-
-def own_name(who: Principal) -> dict[str, Any]:
-    """What the project of a token is called, as the default of new tasks."""
-    return {} if who.project_id is None else {"project": who.project}
-
-
-def own_project(who: Principal, task: Options) -> dict[str, Any]:
-    """Checked options with the id of the token's project in the place of its name.
-
-    By its name the task could land in another project that was called so in the meantime.
-    """
-    if who.project_id is None:
-        return dict(task)
-    named = {name: value for name, value in task.items() if name != "project"}
-    return {**named, "project_id": str(who.project_id)}
-
-
-def check_move(who: Principal, changes: Options) -> None:
-    """Refuse changes that move a task to a queue that the token is not for."""
-    if "queue" in changes:
-        _check_queue(who, changes)
+        plan = {**plan, "defaults": {**_own_name(caller), **(plan.get("defaults") or {})}}
+    await checked_tasks(caller, db, with_defaults(plan["tasks"], plan.get("defaults")))
+    if caller.project_id is not None:
+        plan["tasks"] = [_own_project(caller, task) for task in plan["tasks"]]
+        plan["defaults"] = _own_project(caller, plan["defaults"])
+    return plan
 
 
 async def check_references(
-    who: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
+    caller: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
 ) -> None:
-    """Refuse tasks that refer to others out of reach: they would get to see their outputs.
-
-    The task `by` may name others of its DAG, and refer to its own subtasks wherever they are.
-    """
-    if not is_restricted(who):
+    """Reject tasks that refer to others out of reach: they would see their outputs."""
+    if not caller.is_restricted:
         return
     named = {ref for task in tasks for ref in _references(task)}
     ids = {ref: found for ref in named if (found := _uuid(ref)) is not None}
     names = named - ids.keys() - {str(task.get("name")) for task in tasks}
     if ids or (names and by is not None):
-        check_places(who, await db.access.of_references(list(ids.values()), list(names), by))
-
-
-async def check_found(who: Principal, db: Database, made: Sequence[Enqueued]) -> None:
-    """Do not tell of tasks elsewhere that have the key of a new one."""
-    found = [each.id for each in made if not each.created]
-    if found and is_restricted(who):
-        check_key(who, await db.access.of_tasks(found))
-
-
-def check_key(who: Principal, places: Sequence[TaskLocation]) -> None:
-    """Refuse a key that something elsewhere has; who works on it by now does not matter."""
-    if not all(can_see(who, place._replace(agent=None)) for place in places):
-        raise Conflict(
-            "this key is taken by something that is out of reach of the token",
-            hint="Take another key: keys are shared by all queues.",
+        caller.check_visible(
+            await db.access.sees_references(caller.view, list(ids.values()), list(names), by)
         )
 
 
@@ -394,27 +206,66 @@ def tasks_of(template: Options) -> list[Options]:
 
 
 def with_defaults(tasks: object, defaults: object) -> list[Options]:
-    """The tasks of a DAG as SQL will see them."""
+    """The tasks of a DAG as SQL sees them: an option of null overrides a default."""
     given = tasks if isinstance(tasks, list) else []
     return [{**_object(defaults), **_object(task)} for task in given]
 
 
-def check_template(who: Principal, template: Options) -> None:
-    """Refuse what is there and makes tasks elsewhere."""
-    check_places(who, [TaskLocation(_queue(task), None, None) for task in tasks_of(template)])
-
-
-def _check_queue(who: Principal, options: Options) -> None:
-    who.check_queue(_queue(options))
-
-
-def _queue(options: Options) -> str:
+def queue_of(options: Options) -> str:
     given = options.get("queue")
     return "default" if given is None else str(given)
 
 
+def _check_options(caller: Principal, task: Options) -> None:
+    """Reject a new task elsewhere, and options that change what others use.
+
+    `define` would create queues and types; it is for workers, which have the handler.
+    """
+    if "define" in task:
+        raise InvalidArgument(
+            "define is not an option here",
+            hint="Make the type first: PUT /v1/types/{name}",
+            argument="define",
+        )
+    caller.check_queue(queue_of(task))
+    caller.check_author(task.get("created_by"))
+    if task.get("concurrency_limit") is not None and (
+        not caller.may("operate") or caller.queues is not None or caller.project_id is not None
+    ):
+        raise Forbidden(
+            f"{caller.name} may not set concurrency_limit, which all tasks of the key share",
+            hint="It needs the scope operate and a token for all queues and projects: leave it "
+            "out, or have it set with PUT /v1/concurrency-keys/{key}",
+            argument="concurrency_limit",
+        )
+    if caller.project_id is not None:
+        if task.get("project_id") is not None:
+            raise Forbidden(
+                f"{caller.name} may name a project by its name only", argument="project_id"
+            )
+        if task.get("project") is None or task["project"] != caller.project:
+            raise Forbidden(
+                f"{caller.name} may not use the project {task.get('project')}", argument="project"
+            )
+
+
+def _own_name(caller: Principal) -> dict[str, Any]:
+    return {} if caller.project_id is None else {"project": caller.project}
+
+
+def _own_project(caller: Principal, task: Options) -> dict[str, Any]:
+    """Checked options with the id of the token's project in the place of its name.
+
+    Another project may have got the name since the token was looked up.
+    """
+    if caller.project_id is None:
+        return dict(task)
+    named = {name: value for name, value in task.items() if name != "project"}
+    return {**named, "project_id": str(caller.project_id)}
+
+
 def _references(task: Options) -> Iterator[str]:
-    """What it names in `after`, `inputs` and `parent_id`: tasks and artifacts, names and ids."""
+    """Tasks and artifacts that a task names in `after`, `inputs` and `parent_id`: names and ids."""
     after, inputs = task.get("after"), task.get("inputs")
     for edge in after if isinstance(after, list) else ():
         yield str(edge.get("task") if isinstance(edge, Mapping) else edge)
@@ -437,30 +288,432 @@ def _object(value: object) -> Options:
     return value if isinstance(value, Mapping) else {}
 
 
-class Agent:
-    """A caller with the scope `work`, and the calls that it makes."""
+log = structlog.get_logger(__name__)
 
-    def __init__(self, who: Principal, db: Database) -> None:
-        self.who = who
-        self.db = db
+ACCESS = "treadle.access"
+# Routes that need no token, with the middleware's list of paths in `treadle.api.auth`.
+PUBLIC_ROUTES = frozenset(
+    {
+        *("/health", "/healthz", "/readyz", "/status"),
+        *("/docs", "/docs/{name}", "/problems", "/problems/{code}"),
+    }
+)
 
-    async def on(self, task_id: UUID, token: UUID) -> Database:
-        """The calls, for one claim that the caller may act on."""
-        return await self.on_many([(task_id, token)])
 
-    async def on_many(self, claims: Sequence[Pair]) -> Database:
-        """The calls, for claims of agents, queues and projects that the token is for."""
-        if is_restricted(self.who):
-            check_places(self.who, await self.db.claims.locations(claims))
+class Access:
+    """A request that may go on: its caller, and the database once the object is checked."""
+
+    def __init__(self, caller: Principal, app: Treadle) -> None:
+        self.caller = caller
+        self._app = app
+        self._checked = False
+        # The row of a restricted token, for a second check in the transaction of a write.
+        self._row: tuple[Noun, UUID] | None = None
+
+    @property
+    def view(self) -> Reach:
+        return self.caller.view
+
+    @property
+    def db(self) -> Database:
+        return self.app.db
+
+    @property
+    def app(self) -> Treadle:
+        if not self._checked:
+            raise RuntimeError("this route has not checked the object that it acts on")
+        return self._app
+
+    def allow(self) -> None:
+        """Open the database: what the route acts on is checked."""
+        self._checked = True
+
+    async def check_row(self, noun: Noun, row_id: UUID) -> None:
+        """Reject a row that does not exist or that the token does not see."""
+        if self.caller.is_restricted:
+            self.caller.check_visible(await self._app.db.access.sees(self.view, noun, row_id))
+            self._row = (noun, row_id)
+        self.allow()
+
+    async def check_rows(self, noun: Noun, ids: Sequence[UUID]) -> None:
+        """Reject rows that the token does not see; rows that do not exist are left out."""
+        if self.caller.is_restricted and ids:
+            self.caller.check_visible(await self._app.db.access.sees_all(self.view, noun, ids))
+        self.allow()
+
+    @property
+    def is_rechecked(self) -> bool:
+        """Whether a write has to check the row again; see `recheck`."""
+        return self._row is not None
+
+    async def recheck(self, db: Database) -> None:
+        """Lock the row of the path, and check it again, in the transaction of the write."""
+        if self._row is not None:
+            self.caller.check_visible(await db.access.lock(self.view, *self._row))
+
+    async def claims(self, claims: Sequence[Pair]) -> Database:
+        """The database, for claims of agents, queues and projects that the token is for."""
+        if self.caller.is_restricted:
+            self.caller.check_visible(await self._app.db.access.sees_claims(self.view, claims))
+        self.allow()
         return self.db
 
+    async def claim(self, task_id: UUID, token: UUID) -> Database:
+        """The database, for one claim."""
+        return await self.claims([(task_id, token)])
 
-async def _claim_access(request: Request) -> Agent:
-    who = await principal(request)
-    who.check_scope("work")
-    return Agent(who, _app(request).db)
+    def claims_for(self, agent: str, queues: Iterable[str]) -> Database:
+        """The database, for an agent that claims tasks of these queues, of all projects."""
+        self.caller.check_agent(agent)
+        for queue in queues:
+            self.caller.check_queue(queue)
+        self.caller.check_project(None)
+        self.allow()
+        return self.db
+
+    def own_project(self, asked: UUID | None) -> UUID | None:
+        """The one project that the token is for; it may be named, and no other."""
+        if asked is not None:
+            self.caller.check_project(asked)
+        return self.caller.project_id or asked
+
+    def own_agent(self, asked: str | None) -> str | None:
+        """The one agent that the token is for; it may be named, and no other."""
+        if asked is not None:
+            self.caller.check_agent(asked)
+        return self.caller.agent or asked
+
+    def check_agent_url(self, agent_url: str) -> None:
+        """Reject acting for another agent; a slash at the end of a URL does not count."""
+        if not self._is_agent(agent_url):
+            self.caller.check_agent(agent_url)
+
+    async def check_archived(self, task_id: UUID) -> None:
+        """Reject an archived task of another queue."""
+        if self.caller.is_restricted:
+            row = await self._app.db.retention.archived(str(task_id))
+            self.caller.check_visible(self.caller.sees(row["queue"]))
+        self.allow()
+
+    async def check_agent(self, agent_id: str) -> None:
+        """Reject acting for another agent, or for one that serves other queues."""
+        caller = self.caller
+        caller.check_agent(agent_id)
+        if caller.project_id is not None:
+            caller.check_shared()
+        if caller.queues is not None:
+            queues = await self._app.db.agents.queues(agent_id)
+            # An agent without queues has nothing to do with those of the token.
+            if queues is not None and not (queues and caller.queues.issuperset(queues)):
+                raise Forbidden(f"{caller.name} may not act for {agent_id}, which has other queues")
+        self.allow()
+
+    async def check_schedule(self, name: str, *, may_create: bool) -> None:
+        """Reject a schedule that creates tasks of other queues, or of any project."""
+        if self.caller.is_restricted:
+            try:
+                row = await self._app.db.schedules.get(name)
+            except UnknownSchedule:
+                if not may_create:
+                    raise
+                self.caller.check_project(None)
+            else:
+                queues = {queue_of(task) for task in tasks_of(row["template"])}
+                self.caller.check_visible(
+                    self.caller.project_id is None and all(map(self.caller.sees, queues))
+                )
+        self.allow()
+
+    async def check_project(self, project_id: UUID) -> None:
+        """Reject a project other than the token's, or without a visible task."""
+        if self.caller.is_restricted:
+            projects = self._app.db.projects
+            self.caller.check_project((await projects.get(project_id))["id"])
+            if not await projects.page(self.view, only=project_id, limit=1):
+                raise Forbidden(
+                    f"{self.caller.name} has no task of the project {project_id} in its reach"
+                )
+        self.allow()
+
+    async def check_work_item(self, item_id: UUID) -> None:
+        """Reject a work item that the token does not see."""
+        if self.caller.is_restricted:
+            await self._app.db.work.get(item_id)
+        await self.check_row("task", item_id)
+
+    async def check_harness_task(self, task_id: UUID) -> None:
+        """Reject a task that is not of the harness, or that is for another agent."""
+        self.caller.check_visible(self._is_agent(await self._app.db.harness.agent(task_id)))
+        self.allow()
+
+    def check_filter(self, queue: str | None) -> None:
+        """Reject a filter that finds tasks of other queues, agents or projects."""
+        if self.caller.queues is not None and queue is None:
+            raise Forbidden(f"{self.caller.name} needs a queue in the filter")
+        if queue is not None:
+            self.caller.check_queue(queue)
+        self.caller.check_whole_queues()
+        self.allow()
+
+    def check_move(self, changes: Options) -> None:
+        """Reject changes that move a task to a queue that the token is not for."""
+        if "queue" in changes:
+            self.caller.check_queue(queue_of(changes))
+
+    async def new(self, tasks: Sequence[Options], by: UUID | None = None) -> list[dict[str, Any]]:
+        """The tasks as SQL gets them, once the caller may create them; see `checked_tasks`."""
+        checked = await checked_tasks(self.caller, self._app.db, tasks, by)
+        self.allow()
+        return checked
+
+    async def new_dag(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """A plan of a DAG as SQL gets it, once the caller may create all of its tasks."""
+        checked = await checked_dag(self.caller, self._app.db, plan)
+        self.allow()
+        return checked
+
+    async def check_references(self, tasks: Sequence[Options], by: UUID) -> None:
+        """Reject references of a running task to tasks that it may not see."""
+        await check_references(self.caller, self._app.db, tasks, by)
+
+    async def check_found(self, db: Database, made: Sequence[Enqueued]) -> None:
+        """Reject a key that a task out of reach has, without naming the task."""
+        found = [each.id for each in made if not each.created]
+        if found and self.caller.is_restricted:
+            self._require_key(await db.access.sees_all(self._any_agent(), "task", found))
+
+    async def check_found_dag(self, db: Database, dag_id: UUID) -> None:
+        """Reject a key that a DAG out of reach has, without naming the DAG."""
+        if self.caller.is_restricted:
+            self._require_key(await db.access.sees_dag(self._any_agent(), dag_id))
+
+    async def redact_reasons(self, reasons: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Why a task waits, without what a restricted token may not know."""
+        if not self.caller.is_restricted:
+            return reasons
+        seen = await self._seen(task["id"] for reason in reasons for task in tasks_named(reason))
+        return [redact(reason, seen) for reason in reasons]
+
+    async def redact_names(self, nodes: list[dict[str, Any]]) -> None:
+        """Remove the names of dependencies that the token does not see from tasks of a DAG."""
+        if self.caller.is_restricted:
+            edges = [edge for node in nodes for edge in node["depends_on"]]
+            seen = await self._seen(edge["id"] for edge in edges)
+            for edge in edges:
+                if edge["id"] not in seen:
+                    edge["name"] = None
+
+    def _is_agent(self, agent_url: str) -> bool:
+        return self.caller.agent is None or self.caller.agent.rstrip("/") == agent_url.rstrip("/")
+
+    async def _seen(self, ids: Iterable[str]) -> set[str]:
+        found = await self.db.access.seen(self.view, {UUID(each) for each in ids})
+        return {str(each) for each in found}
+
+    def _any_agent(self) -> Reach:
+        """Keys are compared whichever agent works on a task by now."""
+        return replace(self.view, agent=None)
+
+    def _require_key(self, visible: bool) -> None:
+        if not visible:
+            raise Conflict(
+                "this key is taken by something that is out of reach of the token",
+                hint="Use another key: keys are shared by all queues.",
+            )
 
 
-# As `requires("work")` marks it.
-_claim_access.scope = "work"  # type: ignore[attr-defined]
-ClaimAccess = Annotated[Agent, Depends(_claim_access)]
+CheckCaller = Callable[[Principal], None]
+CheckObject = Callable[[Access, Request], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object that a route acts on, and the checks before the route runs."""
+
+    name: str
+    callers: tuple[CheckCaller, ...] = ()
+    # Opens the database; without it the checks of the caller do.
+    check: CheckObject | None = None
+
+    async def __call__(self, access: Access, request: Request) -> None:
+        for check in self.callers:
+            check(access.caller)
+        if self.check is None:
+            access.allow()
+        else:
+            await self.check(access, request)
+
+
+def _for_queue(name: str) -> CheckCaller:
+    return lambda caller: caller.check_queue(name)
+
+
+def _no_project(caller: Principal) -> None:
+    caller.check_project(None)
+
+
+def _row(noun: Noun, parameter: str) -> CheckObject:
+    """A row that belongs to a task, by its id in the path."""
+
+    async def check(access: Access, request: Request) -> None:
+        row_id = _uuid(request.path_params[parameter])
+        # FastAPI rejects what is no UUID; the database stays closed.
+        if row_id is not None:
+            await access.check_row(noun, row_id)
+
+    return check
+
+
+async def _in_body(access: Access, request: Request) -> None:
+    """The route checks what the body names, with a method of `Access`; until then it is closed."""
+
+
+async def _queue_in_path(access: Access, request: Request) -> None:
+    access.caller.check_queue(request.path_params["queue"])
+    access.allow()
+
+
+async def _archived(access: Access, request: Request) -> None:
+    task_id = _uuid(request.path_params["task_id"])
+    if task_id is not None:
+        await access.check_archived(task_id)
+
+
+async def _agent(access: Access, request: Request) -> None:
+    await access.check_agent(request.path_params["agent_id"])
+
+
+async def _schedule(access: Access, request: Request) -> None:
+    await access.check_schedule(request.path_params["name"], may_create=request.method == "PUT")
+
+
+async def _project(access: Access, request: Request) -> None:
+    project_id = _uuid(request.path_params["project_id"])
+    if project_id is not None:
+        await access.check_project(project_id)
+
+
+async def _work_item(access: Access, request: Request) -> None:
+    item_id = _uuid(request.path_params["item_id"])
+    if item_id is not None:
+        await access.check_work_item(item_id)
+
+
+async def _harness_task(access: Access, request: Request) -> None:
+    task_id = _uuid(request.path_params["task_id"])
+    if task_id is not None:
+        await access.check_harness_task(task_id)
+
+
+# Rows, by their id in the path.
+TASK = Kind("task", check=_row("task", "task_id"))
+DAG = Kind("DAG", check=_row("dag", "dag_id"))
+LETTER = Kind("dead letter", check=_row("dead letter", "letter_id"))
+WAIT = Kind("wait", check=_row("wait", "wait_id"))
+ARTIFACT = Kind("artifact", check=_row("artifact", "artifact_id"))
+ARCHIVED = Kind("archived task", (Principal.check_whole_queues,), _archived)
+# What the body names: closed until `new` or `new_dag`, `claim`, `check_filter` or `check_rows`.
+NEW = Kind("new tasks", check=_in_body)
+CLAIM = Kind("claim", check=_in_body)
+FILTER = Kind("filter", check=_in_body)
+# A list that the database restricts to `access.view`.
+LIST = Kind("list")
+# Queues: what is known of one, all its tasks, and lists that do not tell whose tasks they have.
+QUEUE = Kind("queue", check=_queue_in_path)
+WHOLE_QUEUE = Kind("whole queue", (Principal.check_whole_queues,), _queue_in_path)
+WHOLE_QUEUES = Kind("whole queues", (Principal.check_whole_queues,))
+# What is not part of one queue or project.
+SHARED = Kind("shared", (Principal.check_shared,))
+EVERYTHING = Kind("everything", (Principal.check_shared, Principal.check_whole_queues))
+# To act for an agent, whose queues are all among the token's.
+AGENT = Kind("agent", check=_agent)
+# Schedules whose tasks are all for queues of the token.
+SCHEDULE = Kind("schedule", check=_schedule)
+SCHEDULES = Kind("schedules", (_no_project,))
+# The project of the token, or one with a visible task.
+PROJECT = Kind("project", check=_project)
+# The queues of the protocols. Work items have projects, the others do not.
+WORK = Kind("work items", (_for_queue("work"),))
+WORK_ITEM = Kind("work item", (_for_queue("work"),), _work_item)
+PUSH = Kind("queue push", (_for_queue("push"), _no_project))
+HARNESS = Kind("queue harness", (_for_queue("harness"), _no_project))
+HARNESS_TASK = Kind("harness task", HARNESS.callers, _harness_task)
+WHOLE_HARNESS = Kind("whole queue harness", (_for_queue("harness"), Principal.check_whole_queues))
+# What every token with the scope may see, and what needs no token; see `PUBLIC_ROUTES`.
+OPEN = Kind("open")
+PUBLIC = Kind("public")
+
+
+class Needs(NamedTuple):
+    """What a route needs."""
+
+    scope: Scope | None
+    kind: str
+
+
+def requires(scope: Scope, *, on: Kind) -> Any:
+    """A dependency that checks the scope of the caller and the object that the route acts on.
+
+    Changes by operators are logged, whether or not the database records who made them.
+    """
+    return _dependency(scope, on)
+
+
+def _dependency(scope: Scope | None, on: Kind) -> Any:
+    audited = scope in ("operate", "admin")
+
+    # It takes nothing but the request: FastAPI adds the cost of each dependency of a dependency.
+    async def check(request: Request) -> Access:
+        caller = await principal(request)
+        if scope is not None:
+            caller.check_scope(scope)
+        if audited and request.method != "GET":
+            log.info("http.operated", by=caller.name, method=request.method, path=request.url.path)
+        access = Access(caller, request.app.state.treadle)
+        await on(access, request)
+        request.scope[ACCESS] = access
+        return access
+
+    check.needs = Needs(scope, on.name)  # type: ignore[attr-defined]
+    checked: Callable[..., Any] = check
+    return Depends(checked)
+
+
+Public = Annotated[Access, _dependency(None, PUBLIC)]
+
+
+def access_of(request: Request) -> Access:
+    """The access that the dependency of the route has checked."""
+    found: Access = request.scope[ACCESS]
+    return found
+
+
+def needs_of(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str, Needs | None]]:
+    """Method, path and needs of every route; raises when a route names none, or more than one."""
+    for route in iter_route_contexts(routes):
+        path = str(route.path)
+        found = [
+            needs
+            for each in route.dependant.dependencies
+            if isinstance(needs := getattr(each.call, "needs", None), Needs)
+        ]
+        kinds = [each.kind for each in found]
+        if path in PUBLIC_ROUTES:
+            is_named = kinds in ([], [PUBLIC.name])
+        else:
+            is_named = len(kinds) == 1 and kinds != [PUBLIC.name]
+        if not is_named:
+            raise RuntimeError(
+                f"the route {path} must have one parameter like:"
+                ' access: Annotated[Access, requires("read", on=TASK)]'
+            )
+        for method in sorted(route.methods or {"GET"}):
+            yield method, path, found[0] if found else None
+
+
+async def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.treadle.settings
+    return settings
+
+
+Config = Annotated[Settings, Depends(_settings)]

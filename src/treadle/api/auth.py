@@ -1,7 +1,7 @@
 """Authentication: a middleware in front of all routes, with a rate limit for each caller.
 
-It is the outermost part of the application, so that a route whose author forgot about access is
-behind it too. What is open without a token is listed here, by its exact path.
+It is the outermost middleware, so that it also protects a route whose author forgot about access.
+Paths that need no token are listed here.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.api import docs, problems
 from treadle.api.access import HOW, KEY, LOCAL, TOKEN_LEASE, Principal
-from treadle.api.dispatch import route_path
 from treadle.api.limits import BodyLimitMiddleware, Refusals
 from treadle.api.problems import of_error, problem
 from treadle.api.tokens import TokenCache, TokenLease
@@ -31,11 +30,11 @@ from treadle.errors import (
 )
 
 MOST_CALLERS = 10_000
-# A caller that was quiet may ask for so many seconds' worth at once.
+# A caller that was quiet may use the rate of this time at once.
 BURST_S = 2.0
-# Answered without a token, to GET and HEAD: health, and pages that only say what the source says.
-# Open, and with more for those who may read.
+# Needs no token, and shows more to callers with the scope read.
 STATUS = "/status"
+# GET and HEAD need no token: health, and pages that show only what is in the public source.
 OPEN_PATHS = frozenset(
     {
         *("/health", "/healthz", "/readyz", STATUS),
@@ -43,7 +42,7 @@ OPEN_PATHS = frozenset(
         *("/problems", *(f"/problems/{code}" for code in problems.explained())),
     }
 )
-# Answered however many requests there are: who hears nothing from it may kill the process.
+# Answered under any load: a supervisor may kill a process that does not answer.
 ALIVE = "/healthz"
 ANONYMOUS = Principal("anybody", frozenset())
 # Bytes of path and query, and of all headers.
@@ -55,7 +54,7 @@ _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,255})(?::[0-9]{
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _FORWARDED = frozenset({b"forwarded", b"via", b"x-real-ip"})
 _ALSO_FORWARDED = b"x-forwarded-"
-# Two ways to say where a body ends: a proxy may believe the one, and the server the other.
+# A proxy and the server could disagree where a body with both of these ends.
 _ENDS = frozenset({b"content-length", b"transfer-encoding"})
 _BROWSER = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode"})
 _NOTICED = _FORWARDED | _ENDS | _BROWSER | {b"authorization", b"host"}
@@ -66,7 +65,7 @@ Noticed = dict[bytes, list[bytes]]
 class RateLimiter:
     """Requests a second for each caller; 0 is no limit.
 
-    Kept is the time at which a caller's bucket is full again, nothing else.
+    Stores only the time at which the bucket of a caller is full again.
     """
 
     def __init__(self, per_s: float) -> None:
@@ -75,7 +74,7 @@ class RateLimiter:
         self._full_at: dict[str, float] = {}
 
     def acquire(self, caller: str) -> float:
-        """Count a request; 0 when it may go on, else the seconds until it may."""
+        """Count a request; returns 0, or the seconds to wait if it is over the limit."""
         if not self._cost_s:
             return 0.0
         now = time.monotonic()
@@ -89,19 +88,19 @@ class RateLimiter:
         return 0.0
 
     def refund(self, caller: str) -> None:
-        """Take back what was counted last: it was somebody else."""
+        """Undo the last request of a caller."""
         if caller in self._full_at:
             self._full_at[caller] -= self._cost_s
 
     def _forget(self, now: float) -> None:
-        """Those whose buckets are full come again as if they were new."""
+        """Remove callers whose buckets are full: they start again as new ones."""
         kept = {caller: at for caller, at in self._full_at.items() if at > now}
-        # More than that at once are not one caller's doing; each starts over.
+        # So many callers are not one attacker; all start again.
         self._full_at = kept if len(kept) < MOST_CALLERS else {}
 
 
 def add_middleware(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iterable[str]) -> None:
-    """Add authentication to an application, and the limits of bodies behind it."""
+    """Add authentication to an application, and the body limits behind it."""
     settings = treadle.settings
     refusals = Refusals(most=settings.max_connections // 2)
     app.state.refusals = refusals
@@ -122,7 +121,7 @@ def add_middleware(app: Starlette, treadle: Treadle, *, local: bool, hosts: Iter
 
 
 class AuthMiddleware:
-    """Lets known callers through, and leaves who they are in the scope of the request."""
+    """Authenticates requests and stores the caller in their scope."""
 
     def __init__(
         self,
@@ -146,7 +145,7 @@ class AuthMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
-            # There are no websockets here; if one comes in some day, it does not come in unseen.
+            # There are no websockets; one that is added some day must not bypass this.
             await send({"type": "websocket.close", "code": 1008})
         else:
             self._inside += 1
@@ -159,12 +158,12 @@ class AuthMiddleware:
                 return
             finally:
                 self._inside -= 1
-            # Outside of the count: discarding the body is no work that keeps others out.
+            # Not counted as a running request: discarding a body must not keep others out.
             if refused is not None:
                 await self._refusals.send(refused, scope, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        """Handle a request; the answer instead when the caller does not get in."""
+        """Handle a request; returns the response if the caller is rejected."""
         noticed: Noticed = {}
         size = 0
         for name, value in scope["headers"]:
@@ -174,22 +173,22 @@ class AuthMiddleware:
         if fault := _fault(scope, noticed, size):
             return problem(*fault, headers={"connection": "close"})
         try:
-            who = await self._admit(scope, noticed)
+            caller = await self._admit(scope, noticed)
         except TreadleError as error:
             return of_error(Request(scope), error)
-        scope[KEY] = who
-        if who is not ANONYMOUS:
-            lease = TokenLease(self._tokens, None if who is LOCAL else noticed[b"authorization"])
+        scope[KEY] = caller
+        if caller is not ANONYMOUS:
+            lease = TokenLease(self._tokens, None if caller is LOCAL else noticed[b"authorization"])
             scope[TOKEN_LEASE] = lease
             send = _Watched(lease, send)
         await self._app(scope, receive, send)
         return None
 
     async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
-        """Who calls; raises what the caller has to hear."""
-        path = route_path(scope)
+        """The caller; raises the error of the response."""
+        path = _route_path(scope)
         if self._inside > self._max_requests and path != ALIVE:
-            raise Unavailable("the server is busy with other requests", retry_after_s=1)
+            raise Unavailable("the server is handling too many requests", retry_after_s=1)
         if not self._tokens.wanted:
             self._check_host(noticed)
         if path in OPEN_PATHS and scope["method"] in _READS:
@@ -200,12 +199,12 @@ class AuthMiddleware:
             self._count(_address(scope))
             _check_browser(scope["method"], noticed)
             return LOCAL
-        who = await self._known(noticed.get(b"authorization", []), _address(scope))
-        self._count(who.token or who.name)
-        return who
+        caller = await self._known(noticed.get(b"authorization", []), _address(scope))
+        self._count(caller.token or caller.name)
+        return caller
 
     async def _perhaps(self, noticed: Noticed) -> Principal:
-        """Who calls, where that can be told; whoever it is gets an answer."""
+        """The caller if it is known, else the anonymous one."""
         try:
             if await self._tokens.is_open():
                 return LOCAL
@@ -214,49 +213,49 @@ class AuthMiddleware:
             return ANONYMOUS
 
     async def _known(self, headers: list[bytes], address: str) -> Principal:
-        """Whose token it is; a stranger's is counted before anybody is asked about it."""
-        stranger = not self._tokens.has_seen(headers)
-        if stranger:
+        """The caller of a token; an unknown token first counts against its address."""
+        is_unknown = not self._tokens.has_seen(headers)
+        if is_unknown:
             self._count(address)
         try:
-            who = await self._tokens.caller(headers)
+            caller = await self._tokens.caller(headers)
         except Unauthenticated:
-            if not stranger:
+            if not is_unknown:
                 self._count(address)
             raise
-        if stranger:
-            # It has a rate of its own.
+        if is_unknown:
+            # A valid token has a rate of its own.
             self._rates.refund(address)
-        return who
+        return caller
 
     def _count(self, caller: str) -> None:
         wait_s = self._rates.acquire(caller)
         if wait_s > 0:
-            raise TooManyRequests(
-                "there were too many requests from here", retry_after_s=round(wait_s, 3)
-            )
+            raise TooManyRequests("too many requests", retry_after_s=round(wait_s, 3))
 
     def _check_host(self, noticed: Noticed) -> None:
-        """Refuse a name that is not ours: a page may have had it lead here."""
+        """Reject other host names, against DNS rebinding."""
         for given in noticed.get(b"host", [b"-"]):
             found = _HOST.fullmatch(given)
             if found is None or found[1].decode().lower() not in self._hosts:
                 raise Forbidden(
-                    "without tokens this server answers under names of this host only",
-                    hint="Make a token: treadle token create; or set TREADLE_ALLOWED_HOSTS.",
+                    "without tokens this server accepts only host names of this machine",
+                    hint="Create a token: treadle tokens create; or set TREADLE_ALLOWED_HOSTS.",
                 )
 
 
 async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request that was still being worked on when the time for shutting down was over."""
-    error = Unavailable("the server is shutting down", hint="Ask again; another may answer.")
-    # The answer may have begun already.
+    """Answer a request that did not finish during the shutdown."""
+    error = Unavailable(
+        "the server is shutting down", hint="Send the request again; another server may answer."
+    )
+    # The response may have begun.
     with suppress(RuntimeError):
         await of_error(Request(scope), error)(scope, receive, send)
 
 
 class _Watched:
-    """Sends an answer; a long one ends once the token is no longer valid."""
+    """Sends a response; a stream ends once the token is no longer valid."""
 
     def __init__(self, lease: TokenLease, send: Send) -> None:
         self._lease = lease
@@ -275,11 +274,11 @@ class _Watched:
 
 
 def _fault(scope: Scope, noticed: Noticed, size: int) -> tuple[int, str, str] | None:
-    """What is wrong with a request whoever sends it: the status, the code and the words."""
+    """The status, code and detail for a request that no caller may send."""
     if any(_HOST.fullmatch(host) is None for host in noticed.get(b"host", ())):
-        return 400, "bad-request", "the Host header is not a host"
+        return 400, "bad-request", "the Host header is not a valid host"
     if noticed.keys() >= _ENDS:
-        return 400, "bad-request", "there are both Content-Length and Transfer-Encoding"
+        return 400, "bad-request", "the request has both Content-Length and Transfer-Encoding"
     if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET:
         return 414, "uri-too-long", f"path and query have more than {MAX_TARGET} bytes"
     if size > MAX_HEAD:
@@ -289,20 +288,27 @@ def _fault(scope: Scope, noticed: Noticed, size: int) -> tuple[int, str, str] | 
 
 
 def _check_browser(method: str, noticed: Noticed) -> None:
-    """Refuse what a page of another site makes a browser send, and what a proxy sends on."""
+    """Reject requests that pages of other sites make a browser send, and those of proxies."""
     if any(name in _FORWARDED or name.startswith(_ALSO_FORWARDED) for name in noticed):
         raise Unauthenticated("requests through a proxy need a token", hint=HOW)
     sites = noticed.get(b"sec-fetch-site", ())
     origins = noticed.get(b"origin", ())
     foreign = any(site not in (b"same-origin", b"none") for site in sites)
-    # Links may lead here, from anywhere.
+    # Links from other sites are fine.
     is_link = method in _READS and noticed.get(b"sec-fetch-mode") == [b"navigate"]
     if foreign and not is_link:
-        raise Forbidden("without tokens this server does not answer pages of other sites", hint=HOW)
+        raise Forbidden("without tokens this server rejects requests from other sites", hint=HOW)
     hosts = noticed.get(b"host", ())
     ours = {scheme + host for scheme in (b"http://", b"https://") for host in hosts}
     if any(origin not in ours for origin in origins):
-        raise Forbidden("without tokens this server does not answer pages of other sites", hint=HOW)
+        raise Forbidden("without tokens this server rejects requests from other sites", hint=HOW)
+
+
+def _route_path(scope: Scope) -> str:
+    """The path as the routes see it: without the prefix that the application is mounted under."""
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "")
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
 
 def _address(scope: Scope) -> str:

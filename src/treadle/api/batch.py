@@ -1,9 +1,9 @@
-"""Requests that wait for the same statement share one: enqueue, claim and complete.
+"""Concurrent requests share database calls: enqueue, claim and complete (ADR 22).
 
-While a call is under way others of its kind gather, and go together with the next. Nobody waits for
-company: a lone request goes at once, and under load a round trip and a commit serve many. What is
-rejected together is tried in halves, until each request has its own answer. A call that takes long,
-because it waits for a lock, holds up the requests that it is for, and none behind it.
+While a call is in progress, requests of its kind are collected and sent with the next call. A
+single request is sent at once; no request waits for others to arrive. If a shared call is rejected,
+it is split in halves until each request has its own result. A call that takes long, because it
+waits for a lock, delays its own requests and not those behind it.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ Kind = TypeVar("Kind", bound=Hashable)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST = 100
-PATIENCE_S = 0.1
+LOCK_WAIT_S = 0.1
 
 
 @dataclass(eq=False)
 class _Pending(Generic[Item, Answer]):
-    """One request; woken with its answer, or to make the next call for all that wait."""
+    """One request; woken with its result, or to make the next call for all that are waiting."""
 
     item: Item
     woken: anyio.Event = field(default_factory=anyio.Event)
@@ -42,9 +42,10 @@ class _Pending(Generic[Item, Answer]):
 
 
 class Batcher(Generic[Kind, Item, Answer]):
-    """Makes a call for many; `name` tells items apart that must not be in one call.
+    """Makes one call for many requests of a kind.
 
-    Without it all items of a kind are alike, and what refuses one of them refuses all.
+    Items with the same `name` are never in one call. Without `name` all items of a kind ask for the
+    same thing, and what rejects one of them rejects all.
     """
 
     def __init__(
@@ -54,34 +55,34 @@ class Batcher(Generic[Kind, Item, Answer]):
     ) -> None:
         self._send = send
         self._name = name
-        # Those that wait, by kind; a kind is here while a call of it is waited for.
+        # The waiting requests by kind; a kind is a key while one of its calls is in progress.
         self._waiting: dict[Kind, list[_Pending[Item, Answer]]] = {}
 
     async def __call__(self, kind: Kind, item: Item) -> Answer:
-        seat: _Pending[Item, Answer] = _Pending(item)
+        pending: _Pending[Item, Answer] = _Pending(item)
         waiting = self._waiting.get(kind)
         if waiting is None:
-            self._waiting[kind] = [seat]
+            self._waiting[kind] = [pending]
         else:
-            waiting.append(seat)
+            waiting.append(pending)
             try:
-                await seat.woken.wait()
+                await pending.woken.wait()
             except BaseException:
-                self._leave(kind, seat)
+                self._leave(kind, pending)
                 raise
-        if not seat.done:
-            # What goes together is not broken off because one of them is.
+        if not pending.done:
+            # Other requests depend on the call, so it is not cancelled with this one.
             with anyio.CancelScope(shield=True):
                 await self._call(kind)
-        if seat.error is not None:
-            raise seat.error
-        return seat.answers[0]
+        if pending.error is not None:
+            raise pending.error
+        return pending.answers[0]
 
-    def _leave(self, kind: Kind, seat: _Pending[Item, Answer]) -> None:
+    def _leave(self, kind: Kind, pending: _Pending[Item, Answer]) -> None:
         waiting = self._waiting.get(kind, [])
-        if seat in waiting:
-            waiting.remove(seat)
-            if seat.woken.is_set():
+        if pending in waiting:
+            waiting.remove(pending)
+            if pending.woken.is_set():
                 self._pass_on(kind)
 
     async def _call(self, kind: Kind) -> None:
@@ -94,60 +95,60 @@ class Batcher(Generic[Kind, Item, Answer]):
                 passed = True
                 self._pass_on(kind)
 
-        patience = asyncio.get_running_loop().call_later(PATIENCE_S, pass_on)
+        timer = asyncio.get_running_loop().call_later(LOCK_WAIT_S, pass_on)
         try:
             await self._answer(kind, group)
         finally:
-            patience.cancel()
-            for seat in group:
-                seat.woken.set()
+            timer.cancel()
+            for pending in group:
+                pending.woken.set()
             pass_on()
 
     def _group(self, kind: Kind) -> list[_Pending[Item, Answer]]:
-        """The next ones, in the order in which they came, each name once."""
+        """Take the next requests in their order, each name once."""
         group: list[_Pending[Item, Answer]] = []
         left: list[_Pending[Item, Answer]] = []
         names: set[Hashable] = set()
-        for seat in self._waiting[kind]:
-            name = None if self._name is None else self._name(seat.item)
+        for pending in self._waiting[kind]:
+            name = None if self._name is None else self._name(pending.item)
             if len(group) < MOST and (name is None or name not in names):
-                group.append(seat)
+                group.append(pending)
                 names.add(name)
             else:
-                left.append(seat)
+                left.append(pending)
         self._waiting[kind] = left
         return group
 
     async def _answer(self, kind: Kind, group: list[_Pending[Item, Answer]]) -> None:
         try:
-            answers = await self._send(kind, [seat.item for seat in group])
+            answers = await self._send(kind, [pending.item for pending in group])
         except Exception as error:
-            if len(group) == 1 or self._name is None or not _is_of_one(error):
-                for seat in group:
-                    seat.error = error
+            if len(group) == 1 or self._name is None or not _may_concern_one(error):
+                for pending in group:
+                    pending.error = error
                 return
             half = len(group) // 2
             await self._answer(kind, group[:half])
             await self._answer(kind, group[half:])
             return
-        for seat, answer in zip(group, answers, strict=True):
-            seat.answers.append(answer)
+        for pending, answer in zip(group, answers, strict=True):
+            pending.answers.append(answer)
 
     def _pass_on(self, kind: Kind) -> None:
-        """The first that waits makes the next call."""
+        """Have the first waiting request make the next call."""
         if self._waiting[kind]:
             self._waiting[kind][0].woken.set()
         else:
             del self._waiting[kind]
 
 
-def _is_of_one(error: Exception) -> bool:
-    """Whether it may be that only one of many is refused."""
+def _may_concern_one(error: Exception) -> bool:
+    """Whether the error may be about one of many requests only."""
     return isinstance(error, TreadleError) and not isinstance(error, Unavailable)
 
 
 class BatchKey(NamedTuple):
-    """Where tasks go that can be enqueued together."""
+    """What tasks have in common that can be enqueued together."""
 
     queue: str
     type: str
@@ -162,7 +163,7 @@ class BatchedTask(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """What agents look for whose requests can be answered together."""
+    """What claims have in common that can be made together."""
 
     queues: tuple[str, ...]
     types: tuple[str, ...] | None
@@ -170,7 +171,7 @@ class ClaimRequest(NamedTuple):
 
 
 class Terms(TypedDict):
-    """A wish as arguments."""
+    """A claim request as arguments."""
 
     queues: Sequence[str]
     types: Sequence[str] | None
@@ -198,24 +199,24 @@ class RequestBatcher:
     async def _enqueue(self, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
         return await enqueue_all(self._db, place, tasks)
 
-    async def claim(self, wish: ClaimRequest, agent: str) -> Sequence[Claim]:
-        """One task for an agent, or none."""
-        found = await self._claims(wish, agent)
+    async def claim(self, wanted: ClaimRequest, agent: str) -> Sequence[Claim]:
+        """Claim one task for an agent, or none."""
+        found = await self._claims(wanted, agent)
         if isinstance(found, BaseException):
             raise found
         return found
 
     async def _claim(
-        self, wish: ClaimRequest, agents: list[str]
+        self, wanted: ClaimRequest, agents: list[str]
     ) -> list[Sequence[Claim] | BaseException]:
-        """One task for each request while there are any; those of an agent share a token.
+        """Claim one task for each request while there are any; tasks of one agent share a token.
 
-        The first call is refused for what they all ask for. What goes wrong after it is the answer
-        of those whom it concerns: the others have their tasks.
+        An error of the first call is about what all requests ask for. An error after it is the
+        result of one agent only: the others have their tasks.
         """
         db = self._db
         limits = Counter(agents)
-        where: Terms = {"queues": wish.queues, "types": wish.types, "start": wish.start}
+        where: Terms = {"queues": wanted.queues, "types": wanted.types, "start": wanted.start}
         found: dict[str, list[Claim] | BaseException] = {}
         if len(limits) > 1:
             found.update(await db.claims.take_each(limits, **where))
@@ -228,7 +229,7 @@ class RequestBatcher:
         return [_next(found[agent]) for agent in agents]
 
     async def _complete(self, _: None, tasks: list[Completion]) -> list[str]:
-        """What became of each; of one alone it says in words why it is refused."""
+        """The verdict of each; a single one raises the error that says why it is rejected."""
         db = self._db
         if len(tasks) == 1:
             return [await db.claims.complete_one(*tasks[0])]
@@ -242,14 +243,14 @@ class RequestBatcher:
 
 
 def _next(found: list[Claim] | BaseException) -> Sequence[Claim] | BaseException:
-    """The next of the claims of an agent, or why there is none."""
+    """The next of the claims of an agent, or its error."""
     if isinstance(found, BaseException):
         return found
     return [found.pop(0)] if found else []
 
 
 async def enqueue_all(db: Database, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
-    """Put tasks in one place."""
+    """Enqueue tasks with the same queue, type and options."""
     keys = [task.key for task in tasks]
     return await db.tasks.enqueue_batch(
         place.queue,
@@ -261,6 +262,6 @@ async def enqueue_all(db: Database, place: BatchKey, tasks: list[BatchedTask]) -
 
 
 def batcher_of(request: Request) -> RequestBatcher:
-    """The batcher of the server that got this request."""
+    """The batcher of the server that handles a request."""
     batcher: RequestBatcher = request.app.state.batcher
     return batcher

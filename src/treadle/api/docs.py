@@ -1,8 +1,11 @@
-"""The page at /docs: the OpenAPI document for people, with everything it needs from this server.
+"""The page at /docs: the OpenAPI document in Swagger UI, served without other hosts.
 
 Its files are in `static/`; those in `static/vendor/` come from the packages of `vendor.lock`. The
-page has no inline script or style, so its policy allows none. There is nothing here that the
-source of treadle does not show, so it is answered without a token.
+page has no inline script or style, and its Content-Security-Policy allows none. It needs no token,
+because it shows nothing that is not in the public source.
+
+Starlette's StaticFiles would do most of this. It makes ETags from the time of a file, which differs
+between servers, and compresses the 1.5 MB of Swagger UI again for each request.
 """
 
 import gzip
@@ -18,7 +21,7 @@ from starlette.responses import Response
 STATIC = Path(__file__).parent / "static"
 SWAGGER = "vendor/swagger-ui-dist"
 PAGE = "docs.html"
-# By the last part of its path, so that nothing in a request names a file.
+# By the last part of the URL: a request cannot name any other file.
 FILES = {
     "docs.js": "docs.js",
     "swagger-ui-bundle.js": f"{SWAGGER}/swagger-ui-bundle.js",
@@ -51,7 +54,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Asset(NamedTuple):
-    """A file as it is sent."""
+    """A file, plain and compressed."""
 
     plain: bytes
     packed: bytes
@@ -61,30 +64,30 @@ class Asset(NamedTuple):
 
 @cache
 def asset(name: str) -> Asset:
-    """A file of `static/`, read and compressed once."""
+    """Read and compress a file of `static/` once."""
     path = STATIC / name
     plain = path.read_bytes()
-    # The same bytes from every server, whenever it was started.
+    # Without a time, so that every server sends the same bytes.
     packed = gzip.compress(plain, mtime=0)
     return Asset(plain, packed, hashlib.sha256(plain).hexdigest()[:32], TYPES[path.suffix])
 
 
 @router.get("/docs")
 def docs(request: Request) -> Response:
-    """The page."""
+    """Send the page."""
     return _send(request, asset(PAGE))
 
 
 @router.get("/docs/{name}")
 def file(request: Request, name: str) -> Response:
-    """A file that the page needs."""
+    """Send a file that the page needs."""
     if name not in FILES:
         raise HTTPException(404)
     return _send(request, asset(FILES[name]))
 
 
 def _send(request: Request, found: Asset) -> Response:
-    """Whole, or only that nothing has changed: a browser asks each time, and an upgrade is seen."""
+    """Send a file, or 304 if the browser has it; browsers ask each time, so they see upgrades."""
     packs = "gzip" in request.headers.get("accept-encoding", "")
     tag = f'"{found.digest}-gzip"' if packs else f'"{found.digest}"'
     headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": tag, "Vary": "Accept-Encoding"}

@@ -1,43 +1,31 @@
-"""The harness protocol: agents fetch their tasks, and bring decisions back.
+"""The harness protocol: agents fetch their tasks and return decisions.
 
-The database is the truth about a task. A nudge, in either direction, says only that it is worth
-looking now.
+The database has the state of a task. A nudge, in either direction, is only a hint to look now.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import structlog
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Config, Db, Principal, check_places, requires
+from treadle.api.access import HARNESS, HARNESS_TASK, Access, Config, requires
+from treadle.api.bodies import Text
 from treadle.api.problems import answers
-from treadle.db.access import TaskLocation
-from treadle.db.database import Database
 from treadle.json import clean_text
 
 Status = Literal["pending", "claimed", "completed", "done", "failed"]
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/harness", tags=["harness"])
-
-QUEUE = "harness"
-
-
-def _plain(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("a text has no NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("a text is such that UTF-8 can write it") from None
-    return text
+Add = Annotated[Access, requires("enqueue", on=HARNESS)]
+Claim = Annotated[Access, requires("work", on=HARNESS)]
+Read = Annotated[Access, requires("read", on=HARNESS_TASK)]
+Work = Annotated[Access, requires("work", on=HARNESS_TASK)]
 
 
-Text = Annotated[str, AfterValidator(_plain)]
 AgentUrl = Annotated[
     Text,
     Field(
@@ -48,90 +36,93 @@ AgentUrl = Annotated[
     ),
 ]
 ClaimToken = Annotated[
-    UUID, Field(description="Fresh and random for each task; the caller makes it and keeps it.")
+    UUID,
+    Field(
+        description="Random, made by the caller for each task, and sent with each request about it."
+    ),
 ]
 
 
-class NewTask(BaseModel):
+class NewHarnessTask(BaseModel):
     """A task for an agent."""
 
     agent_url: AgentUrl
-    payload: dict[str, Any] = Field(description="What the agent is to know; no credentials.")
+    payload: dict[str, Any] = Field(description="The input of the agent, without credentials.")
     task_id: UUID | None = Field(
-        None, description="Made when absent. With one, the request may be repeated."
+        None, description="Generated if absent. With an id the request can be repeated safely."
     )
 
 
 class StoredTask(BaseModel):
-    """A task that is stored."""
+    """A stored task."""
 
     task_id: UUID
     status: Status
-    created: bool = Field(description="Whether it is new; else it was stored before.")
+    created: bool = Field(description="False if the task was stored before.")
 
 
 class Next(BaseModel):
-    """An agent asks for its next task."""
+    """A request of an agent for its next task."""
 
     agent_url: AgentUrl
     claim_token: ClaimToken
 
 
-class Claimed(BaseModel):
-    """A task that the agent has now, until `claim_until` or its next heartbeat."""
+class ClaimedHarnessTask(BaseModel):
+    """A claimed task; the claim ends at `claim_until` unless a heartbeat extends it."""
 
     task_id: UUID
     agent_url: str
     payload: dict[str, Any]
-    retry_count: int = Field(description="How often a claim of it ran out or failed before.")
+    retry_count: int = Field(description="How many claims of it have expired or failed.")
     max_retries: int
     created_at: datetime
     claim_until: datetime
 
 
 class HarnessHeartbeat(BaseModel):
-    """An agent still works on its task."""
+    """The agent is still working on its task."""
 
     claim_token: ClaimToken
 
 
 class ExtendedClaim(BaseModel):
-    """Until when the claim holds now."""
+    """The new end of the claim."""
 
     task_id: UUID
     claim_until: datetime
 
 
 class Decided(BaseModel):
-    """What an agent decided."""
+    """The decision of an agent."""
 
     claim_token: ClaimToken
     decision: dict[str, Any]
 
 
 class Failure(BaseModel):
-    """Why an agent could not do it."""
+    """Why an agent failed."""
 
     claim_token: ClaimToken
-    error: Text = Field(description="Of more than 20,000 characters the middle is left out.")
-    retry: bool = Field(True, description="Whether it is worth another try.")
+    error: Text = Field(description="Cut in the middle to 20,000 characters.")
+    retry: bool = Field(True, description="Whether the task may be retried.")
 
 
-class Ended(BaseModel):
-    """How a task stands after what its agent said."""
+class EndedHarnessTask(BaseModel):
+    """The status of a task after the report of its agent."""
 
     task_id: UUID
     status: Status
 
 
 class Hint(BaseModel):
-    """A nudge: which task it is about; the harness looks for all of them."""
+    """A nudge about a task; the harness looks for all results."""
 
     task_id: Text | None = Field(None, max_length=200)
 
 
 class Task(BaseModel):
-    """A task of the harness, from its storing to its end."""
+    """A task of the harness."""
 
     task_id: UUID
     agent_url: str
@@ -155,46 +146,46 @@ class Task(BaseModel):
 @router.post(
     "/tasks",
     status_code=201,
-    dependencies=[requires("enqueue")],
     responses={200: {"model": StoredTask, "description": "Stored before"}, **answers(503)},
 )
 async def enqueue(
-    task: NewTask, who: Caller, db: Db, config: Config, response: Response
+    task: NewHarnessTask, access: Add, config: Config, response: Response
 ) -> StoredTask:
     """Store a task for an agent; then the agent is nudged, where that is allowed."""
-    _check(who)
-    task_id, created = await db.harness.enqueue(
+    task_id, created = await access.db.harness.enqueue(
         task.agent_url, task.payload, task_id=task.task_id, secrets=config.harness_secrets
     )
     if created:
-        log.info("harness.enqueued", task_id=str(task_id), agent_url=task.agent_url, by=who.name)
+        log.info(
+            "harness.enqueued",
+            task_id=str(task_id),
+            agent_url=task.agent_url,
+            by=access.caller.name,
+        )
         return StoredTask(task_id=task_id, status="pending", created=True)
     response.status_code = 200
-    found = await db.harness.get(task_id)
+    found = await access.db.harness.get(task_id)
     return StoredTask(task_id=task_id, status=found["status"], created=False)
 
 
-@router.get("/tasks/{task_id}", dependencies=[requires("read")], responses=answers(404))
-async def show(task_id: UUID, who: Caller, db: Db) -> Task:
+@router.get("/tasks/{task_id}", responses=answers(404))
+async def show(task_id: UUID, access: Read) -> Task:
     """How a task stands."""
-    await _check_task(task_id, who, db)
-    return Task(**await db.harness.get(task_id))
+    return Task(**await access.db.harness.get(task_id))
 
 
 @router.post(
     "/next",
-    dependencies=[requires("work")],
-    response_model=Claimed,
+    response_model=ClaimedHarnessTask,
     responses={204: {"description": "No task waits for this agent"}, **answers(409)},
 )
-async def claim(asked: Next, who: Caller, db: Db, config: Config) -> Claimed | Response:
+async def claim(asked: Next, access: Claim, config: Config) -> ClaimedHarnessTask | Response:
     """Claim the oldest task of an agent. A repeat with the same token gets the same task.
 
     409 `claim-lost`: what this token claimed was taken back; ask with a fresh one.
     """
-    _check(who)
-    _check_agent(who, asked.agent_url)
-    found = await db.harness.claim(
+    access.check_agent_url(asked.agent_url)
+    found = await access.db.harness.claim(
         asked.agent_url, asked.claim_token, config.harness_claim_timeout_s
     )
     if found is None:
@@ -206,74 +197,47 @@ async def claim(asked: Next, who: Caller, db: Db, config: Config) -> Claimed | R
             agent_url=found.agent_url,
             retry_count=found.retry_count,
         )
-    return Claimed(**vars(found))
+    return ClaimedHarnessTask(**vars(found))
 
 
-@router.post(
-    "/tasks/{task_id}/heartbeat", dependencies=[requires("work")], responses=answers(404, 409)
-)
-async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, who: Caller, db: Db) -> ExtendedClaim:
+@router.post("/tasks/{task_id}/heartbeat", responses=answers(404, 409))
+async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, access: Work) -> ExtendedClaim:
     """Begin the claim timeout anew. 409 `claim-lost`: the task is no longer this agent's."""
-    await _check_task(task_id, who, db)
-    until = await db.harness.heartbeat(task_id, beat.claim_token)
+    until = await access.db.harness.heartbeat(task_id, beat.claim_token)
     log.debug("harness.heartbeat", task_id=str(task_id))
     return ExtendedClaim(task_id=task_id, claim_until=until)
 
 
-@router.post(
-    "/tasks/{task_id}/complete", dependencies=[requires("work")], responses=answers(404, 409)
-)
-async def complete(task_id: UUID, decided: Decided, who: Caller, db: Db, config: Config) -> Ended:
+@router.post("/tasks/{task_id}/complete", responses=answers(404, 409))
+async def complete(
+    task_id: UUID, decided: Decided, access: Work, config: Config
+) -> EndedHarnessTask:
     """Store the decision. A repeat changes nothing. 409 `claim-lost`: drop the decision."""
-    agent_url = await _check_task(task_id, who, db)
-    verdict = await db.harness.complete(
+    agent_url = await access.db.harness.agent(task_id)
+    verdict = await access.db.harness.complete(
         task_id, decided.claim_token, decided.decision, secrets=config.harness_secrets
     )
     if verdict == "completed":
         log.info("harness.completed", task_id=str(task_id), agent_url=agent_url)
-    return Ended(task_id=task_id, status="completed")
+    return EndedHarnessTask(task_id=task_id, status="completed")
 
 
-@router.post("/tasks/{task_id}/fail", dependencies=[requires("work")], responses=answers(404, 409))
-async def fail(task_id: UUID, failure: Failure, who: Caller, db: Db) -> Ended:
+@router.post("/tasks/{task_id}/fail", responses=answers(404, 409))
+async def fail(task_id: UUID, failure: Failure, access: Work) -> EndedHarnessTask:
     """Give the task back: pending with one retry more, or failed after the last of them."""
-    agent_url = await _check_task(task_id, who, db)
-    verdict = await db.harness.fail(
+    agent_url = await access.db.harness.agent(task_id)
+    verdict = await access.db.harness.fail(
         task_id, failure.claim_token, clean_text(failure.error), retry=failure.retry
     )
-    status = (await db.harness.get(task_id))["status"]
+    status = (await access.db.harness.get(task_id))["status"]
     if verdict != "already":
         event = "harness.failed" if status == "failed" else "harness.requeued"
         log.warning(event, task_id=str(task_id), agent_url=agent_url, reason="agent")
-    return Ended(task_id=task_id, status=status)
+    return EndedHarnessTask(task_id=task_id, status=status)
 
 
-@router.post("/result", status_code=202, dependencies=[requires("work")], responses=answers(503))
-async def result(hint: Hint, who: Caller, db: Db) -> Hint:
+@router.post("/result", status_code=202, responses=answers(503))
+async def result(hint: Hint, access: Claim) -> Hint:
     """Nudge the harness: it looks for results at once. The id is a hint and is not looked up."""
-    _check(who)
-    await db.harness.wake()
+    await access.db.harness.wake()
     return hint
-
-
-def _check(who: Principal) -> None:
-    """A token for other queues, or for one project, is not for the harness."""
-    who.check_queue(QUEUE)
-    who.check_project(None)
-
-
-def _check_agent(who: Principal, agent_url: str) -> None:
-    """A caller that belongs to another agent is refused; a slash at the end does not count."""
-    _bare(who).check_agent(agent_url.rstrip("/"))
-
-
-def _bare(who: Principal) -> Principal:
-    return replace(who, agent=who.agent and who.agent.rstrip("/"))
-
-
-async def _check_task(task_id: UUID, who: Principal, db: Database) -> str:
-    """Whose task it is, for those who may touch it."""
-    _check(who)
-    agent_url = await db.harness.agent(task_id)
-    check_places(_bare(who), [TaskLocation(QUEUE, None, agent_url.rstrip("/"))])
-    return agent_url

@@ -1,8 +1,8 @@
-"""Idempotency-Key: a POST that is sent twice does its work once.
+"""Idempotency-Key: a POST that is sent twice takes effect once.
 
-The answer is stored in the transaction of what was done, for 24 hours. The same request again gets
-it with `Idempotent-Replayed: true`; another request with the key gets 422, one that comes while the
-first is under way 409. An error is not stored: the key is free again. A route:
+The response is stored for 24 hours, in the transaction of the change. A repeat of the request gets
+it with `Idempotent-Replayed: true`; another request with the same key gets 422, and one that comes
+while the first is in progress gets 409. Errors are not stored: the key can be used again. A route:
 
     async def make(thing: NewThing, once: Once) -> Response:
         async def effect(db: Database) -> Response:
@@ -18,8 +18,8 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
 
-from treadle.api.access import Principal, database, principal
-from treadle.api.responses import MEDIA_TYPE
+from treadle.api.access import access_of
+from treadle.api.bodies import MEDIA_TYPE
 from treadle.db.database import Database
 from treadle.db.replies import KeyedRequest, StoredResponse
 from treadle.errors import InvalidArgument
@@ -30,66 +30,82 @@ LONGEST = 200
 
 
 class Idempotency:
-    """Does what a request asks for, once for its key; without a key, just does it."""
+    """Runs the effect of a request once for its key; without a key, just runs it."""
 
-    def __init__(self, request: Request, who: Principal, db: Database, key: str | None) -> None:
+    def __init__(self, request: Request, key: str | None) -> None:
         self._request = request
-        self.who = who
-        self._db = db
         self._key = key
 
     @property
     def keyed(self) -> bool:
-        """Whether the answer is stored, with what is done, in a transaction of its own."""
+        """Whether the request has a key, so that its response is stored with the change."""
         return self._key is not None
 
     async def __call__(self, effect: Effect) -> Response:
-        """The answer of `effect`, which makes all its changes through the database that it gets."""
+        """The response of `effect`, which makes all its changes through the database it gets.
+
+        A restricted token's row is checked again in the transaction of the changes.
+        """
+        access = access_of(self._request)
+        if self._key is None and not access.is_rechecked:
+            return await effect(access.db)
+
+        async def checked(db: Database) -> Response:
+            await access.recheck(db)
+            return await effect(db)
+
         if self._key is None:
-            return await effect(self._db)
+            return await access.db.repeat(checked)
 
-        async def answered(db: Database) -> StoredResponse:
-            given = await effect(db)
-            kept = {name: given.headers[name] for name in _KEPT if name in given.headers}
-            return StoredResponse(given.status_code, bytes(given.body), kept)
+        async def respond(db: Database) -> StoredResponse:
+            response = await checked(db)
+            kept = {name: response.headers[name] for name in _KEPT if name in response.headers}
+            return StoredResponse(response.status_code, bytes(response.body), kept)
 
-        reply = await self._db.run_once(await self._asked(self._key), answered)
+        keyed = await self._keyed_request(self._key, access.caller.name)
+        reply = await access.db.run_once(keyed, respond)
         headers = dict(reply.headers)
         if reply.replayed:
             headers["Idempotent-Replayed"] = "true"
         return Response(reply.body, reply.status, headers, MEDIA_TYPE if reply.body else None)
 
-    async def _asked(self, key: str) -> KeyedRequest:
+    async def _keyed_request(self, key: str, caller: str) -> KeyedRequest:
         request = self._request
         route = f"{request.method} {request.url.path}"
-        said = hashlib.sha256(request.url.query.encode() + b"\n" + await request.body())
-        return KeyedRequest(key, self.who.name, route, said.hexdigest())
+        digest = hashlib.sha256(request.url.query.encode() + b"\n" + await request.body())
+        return KeyedRequest(key, caller, route, digest.hexdigest())
 
 
-# A coroutine: FastAPI would take a plain class to another thread.
+DESCRIPTION = "A repeat with the same key and body gets the first response again."
+# What the OpenAPI document says of a route that calls `read_key`.
+KEY_PARAMETER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST},
+    "description": DESCRIPTION,
+}
+
+
+# A coroutine, because FastAPI calls plain functions in another thread.
 async def _once(
     request: Request,
     key: Annotated[
         str | None,
-        Header(
-            alias="Idempotency-Key",
-            min_length=1,
-            max_length=LONGEST,
-            description="A repeat with the same key and body gets the first answer again.",
-        ),
+        Header(alias="Idempotency-Key", min_length=1, max_length=LONGEST, description=DESCRIPTION),
     ] = None,
 ) -> Idempotency:
-    # Not by Caller and Db: each dependency of a dependency costs as much again.
-    return Idempotency(request, await principal(request), await database(request), key)
+    return Idempotency(request, key)
 
 
-async def _quickly(request: Request) -> Idempotency:
+def read_key(request: Request) -> Idempotency:
+    """The same as `Once`, for a `DirectRoute`."""
     key = request.headers.get("idempotency-key")
     if key is not None and not 1 <= len(key) <= LONGEST:
-        raise InvalidArgument(f"Idempotency-Key has 1 to {LONGEST} characters", argument="key")
-    return Idempotency(request, await principal(request), await database(request), key)
+        raise InvalidArgument(
+            f"Idempotency-Key must have 1 to {LONGEST} characters", argument="key"
+        )
+    return Idempotency(request, key)
 
 
-# How a quick route gets it.
-_once.quick = _quickly  # type: ignore[attr-defined]
 Once = Annotated[Idempotency, Depends(_once)]

@@ -1,55 +1,56 @@
-"""Bodies are bounded before anything parses them: in size, in time, in kind and in depth.
+"""Limits for request bodies: size, time, media type, and JSON that can be parsed and stored.
 
-A request may be rejected before its body has arrived. A server that answers and closes while the
-client is still sending makes the kernel reset the connection, and the client loses the answer. So
-the answer is sent at once, with `Connection: close`, and the rest of the body is read and discarded
-before the connection is closed. Discarding is bounded in bytes, in silence and in total time, and
-so is the number of requests that it is done for at once.
+A request may be rejected before its body has arrived. If the server answers and closes while the
+client is still sending, the kernel resets the connection and the client loses the response. So the
+response is sent at once, with `Connection: close`, and the rest of the body is read and discarded
+before the connection is closed. Discarding is limited in bytes, in time without a byte, in total
+time, and in the number of requests at once.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from treadle.api import jsonscan
 from treadle.api.problems import of_error, problem
 from treadle.errors import InvalidArgument, TooLarge, TreadleError, Unavailable
 
-# A body up to this size is awaited for a moment: then the connection can stay open.
+# The server waits a moment for a body up to this size, so that the connection can stay open.
 SMALL_BYTES = 64 * 1024
 SMALL_S = 1.0
 # Limits for the rest of a larger body, the same as those of nginx where that has them.
 DRAIN_BYTES = 16 * 1024 * 1024
 SILENCE_S = 5.0
 DRAIN_S = 30.0
-# The time that is left for a client once the server is shutting down.
+# The time that clients have once the server is shutting down.
 SHUTDOWN_S = 2.0
-# Bodies up to this size are always taken; larger ones share the room below.
+# Bodies up to this size are always accepted; larger ones share a total.
 SMALL = 64 * 1024
 ROOM = 32 * 1024 * 1024
+# Each object or list takes far more memory than its two brackets.
+MAX_BRACKETS = 100_000
 
 
 class Refusals:
-    """Sends answers before the end of a body, and discards what is left of it.
+    """Sends responses before the end of a body, and discards the rest of it.
 
-    `most` bounds the number of bodies that are discarded at once; above it connections are closed
-    without that.
+    At most `most` bodies are discarded at once; above that the connection is just closed.
     """
 
     def __init__(self, most: int) -> None:
         self.stopping = False
         self._most = most
         self._draining = 0
-        # The deadlines of bodies that are being read; shutting down brings them forward.
+        # The deadlines of bodies being read and discarded; a shutdown brings them forward.
         self._read: set[asyncio.Timeout] = set()
         self._drained: set[asyncio.Timeout] = set()
 
     async def send(self, answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose body may be incomplete."""
+        """Send the response to a request whose body may be incomplete."""
         length = _length(scope)
         if length == 0 or (length is not None and await self._arrives(length, scope, receive)):
             await answer(scope, receive, send)
@@ -62,14 +63,14 @@ class Refusals:
                 "headers": answer.raw_headers,
             }
         )
-        # The answer is whole by its Content-Length; ending it would close the connection.
+        # Content-Length ends the response for the client; ending it here closes the connection.
         await send({"type": "http.response.body", "body": bytes(answer.body), "more_body": True})
         await self._drain(receive)
         await send({"type": "http.response.body", "body": b""})
 
     @asynccontextmanager
     async def bounded(self, seconds: float) -> AsyncIterator[None]:
-        """A deadline for reading a body; it passes at once when the server shuts down."""
+        """A deadline for reading a body; it expires at once when the server shuts down."""
         async with asyncio.timeout(0 if self.stopping else seconds) as deadline:
             self._read.add(deadline)
             try:
@@ -78,7 +79,7 @@ class Refusals:
                 self._read.discard(deadline)
 
     def stop(self) -> None:
-        """Refuse the bodies that are being read, and soon leave those that are discarded."""
+        """Reject the bodies that are being read, and stop discarding others soon."""
         self.stopping = True
         now = asyncio.get_running_loop().time()
         for deadlines, at in ((self._read, now), (self._drained, now + SHUTDOWN_S)):
@@ -87,8 +88,8 @@ class Refusals:
                     deadline.reschedule(at)
 
     async def _arrives(self, length: int, scope: Scope, receive: Receive) -> bool:
-        """Discard a small body; whether all of it came in time."""
-        if length > SMALL_BYTES or _waits_to_be_asked(scope):
+        """Discard a small body; returns whether all of it arrived in time."""
+        if length > SMALL_BYTES or _expects_continue(scope):
             return False
         with suppress(TimeoutError):
             async with asyncio.timeout(SMALL_S):
@@ -114,7 +115,7 @@ class Refusals:
 
 
 async def _discard(receive: Receive, most: int) -> bool:
-    """Read and drop a body up to a number of bytes; whether that was all of it."""
+    """Read and drop up to `most` bytes of a body; returns whether that was all of it."""
     count = 0
     while count <= most:
         async with asyncio.timeout(SILENCE_S):
@@ -136,16 +137,16 @@ def _length(scope: Scope) -> int | None:
     return length
 
 
-def _waits_to_be_asked(scope: Scope) -> bool:
+def _expects_continue(scope: Scope) -> bool:
     return any(name == b"expect" for name, _ in scope["headers"])
 
 
-class _Gone(Exception):
-    """The client went away before its body was complete."""
+class _Disconnected(Exception):
+    """The client disconnected before its body was complete."""
 
 
 class BodyLimitMiddleware:
-    """Reads the whole body of a request, within the limits, and hands it on in one piece."""
+    """Reads the whole body of a request within the limits and passes it on in one piece."""
 
     def __init__(
         self, app: ASGIApp, *, refusals: Refusals, max_bytes: int, timeout_s: float
@@ -189,7 +190,7 @@ class BodyLimitMiddleware:
             if refused is None:
                 await self._app(scope, _replay(whole, receive), send)
                 return
-        except _Gone:
+        except _Disconnected:
             return
         finally:
             body.data = bytearray()
@@ -200,7 +201,7 @@ class BodyLimitMiddleware:
             await self._refusals.send(refused, scope, receive, send)
 
     async def _read(self, body: "_Body", scope: Scope, receive: Receive) -> Response | None:
-        """Read a body; the answer when it is refused before its end."""
+        """Read a body; returns the response if it is rejected before its end."""
         try:
             async with self._refusals.bounded(self._timeout_s):
                 await body.read(receive)
@@ -214,9 +215,9 @@ class BodyLimitMiddleware:
         return None
 
     def take(self, count: int) -> None:
-        """Room for so many more bytes of large bodies, or an error."""
+        """Reserve room for more bytes of large bodies."""
         if self._taken + count > ROOM:
-            raise Unavailable("the server has no room for large bodies now", retry_after_s=1)
+            raise Unavailable("the server has no room for more large bodies", retry_after_s=1)
         self._taken += count
 
     def check(self, size: int) -> None:
@@ -230,12 +231,12 @@ class BodyLimitMiddleware:
 
 
 class _Body:
-    """A body as it arrives."""
+    """The part of a body that has arrived."""
 
     def __init__(self, limits: BodyLimitMiddleware) -> None:
         self._limits = limits
         self.data = bytearray()
-        # How much of the shared room it has.
+        # Bytes reserved of the shared room.
         self.taken = 0
         self.is_complete = False
 
@@ -243,7 +244,7 @@ class _Body:
         while True:
             message = await receive()
             if message["type"] != "http.request":
-                raise _Gone
+                raise _Disconnected
             self.is_complete = not message.get("more_body", False)
             self.data += message.get("body", b"")
             size = len(self.data)
@@ -256,14 +257,29 @@ class _Body:
 
 
 def _fault(body: bytes, kind: bytes, encoding: bytes, scope: Scope) -> Response | None:
-    """The answer to a body that cannot be used."""
+    """The response to a body that cannot be used."""
     if not body:
         return None
     if not _is_json(kind, encoding):
-        detail = "a body is JSON, not compressed, and says so: Content-Type: application/json"
+        detail = "send the body as JSON, not compressed, with Content-Type: application/json"
         return problem(415, "unsupported-media-type", detail)
-    if found := jsonscan.fault(body):
-        return of_error(Request(scope), InvalidArgument(found))
+    if found := _json_fault(body):
+        return of_error(
+            Request(scope), InvalidArgument(found, errors=[{"pointer": "", "detail": found}])
+        )
+    return None
+
+
+def _json_fault(body: bytes) -> str | None:
+    """Why a body cannot be parsed or stored, whichever route it is for."""
+    if body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
+        return f"the body has more than {MAX_BRACKETS} opening brackets"
+    try:
+        from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        return f"the body cannot be read as JSON: {error}"
+    if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
+        return "the body has a NUL character (\\u0000), which PostgreSQL cannot store"
     return None
 
 
@@ -276,7 +292,7 @@ def _is_json(kind: bytes, encoding: bytes) -> bool:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """What an application receives: the body at once, then what else comes."""
+    """The messages for the application: the body in one piece, then those of the server."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:

@@ -1,7 +1,7 @@
-"""Requests that wait: for tasks to claim, or for the end of one.
+"""Long polls: requests that wait for tasks to claim, or for the end of a task.
 
-One LISTEN connection serves all of them, and nobody holds a connection of the pool while waiting.
-NOTIFY is a hint: they look by themselves as well.
+One LISTEN connection serves all of them, and no request holds a connection of the pool while it
+waits. NOTIFY is a hint only: requests also poll.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from treadle.app import Treadle
 from treadle.db.listener import Listener
 
 LONGEST_S = 30
-# A task may come between a look and the mark that makes its producer notify.
+# The first pauses: a task may come just before the mark that makes its producer notify.
 QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
-# The mark must not run out meanwhile.
+# Shorter than the mark lasts.
 MARK_S = 20.0
-# A notification wakes everybody; the rest of the pool is for the others.
+# A notification wakes all waiting requests; they do not get the whole pool.
 LOOKS_AT_ONCE = 2
 Found = TypeVar("Found")
 
@@ -42,7 +42,7 @@ class _Waiter:
 
 
 class LongPoll:
-    """Rings for requests that wait for tasks of a queue."""
+    """Wakes requests that wait for tasks of a queue."""
 
     def __init__(self, url: str | None, poll_s: float) -> None:
         self._url = url
@@ -54,7 +54,7 @@ class LongPoll:
         self._closed = False
 
     async def run(self) -> None:
-        """Listen, from the first queue that is asked for on; for ever."""
+        """Listen on the queues that requests have asked for, until cancelled."""
         while True:
             await self._more.wait()
             self._more = anyio.Event()
@@ -65,10 +65,10 @@ class LongPoll:
                 listening.start_soon(listener.run)
                 await self._more.wait()
                 listening.cancel_scope.cancel()
-            # The next one says when it listens, and then everybody looks.
+            # The next listener reports when it listens, which wakes all requests.
 
     def close(self) -> None:
-        """Let everybody go home: the server stops."""
+        """End all long polls, because the server stops."""
         self._closed = True
         self._heard(None)
 
@@ -79,9 +79,10 @@ class LongPoll:
         seconds: float,
         look: Callable[[], Awaitable[Sequence[Found]]],
     ) -> Sequence[Found]:
-        """Look now and whenever something came, until there is something or the time is up.
+        """Call `look` now and after each notification, until it finds something or time is up.
 
-        A look is never broken off: what it took is known. It may come too late for the caller.
+        A call of `look` is never cancelled, so that what it claimed is known. The caller may have
+        disconnected by then.
         """
         found: Sequence[Found] = ()
         until = time.monotonic() + seconds
@@ -125,7 +126,7 @@ class LongPoll:
 
 @asynccontextmanager
 async def cancel_on_disconnect(request: Request) -> AsyncIterator[None]:
-    """End what is inside when the client goes away."""
+    """Cancel the block when the client disconnects."""
 
     async def watch(scope: anyio.CancelScope) -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -142,7 +143,7 @@ async def cancel_on_disconnect(request: Request) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def long_poll_lifespan(app: FastAPI, treadle: Treadle) -> AsyncIterator[None]:
-    """The long polls of a server, while it runs."""
+    """Run the long polls of a server."""
     settings = treadle.settings
     url = (settings.listen_url or treadle.url) if settings.notify else None
     app.state.long_poll = LongPoll(url, settings.poll_s)
@@ -153,6 +154,6 @@ async def long_poll_lifespan(app: FastAPI, treadle: Treadle) -> AsyncIterator[No
 
 
 def long_poll_of(request: Request) -> LongPoll:
-    """The long polls of the server that answers."""
+    """The long polls of the server that handles a request."""
     long_poll: LongPoll = request.app.state.long_poll
     return long_poll

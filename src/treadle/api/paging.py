@@ -1,12 +1,12 @@
-"""Long lists in pages: a page says where the next one begins, and nobody counts them all.
+"""Lists in pages with a cursor.
 
-A cursor holds the sort key of the last item, so what is added meanwhile moves nothing. A route:
+A cursor holds the sort key of the last item, so rows added meanwhile move nothing. A route:
 
     async def list_things(page: Page, db: Db) -> Response:
         rows = await db.things.page(after=page.after(UUID), limit=page.more)
         return page.answer(rows, "id")
 
-Lists of the work API are plain arrays; the next page is named in a Link header.
+Lists of the work API are plain arrays, with the next page in a Link header.
 """
 
 import base64
@@ -20,21 +20,21 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from treadle.api.responses import MEDIA_TYPE, json_response, json_row, json_rows
+from treadle.api.bodies import MEDIA_TYPE, json_response, json_row, json_rows
 from treadle.errors import InvalidArgument
 
 PAGE, LONGEST = 50, 200
-# A page ends before the item that would make it larger; one item is always there.
+# A page ends before the item that would make it larger, but has at least one item.
 MOST_BYTES = 4 * 1024 * 1024
 _CURSOR_BYTES = 2000
 _INT64 = 2**63
 Item = TypeVar("Item")
 A = TypeVar("A")
 B = TypeVar("B")
-# Also where nothing is said: most clients look at one page.
+# Also the default, because most clients read one page only.
 WORK_PAGE = 1000
 Limit = Annotated[int, Query(ge=1, le=WORK_PAGE, description="Items on a page.")]
-Cursor = Annotated[UUID | None, Query(description="The id of the last item of the page before.")]
+Cursor = Annotated[UUID | None, Query(description="The id of the last item of the previous page.")]
 PAGED: dict[int | str, dict[str, Any]] = {
     200: {
         "headers": {
@@ -55,7 +55,7 @@ class Listed(BaseModel, Generic[Item]):
 
 
 class Paging:
-    """Which part of a list was asked for."""
+    """The requested part of a list."""
 
     def __init__(self, request: Request, limit: int, cursor: str | None) -> None:
         self._request = request
@@ -64,7 +64,7 @@ class Paging:
 
     @property
     def more(self) -> int:
-        """How many rows to read: one more than the page has tells whether there is a next one."""
+        """How many rows to read: one more than the page has shows whether there is a next page."""
         return self.limit + 1
 
     @overload
@@ -72,7 +72,7 @@ class Paging:
     @overload
     def after(self, first: type[A], second: type[B], /) -> tuple[A, B] | None: ...
     def after(self, *kinds: type[Any]) -> Any:
-        """The sort key that the page comes after, None for the first page."""
+        """The sort key after which the page begins; None for the first page."""
         if self._cursor is None:
             return None
         try:
@@ -80,14 +80,14 @@ class Paging:
             key = tuple(_READ[kind](value) for kind, value in zip(kinds, values, strict=True))
         except (ValueError, TypeError) as error:
             raise InvalidArgument(
-                "this cursor is not one of this list",
-                hint="Take next_cursor of the page before, as it is.",
+                "the cursor is not from this list",
+                hint="Send next_cursor of the previous page unchanged.",
                 argument="cursor",
             ) from error
         return key[0] if len(kinds) == 1 else key
 
     def answer(self, rows: Sequence[Mapping[str, Any]], *key: str) -> Response:
-        """The page of these rows, which are up to `more`; `key` are the columns of the order."""
+        """Make a page of up to `more` rows; `key` are the columns of their order."""
         items = _fitting(rows[: self.limit])
         following = None
         headers = {}
@@ -101,7 +101,7 @@ class Paging:
 
 
 def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    """The first rows as JSON, as many as fit on a page; what does not fit is not written."""
+    """Encode the first rows, as many as fit on a page."""
     items: list[bytes] = []
     size = 0
     for row in rows:
@@ -120,7 +120,7 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int:
-    # A bool is an int, too.
+    # Not isinstance, because a bool is an int.
     if type(value) is not int or not -_INT64 <= value < _INT64:
         raise ValueError("not a number")
     return value
@@ -134,12 +134,12 @@ _READ: dict[type[Any], Callable[[Any], Any]] = {
 }
 
 
-# A coroutine: FastAPI would take a plain class to another thread.
+# A coroutine, because FastAPI calls plain functions in another thread.
 async def _paging(
     request: Request,
     limit: Annotated[int, Query(ge=1, le=LONGEST, description="Items on a page.")] = PAGE,
     cursor: Annotated[
-        str | None, Query(max_length=_CURSOR_BYTES, description="Of the page before.")
+        str | None, Query(max_length=_CURSOR_BYTES, description="next_cursor of the previous page.")
     ] = None,
 ) -> Paging:
     return Paging(request, limit, cursor)
@@ -151,7 +151,7 @@ Page = Annotated[Paging, Depends(_paging)]
 def work_page(
     request: Request, shown: Sequence[Mapping[str, Any]], limit: int, *, more: bool
 ) -> Response:
-    """A page of rows; with `more` another one follows."""
+    """A page of the work API; with `more` it links to the next one."""
     headers = {}
     if more:
         url = request.url.include_query_params(limit=limit, cursor=shown[-1]["id"])

@@ -1,11 +1,11 @@
-"""Errors as RFC 9457 problem documents: one shape for everything that goes wrong.
+"""Errors as RFC 9457 problem documents.
 
-`type` leads to a page about the kind of problem, `code` is its word for programs, and what the
-error knows besides (`allowed`, `task_id`, `depth`) stands next to them.
+`type` is the URL of a page about the kind of problem, `code` is its stable name for programs, and
+the details of the error (`allowed`, `task_id`, `depth`) are further members.
 
-The pages at /problems explain each `code`. They are made from the classes of `treadle.errors` and,
-for what HTTP itself says, from its status codes. They are answered without a token, as is
-everything that the source of treadle shows.
+The pages at /problems explain each `code`. They are made from the classes of `treadle.errors` and
+from the status codes of HTTP. They need no token, because they show nothing that is not in the
+public source.
 """
 
 import html
@@ -13,7 +13,7 @@ import http
 import math
 from collections.abc import Iterator, Mapping
 from functools import cache
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Any, NamedTuple
 
 import structlog
@@ -23,8 +23,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Match
 
-from treadle.api.dispatch import methods
 from treadle.api.docs import HEADERS
 from treadle.errors import ClaimLost, InvalidArgument, QueueFull, TreadleError, Unavailable
 from treadle.masking import excerpt_name, mask_text
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: dict[type[TreadleError], int] = {QueueFull: 5, Unavailable: 2}
-# Python calls these so from 3.13 on only.
+# Python has these names only since 3.13.
 _PHRASES = {
     413: "Content Too Large",
     414: "URI Too Long",
@@ -41,26 +41,26 @@ _PHRASES = {
     422: "Unprocessable Content",
 }
 INTERNAL = "internal-error"
-WORTH_REPEATING = {429, 502, 503, 504}
+RETRYABLE = {429, 502, 503, 504}
 ADVICE: dict[type[TreadleError], str] = {
     ClaimLost: "Drop the result: another worker has the task, or it has ended.",
-    InvalidArgument: "Correct the request; `errors` says where it is wrong.",
-    QueueFull: "Slow down, or have the limit raised.",
-    Unavailable: "Repeat it, with growing pauses.",
+    InvalidArgument: "Correct the request; `errors` says what is wrong and where.",
+    QueueFull: "Slow down, or ask for a higher limit.",
+    Unavailable: "Repeat the request with increasing delays.",
 }
 
 router = APIRouter(include_in_schema=False)
 
 
 class FieldProblem(BaseModel):
-    """What is wrong with one part of a request."""
+    """An error in one part of a request."""
 
     pointer: str
     detail: str
 
 
 class Problem(BaseModel):
-    """An error as every route of this server tells it."""
+    """An error, as every route of this server returns it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -76,7 +76,7 @@ class Problem(BaseModel):
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that a route may answer with, for the OpenAPI document."""
+    """The problem documents of a route, for the OpenAPI document."""
     return {
         status: {
             "description": phrase(status),
@@ -87,12 +87,12 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def phrase(status: int) -> str:
-    """What HTTP calls a status, in every version of Python."""
+    """The reason phrase of a status, the same in every version of Python."""
     return _PHRASES.get(status) or http.HTTPStatus(status).phrase
 
 
 def code_of(status: int) -> str:
-    """The code of a problem that is nothing but an HTTP status."""
+    """The code of a problem that has only an HTTP status."""
     return phrase(status).lower().replace(" ", "-")
 
 
@@ -105,7 +105,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     **members: Any,
 ) -> Response:
-    """A problem document; what is not known is left out, and facts replace none of its members."""
+    """Make a problem document without its empty members; `facts` cannot replace its own members."""
     body = {
         **(facts or {}),
         "type": f"/problems/{code}",
@@ -123,7 +123,7 @@ def problem(
 
 
 def of_error(request: Request, error: TreadleError) -> Response:
-    """The problem document of an error of ours."""
+    """The problem document of a TreadleError."""
     after = error.detail.get("retry_after_s", RETRY_AFTER_S.get(type(error)))
     return problem(
         error.http_status,
@@ -138,7 +138,7 @@ def of_error(request: Request, error: TreadleError) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of this application a problem document."""
+    """Turn every error of an application into a problem document."""
 
     @app.exception_handler(TreadleError)
     async def ours(request: Request, error: TreadleError) -> Response:
@@ -162,7 +162,7 @@ def install(app: FastAPI) -> None:
     async def plain(request: Request, error: HTTPException) -> Response:
         headers = dict(error.headers or {})
         if error.status_code == 405:
-            headers["Allow"] = ", ".join(sorted(methods(request.app.routes, request.scope)))
+            headers["Allow"] = ", ".join(_allowed_methods(request))
         return problem(
             error.status_code,
             code_of(error.status_code),
@@ -177,34 +177,43 @@ def install(app: FastAPI) -> None:
         return problem(
             500,
             "internal-error",
-            "This was not expected; the log says more.",
+            "An unexpected error occurred; see the log of the server.",
             instance=request.url.path,
         )
 
 
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes of a path; Starlette names those of one route."""
+    routes: list[BaseRoute] = request.app.routes
+    return [
+        method
+        for method in sorted(HTTPMethod)
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes
+        )
+    ]
+
+
 def _field(item: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with one part of a request, in words that name what was sent."""
+    """The error of one field, in words of the caller."""
     kind, place, text = item["type"], _pointer(item["loc"]), str(item["msg"])
-    if kind == "json_invalid":
-        # Where in the text, for those who look for it; not a place in a document.
-        at = f", at {place[1:]}" if place else ""
-        place, text = "", f"the body is not JSON: {item.get('ctx', item).get('error', text)}{at}"
-    elif kind == "missing" and item["loc"] == ("body",):
-        place, text = "", "a body is needed"
+    if kind in ("missing", "json_invalid") and item["loc"] == ("body",):
+        # treadle.api.limits rejects a body that is not JSON; here there is none.
+        place, text = "", "the request needs a body"
     elif kind == "too_long" and text.startswith("Value "):
-        # What is no list by its name is a text.
+        # pydantic calls the length of a string with a validator "items".
         text = text.replace("Value", "Text", 1).replace("items after validation", "characters")
     return {"pointer": place, "detail": mask_text(text.removeprefix("Value error, "))}
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:
-    """Where in the request, as a JSON pointer for a body and as `query/limit` for the rest."""
+    """The place in the request: a JSON pointer for a body, `query/limit` for the rest."""
     place, *parts = (excerpt_name(str(part)) for part in location)
     return "/".join(["" if place == "body" else place, *parts])
 
 
 class ErrorPage(NamedTuple):
-    """What is known about a code."""
+    """The explanation of a code."""
 
     code: str
     status: int
@@ -220,13 +229,15 @@ class ErrorPage(NamedTuple):
 
 @cache
 def explained() -> dict[str, ErrorPage]:
-    """Every problem that this server can answer with, by its code."""
+    """Every kind of problem of this server, by its code."""
     found = {
         (code := code_of(status)): ErrorPage(code, status, status.description or phrase(status))
         for status in HTTPStatus
         if status >= 400
     }
-    found[INTERNAL] = ErrorPage(INTERNAL, 500, "This was not expected; the log says more.")
+    found[INTERNAL] = ErrorPage(
+        INTERNAL, 500, "An unexpected error occurred; see the log of the server."
+    )
     for cls in _classes():
         meaning = " ".join((cls.__doc__ or "").split())
         found[cls.code] = ErrorPage(
@@ -236,7 +247,7 @@ def explained() -> dict[str, ErrorPage]:
 
 
 def _classes(cls: type[TreadleError] = TreadleError) -> Iterator[type[TreadleError]]:
-    # Classes of applications and of tests are no part of the protocol.
+    # Not the classes of applications and tests.
     if cls.__module__ == "treadle.errors":
         yield cls
     for below in cls.__subclasses__():
@@ -245,7 +256,7 @@ def _classes(cls: type[TreadleError] = TreadleError) -> Iterator[type[TreadleErr
 
 @router.get("/problems")
 async def problem_index() -> HTMLResponse:
-    """All of them."""
+    """List all kinds of problems."""
     rows = "".join(
         f'<tr><td><a href="problems/{each.code}">{each.code}</a></td><td>{each.status}</td>'
         f"<td>{html.escape(each.meaning)}</td></tr>\n"
@@ -257,7 +268,7 @@ async def problem_index() -> HTMLResponse:
 
 @router.get("/problems/{code}")
 async def problem_page(code: str) -> HTMLResponse:
-    """One of them."""
+    """Explain one kind of problem."""
     found = explained().get(code)
     if found is None:
         raise HTTPException(404)
@@ -266,7 +277,7 @@ async def problem_page(code: str) -> HTMLResponse:
         "code": found.code,
         "Python": found.name and f"treadle.errors.{found.name}",
         "SQLSTATE": found.sqlstate,
-        "repeat it": "later" if found.status in WORTH_REPEATING else "not as it is",
+        "retry": "later" if found.status in RETRYABLE else "not without a change",
         "what to do": found.advice,
     }
     rows = "".join(

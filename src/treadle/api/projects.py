@@ -1,29 +1,29 @@
-"""Projects of the work API: whose work it is."""
+"""Projects of the work API."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Db, check_everywhere, queues_of, requires
-from treadle.api.bodies import Text
+from treadle.api.access import LIST, PROJECT, SHARED, Access, requires
+from treadle.api.bodies import Text, Visible, json_response, json_row
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
-from treadle.api.work import Visible
 from treadle.db.database import Database
-from treadle.errors import Forbidden
 
 router = APIRouter(prefix="/projects", tags=["work"])
+List = Annotated[Access, requires("read", on=LIST)]
+Read = Annotated[Access, requires("read", on=PROJECT)]
+Change = Annotated[Access, requires("enqueue", on=SHARED)]
 
 
 class NewProject(BaseModel):
-    """A project to be."""
+    """A new project."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -33,12 +33,12 @@ class NewProject(BaseModel):
 
     name: Visible = Field(max_length=200)
     external_ref: Text | None = Field(
-        None, max_length=1000, description="A Todoist project, a repository, and so on."
+        None, max_length=1000, description="For example a Todoist project or a repository."
     )
 
 
 class ProjectChange(BaseModel):
-    """What is to be changed; what is not named stays as it is."""
+    """Changes; a missing field stays as it is."""
 
     name: Visible | None = Field(None, max_length=200)
     external_ref: Text | None = Field(None, max_length=1000)
@@ -58,22 +58,15 @@ class Project(BaseModel):
     "",
     response_model=list[Project],
     responses=PAGED,
-    dependencies=[requires("read")],
 )
 async def list_projects(
-    request: Request, who: Caller, db: Db, limit: Limit = WORK_PAGE, cursor: Cursor = None
+    request: Request, access: List, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
     """Projects, the oldest first. The body is an array, in pages.
 
     A token for some queues or an agent gets the projects that have a task in its reach.
     """
-    rows = await db.projects.page(
-        only=who.project_id,
-        queues=queues_of(who),
-        agent=who.agent,
-        after=cursor,
-        limit=limit + 1,
-    )
+    rows = await access.db.projects.page(access.view, after=cursor, limit=limit + 1)
     shown = [_shown(row) for row in rows[:limit]]
     return work_page(request, shown, limit, more=len(rows) > limit)
 
@@ -83,11 +76,9 @@ async def list_projects(
     status_code=201,
     response_model=Project,
     responses=answers(409),
-    dependencies=[requires("enqueue")],
 )
-async def add_project(project: NewProject, who: Caller, once: Once) -> Response:
+async def add_project(project: NewProject, access: Change, once: Once) -> Response:
     """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
-    check_everywhere(who)
 
     async def effect(db: Database) -> Response:
         made = await db.projects.create(project.name, project.external_ref)
@@ -101,28 +92,21 @@ async def add_project(project: NewProject, who: Caller, once: Once) -> Response:
     "/{project_id}",
     response_model=Project,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def get_project(project_id: UUID, who: Caller, db: Db) -> Response:
+async def get_project(project_id: UUID, access: Read) -> Response:
     """One project."""
-    row = await db.projects.get(project_id)
-    who.check_project(row["id"])
-    if not await db.projects.page(only=row["id"], queues=queues_of(who), agent=who.agent, limit=1):
-        raise Forbidden(f"{who.name} has no task of the project {project_id} in its reach")
-    return json_response(_shown(row))
+    return json_response(_shown(await access.db.projects.get(project_id)))
 
 
 @router.patch(
     "/{project_id}",
     response_model=Project,
     responses=answers(404, 409),
-    dependencies=[requires("enqueue")],
 )
 async def change_project(
-    project_id: UUID, change: ProjectChange, who: Caller, once: Once
+    project_id: UUID, change: ProjectChange, access: Change, once: Once
 ) -> Response:
     """Change the name or the external_ref of a project; an external_ref of null takes it away."""
-    check_everywhere(who)
     changes = change.model_dump(exclude_unset=True)
     if changes.get("name", "") is None:
         del changes["name"]
@@ -135,7 +119,7 @@ async def change_project(
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """As the work API has it: what it is called, not the name that is its alone."""
+    """The fields of the work API; its name is the label, which is not unique."""
     return json_row(
         {name: row["label" if name == "name" else name] for name in Project.model_fields}
     )

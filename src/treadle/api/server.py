@@ -1,4 +1,4 @@
-"""Run the server: uvicorn on our event loop, with our logs and limits, until a signal."""
+"""Run the server: uvicorn with our logs and limits, until SIGTERM or SIGINT."""
 
 import ipaddress
 import socket
@@ -12,23 +12,23 @@ from fastapi import FastAPI
 
 from treadle.api.app import make_app
 from treadle.api.auth import MAX_HEAD
-from treadle.api.protocol import ConnectionLimits, connections
+from treadle.api.connections import Connection, ConnectionLimits, LimitedServer
 from treadle.app import Treadle
 from treadle.errors import ConfigurationError
+from treadle.process import exit_within
 from treadle.settings import Settings
-from treadle.shutdown import exit_within
 
 log = structlog.get_logger(__name__)
 DRAIN_S = 10
-# Files that the process has besides the connections of clients.
+# Open files of the process besides the connections of clients.
 OTHER_FILES = 64
 
 
-class _Server(uvicorn.Server):
-    """Says where it listens: with port 0 that is decided late."""
+class _Server(LimitedServer):
+    """Logs its address, ends long requests on shutdown, and exits with 0 after a signal."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, app: FastAPI, limits: ConnectionLimits) -> None:
+        super().__init__(config, limits)
         self._app = app
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
             log.info("server.started", url=f"http://{shown}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Those who wait for something to happen would be waited for.
+        # uvicorn would wait for long polls and streams.
         self._app.state.stopping.set()
         self._app.state.refusals.stop()
         self._app.state.feed.end()
@@ -55,12 +55,12 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         with super().capture_signals():
             yield
-            # The signal was to stop, and that is done: it does not have to kill us too.
+            # uvicorn would raise the signal again after the shutdown.
             self._captured_signals.clear()
 
 
 async def serve(treadle: Treadle, *, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT; requests under way are waited for a while."""
+    """Serve until SIGTERM or SIGINT, then give running requests time to finish."""
     sockets = bind(host, port)
     try:
         local = all(is_local(each) for each in sockets)
@@ -73,15 +73,15 @@ async def serve(treadle: Treadle, *, host: str, port: int) -> None:
             log_level="error",
             access_log=False,
             server_header=False,
-            # Behind a proxy people say so; nobody else decides who called.
+            # Callers must not choose their address with X-Forwarded-For.
             proxy_headers=False,
             lifespan="on",
             ws="none",
-            http=connections(_crowd(treadle.settings)),
+            http=Connection,
             h11_max_incomplete_event_size=MAX_HEAD,
             timeout_graceful_shutdown=DRAIN_S,
         )
-        await _Server(config, app).serve(sockets)
+        await _Server(config, app, _connection_limits(treadle.settings)).serve(sockets)
     finally:
         for each in sockets:
             each.close()
@@ -89,7 +89,7 @@ async def serve(treadle: Treadle, *, host: str, port: int) -> None:
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets on every address that the host has; nothing is accepted yet."""
+    """Bind sockets to every address of the host, without accepting connections yet."""
     bound: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -106,38 +106,38 @@ def bind(host: str, port: int) -> list[socket.socket]:
             each.close()
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {error.strerror}",
-            hint="Give another --host or --port, or stop what listens there.",
+            hint="Use another --host or --port, or stop the process that listens there.",
         ) from None
     return bound
 
 
 async def check_access(treadle: Treadle, host: str, *, local: bool) -> None:
-    """Refuse to be reached from elsewhere before there is a token; say who can come in."""
+    """Refuse to serve other hosts without a token; warn when no token is needed."""
     wanted, live = await treadle.db.tokens.exist()
     if not local and not live:
         raise ConfigurationError(
-            f"the server is not opened on {host}: there is no token that callers could use",
-            hint="Make one first: treadle token create NAME --scope read",
+            f"the server does not start on {host}: there is no valid token",
+            hint="Create one first: treadle tokens create NAME --scope read",
         )
     if local and not wanted:
-        log.warning("server.open", reason="there is no token: whoever is on this host may do all")
+        log.warning("server.open", reason="no tokens exist: any local user has admin access")
 
 
 def is_local(bound: socket.socket) -> bool:
-    """Whether only this host reaches a socket."""
+    """Whether only this host can reach a socket."""
     return ipaddress.ip_address(bound.getsockname()[0]).is_loopback
 
 
-def _crowd(settings: Settings) -> ConnectionLimits:
-    """As many connections as the settings say, and as there may be files."""
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    """The limits of the settings; the process may open twice as many files, for bursts."""
     most = settings.max_connections
     with suppress(ImportError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wished = most + OTHER_FILES
-        if soft != resource.RLIM_INFINITY and soft < wished:
-            soft = wished if hard == resource.RLIM_INFINITY else min(wished, hard)
+        wanted = 2 * most + OTHER_FILES
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            most = max(soft - OTHER_FILES, 16)
+            most = max((soft - OTHER_FILES) // 2, 16)
     return ConnectionLimits(most, settings.header_timeout_s)

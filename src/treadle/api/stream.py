@@ -1,8 +1,8 @@
-"""Server-sent events: one connection listens, one reader reads, all streams share what it got.
+"""Server-sent events: one LISTEN connection and one reader serve all streams of a process.
 
-Events come in the order of `read_events`, which loses none. A stream that resumes reads what it
-missed by itself, page by page, and then joins the others. One that does not keep up is ended: what
-waits for it is bounded, and with its last id it can go on where it was.
+Events come in the order of `read_events`, which loses none. A stream that resumes reads the events
+it missed page by page and then joins the others. The buffer of a stream is bounded. A client that
+does not keep up is disconnected, and can resume after its last id.
 """
 
 import time
@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.responses import json_row
+from treadle.api.bodies import json_row
 from treadle.app import Treadle
 from treadle.db.listener import EventListener
 from treadle.errors import TreadleError, Unavailable
@@ -26,21 +26,21 @@ from treadle.models import Event
 
 log = structlog.get_logger(__name__)
 BATCH = 100
-# What may wait for a stream: events, and bytes of them.
+# The buffer of a stream: events, and their bytes.
 MOST_LINES = 2000
 MOST_BYTES = 4 * 1024 * 1024
 POLL_S = 1.0
 RETRY_S = 2.0
-# How long a new stream waits for the reader to begin.
+# How long a new stream waits for the reader to start.
 BEGIN_S = 10.0
-# Nothing new for so long is said too.
+# A stream without events sends a comment after this time.
 BEAT_S = 15.0
 
 EventCursor = tuple[int, int]
 MEDIA_TYPE = "text/event-stream"
-# A client that takes nothing for so long is given up.
+# A client that reads nothing for this time is disconnected.
 SEND_S = 20.0
-# A stream ends after so long, and whoever comes back shows its token again.
+# A stream ends after this time; the client reconnects and is authenticated again.
 LONGEST_S = 3600.0
 RETRY_MS = 2000
 _CHUNK = 64 * 1024
@@ -48,7 +48,7 @@ _CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EncodedEvent:
-    """An event as it goes out, made once for all streams."""
+    """An event as it is sent, encoded once for all streams."""
 
     event: Event
     place: EventCursor
@@ -65,11 +65,11 @@ _SHOWN = ("id", "at", "kind", "task_id", "dag_id", "queue", "actor", "key", "dat
 
 
 class StreamEnded(Exception):
-    """The stream is over: the server ends, or the client was too slow."""
+    """The server stops, or the client was too slow."""
 
 
 class Subscription:
-    """What waits for one stream."""
+    """The buffer of one stream."""
 
     def __init__(self, place: EventCursor) -> None:
         self.place = place
@@ -79,7 +79,7 @@ class Subscription:
         self._bytes = 0
 
     def offer(self, lines: list[EncodedEvent]) -> None:
-        """Hand over what is new; too much of it ends the stream."""
+        """Add new events; a full buffer ends the stream."""
         self._lines.extend(lines)
         self._bytes += sum(len(line.text) for line in lines)
         if len(self._lines) > MOST_LINES or self._bytes > MOST_BYTES:
@@ -93,7 +93,7 @@ class Subscription:
         self._news.set()
 
     async def take(self) -> list[EncodedEvent]:
-        """Wait for what is new, and take it; nothing after a while without news."""
+        """Wait for new events and take them; an empty list after BEAT_S without any."""
         with anyio.move_on_after(BEAT_S):
             while not self.over:
                 lines = [line for line in self._lines if line.place > self.place]
@@ -124,7 +124,7 @@ class EventBroadcaster:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Read events while there are streams; the block ends with the server."""
+        """Read events while there are streams, until the server stops."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run)
             yield
@@ -132,7 +132,7 @@ class EventBroadcaster:
             tasks.cancel_scope.cancel()
 
     def end(self) -> None:
-        """End every stream, and let no more begin."""
+        """End every stream and accept no more."""
         self._ended = True
         self._ready.set()
         for each in self.subscriptions:
@@ -140,10 +140,10 @@ class EventBroadcaster:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """One of the streams that this server may have at once."""
+        """Count a stream against the limit of this server."""
         if self._ended or self.streams >= self._most:
             raise Unavailable(
-                "this server has as many event streams as it may",
+                "this server has no room for more event streams",
                 hint="Try again later, or read GET /v1/events.",
                 retry_after_s=5,
             )
@@ -154,7 +154,7 @@ class EventBroadcaster:
             self.streams -= 1
 
     async def start(self, after: str | None) -> str:
-        """The place where a stream begins: after an event, or where the future begins."""
+        """The cursor at which a stream begins: after an event, or after all that exist."""
         db = self._treadle.db
         if after is not None:
             return await db.events.place(after)
@@ -162,13 +162,13 @@ class EventBroadcaster:
         return place
 
     async def follow(self, place: str) -> AsyncGenerator[tuple[str, list[EncodedEvent]]]:
-        """Events after a place, for ever, with the place that is reached; now and then none."""
+        """Yield the events after a cursor and the cursor reached; the list may be empty."""
         full = True
         while full and not self._ended:
             lines, place, full = await self._read(place)
             yield place, lines
         async with self._joined(place_of(place)) as subscription:
-            # What came after the last page; what is handed over meanwhile comes after it.
+            # Events between the last page and the subscription.
             full = True
             while full and not self._ended:
                 lines, place, full = await self._read(place)
@@ -193,15 +193,15 @@ class EventBroadcaster:
             self.subscriptions.discard(subscription)
 
     async def _begun(self) -> None:
-        """Wait until the reader reads: what it finds from then on is handed over."""
+        """Wait until the reader has started, so that no event is missed."""
         self._wanted.set()
         with anyio.move_on_after(BEGIN_S):
             await self._ready.wait()
         if not self._ready.is_set():
-            raise Unavailable("events cannot be read now")
+            raise Unavailable("events cannot be read at the moment")
 
     async def _read(self, place: str) -> tuple[list[EncodedEvent], str, bool]:
-        """A page of events after a place, the place reached, and whether there may be more."""
+        """A page of events, the cursor reached, and whether there may be more."""
         events, reached = await self._treadle.db.events.read(place, None, BATCH)
         return [EncodedEvent.of(event) for event in events], reached, len(events) == BATCH
 
@@ -215,7 +215,7 @@ class EventBroadcaster:
                 await anyio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
-        """Hand new events to the streams, until there is no stream."""
+        """Pass new events to the streams until there is no stream."""
         app = self._treadle
         db = app.db
         settings = app.settings
@@ -238,7 +238,7 @@ class EventBroadcaster:
             await listener.close()
 
     def _rest(self) -> None:
-        """Without streams nobody listens, and the next one begins with what is new then."""
+        """Stop reading; the next stream starts with the events that are new then."""
         self._place = None
         self._wanted = anyio.Event()
         if not self._ended:
@@ -246,13 +246,13 @@ class EventBroadcaster:
 
 
 def place_of(text: str) -> EventCursor:
-    """A place among the events, to compare it with others."""
+    """Parse a cursor so that it can be compared."""
     xid, _, number = text.partition(".")
     return int(xid), int(number)
 
 
 class EventStream(Response):
-    """Events as `id` and `data`; a comment every 15 seconds where nothing happens."""
+    """Sends events as `id` and `data`, and a comment after 15 seconds without one."""
 
     media_type = MEDIA_TYPE
 
@@ -270,7 +270,7 @@ class EventStream(Response):
         async with self._feed.slot():
             place = await self._feed.start(self._after)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
+                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
                 await self._write(send, place)
                 tasks.cancel_scope.cancel()
 
@@ -278,7 +278,7 @@ class EventStream(Response):
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
-            # Who loses the connection before the first event goes on from here.
+            # For clients that lose the connection before the first event.
             await _send(send, b"retry: %d\nid: %b\n\n" % (RETRY_MS, place.encode()))
             began = said = time.monotonic()
             async with aclosing(self._feed.follow(place)) as news:
@@ -306,7 +306,7 @@ async def _send(send: Send, body: bytes) -> None:
 
 
 def _chunks(texts: Iterator[bytes]) -> Iterator[bytes]:
-    """Texts together, as long as they are short."""
+    """Join short texts into chunks."""
     waiting: list[bytes] = []
     size = 0
     for text in texts:
@@ -319,7 +319,7 @@ def _chunks(texts: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-async def _until_gone(receive: Receive, scope: CancelScope) -> None:
+async def _cancel_on_disconnect(receive: Receive, scope: CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

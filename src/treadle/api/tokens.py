@@ -1,4 +1,4 @@
-"""Which caller a token belongs to: one lookup, remembered for a few seconds."""
+"""Find the caller of a token, with a cache of a few seconds."""
 
 import asyncio
 import base64
@@ -22,30 +22,30 @@ log = structlog.get_logger(__name__)
 
 SHAPE = re.compile(rb"trd_([0-9a-f]{12})_([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{6})")
 SCHEME = b"bearer "
-# A token that is revoked is refused after this time at the latest, a first one wanted.
+# How long a lookup is cached: the longest time that a revoked token is still accepted.
 REMEMBERED_S = 2.0
 MOST_REMEMBERED = 2000
-# Last uses are kept to the minute.
+# The last use of a token is stored to the minute.
 NOTED_S = 60.0
-# Unknown tokens cost a lookup each; they do not get all connections of the pool.
+# Each unknown token costs a lookup; they do not get all connections of the pool.
 LOOKUPS_AT_ONCE = 2
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A token that was looked up, and who it is."""
+    """A token in the cache, and its caller."""
 
     token: Token
-    who: Principal
+    caller: Principal
     until: float
 
 
 class TokenCache:
-    """Turns the Authorization header of a request into its caller.
+    """Finds the caller of a request by its Authorization header.
 
-    `local` says that only this host can reach the server: then no token is wanted before there is
-    one. A server that has wanted tokens once wants them until it ends.
+    `local` says that only this host can reach the server. Requests then need no token until one
+    exists; from then on they need one until the process ends.
     """
 
     def __init__(self, db: Database, *, local: bool) -> None:
@@ -53,7 +53,7 @@ class TokenCache:
         self._wanted = not local
         self._open_until = 0.0
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        # Ids that nobody has, and until when that is believed.
+        # Ids that do not exist, and until when that is cached.
         self._missed: OrderedDict[bytes, float] = OrderedDict()
         self._noted: dict[bytes, float] = {}
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
@@ -62,11 +62,11 @@ class TokenCache:
 
     @property
     def wanted(self) -> bool:
-        """Whether callers need one, as far as is known without a question."""
+        """Whether callers need a token, as far as is known without a query."""
         return self._wanted
 
     async def is_open(self) -> bool:
-        """Whether callers need no token, asked anew every few seconds."""
+        """Whether callers need no token; queried every few seconds."""
         if not self._wanted and time.monotonic() >= self._open_until:
             async with self._looking:
                 if time.monotonic() >= self._open_until:
@@ -74,11 +74,11 @@ class TokenCache:
         return not self._wanted
 
     def has_seen(self, headers: list[bytes]) -> bool:
-        """Whether a token with the id of this one was found before; nobody is asked."""
+        """Whether the cache has a token with this id; makes no query."""
         return len(headers) == 1 and headers[0][len(SCHEME) :].strip(b" ")[4:16] in self._known
 
     async def caller(self, headers: list[bytes]) -> Principal:
-        """Who sent these Authorization headers; raises Unauthenticated."""
+        """The caller with these Authorization headers; raises Unauthenticated."""
         if len(headers) != 1:
             raise Unauthenticated(
                 "there is more than one Authorization header" if headers else NO_TOKEN, hint=HOW
@@ -86,7 +86,7 @@ class TokenCache:
         text = headers[0]
         found = SHAPE.fullmatch(text[len(SCHEME) :].strip(b" "))
         if found is None or text[: len(SCHEME)].lower() != SCHEME:
-            raise Unauthenticated("this is not a token of treadle", hint=HOW)
+            raise Unauthenticated("this is not a Treadle token", hint=HOW)
         token_id, secret, checksum = found.groups()
         if not hmac.compare_digest(checksum, _checksum(token_id, secret)):
             raise Unauthenticated("this token is mistyped", hint=HOW)
@@ -100,7 +100,7 @@ class TokenCache:
             state = known.token.status
             raise Unauthenticated(f"the token {known.token.name} is {state}", hint=HOW)
         self._note(token_id, known.token)
-        return known.who
+        return known.caller
 
     async def _ask(self) -> None:
         now = time.monotonic()
@@ -108,7 +108,7 @@ class TokenCache:
         self._open_until = now + REMEMBERED_S
         if wanted and not self._wanted:
             self._wanted = True
-            log.info("server.closed", reason="there is a token now")
+            log.info("server.closed", reason="a token exists now")
 
     async def _look_up(self, token_id: bytes) -> _Known | None:
         async with self._lookups:
@@ -117,7 +117,7 @@ class TokenCache:
                 return known
             if time.monotonic() < self._missed.get(token_id, 0.0):
                 return None
-            # From before the question: what is revoked while it is asked is not missed longer.
+            # Taken before the query, so that a token revoked meanwhile is not cached longer.
             until = time.monotonic() + REMEMBERED_S
             token = await self._db.tokens.find(token_id.decode())
         self._known.pop(token_id, None)
@@ -129,7 +129,7 @@ class TokenCache:
         return known
 
     def _note(self, token_id: bytes, token: Token) -> None:
-        """Have the use written down, once a minute and while the request goes on."""
+        """Store the use of a token once a minute, without delaying the request."""
         now = time.monotonic()
         if token.used or now < self._noted.get(token_id, 0.0):
             return
@@ -142,7 +142,7 @@ class TokenCache:
         try:
             await self._db.tokens.note_use(token_id)
         except Exception as error:
-            # Nobody waits for it, and the next minute has another.
+            # The next use is stored within a minute.
             log.warning("token.use_not_noted", token=token_id, error=str(error))
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -157,11 +157,11 @@ class TokenLease:
     def __init__(self, tokens: TokenCache, headers: list[bytes] | None) -> None:
         self._tokens = tokens
         self._headers = headers
-        self._unasked_until = 0.0
+        self._unchecked_until = 0.0
 
     async def check(self) -> None:
-        """Raise Unauthenticated when its token has ended, or one is wanted now; mostly by heart."""
-        if time.monotonic() < self._unasked_until:
+        """Raise Unauthenticated if the token is no longer valid, or if one is needed now."""
+        if time.monotonic() < self._unchecked_until:
             return
         try:
             if self._headers is not None:
@@ -169,12 +169,12 @@ class TokenLease:
             elif not await self._tokens.is_open():
                 raise Unauthenticated(NO_TOKEN, hint=HOW)
         except Unavailable:
-            # Nobody can say; who was let in stays until somebody can.
-            self._unasked_until = time.monotonic() + REMEMBERED_S
+            # The database does not answer: the request goes on until it does.
+            self._unchecked_until = time.monotonic() + REMEMBERED_S
 
 
 def _remember(memory: OrderedDict[bytes, Found], token_id: bytes, found: Found) -> None:
-    """Keep it, and not too many."""
+    """Add an entry; the oldest one leaves a full cache."""
     memory.pop(token_id, None)
     memory[token_id] = found
     if len(memory) > MOST_REMEMBERED:
@@ -182,7 +182,7 @@ def _remember(memory: OrderedDict[bytes, Found], token_id: bytes, found: Found) 
 
 
 def _checksum(token_id: bytes, secret: bytes) -> bytes:
-    """As `treadle.new_token()` makes it."""
+    """The checksum that `treadle.new_token()` appends."""
     digest = hashlib.sha256(b"trd_" + token_id + b"_" + secret).digest()
     return base64.urlsafe_b64encode(digest)[:6]
 

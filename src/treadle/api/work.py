@@ -1,4 +1,4 @@
-"""The work API: a dispatcher hands out work items, agents report how they get on."""
+"""The work API: a dispatcher assigns work items to agents, and agents report their progress."""
 
 import re
 from collections.abc import Mapping
@@ -10,12 +10,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Config, Db, Principal, requires
-from treadle.api.bodies import Text
+from treadle.api.access import WORK, WORK_ITEM, Access, Config, requires
+from treadle.api.bodies import Text, Visible, json_response, json_row, json_rows
 from treadle.api.idempotency import Once
 from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Database
 from treadle.errors import InvalidArgument
 
@@ -25,39 +24,37 @@ Status = Literal[
 Outcome = Literal["success", "failed", "cancelled"]
 WORD = r"^[A-Za-z0-9_.:/-]{1,100}$"
 router = APIRouter(tags=["work"])
+List = Annotated[Access, requires("read", on=WORK)]
+Add = Annotated[Access, requires("enqueue", on=WORK)]
+Read = Annotated[Access, requires("read", on=WORK_ITEM)]
+Work = Annotated[Access, requires("work", on=WORK_ITEM)]
+Cancel = Annotated[Access, requires("enqueue", on=WORK_ITEM)]
 
-QUEUE = "work"
-# The changes that a dispatcher makes; the others are for the agent that has the item.
+# The statuses that a dispatcher sets; the agent of the item sets the others.
 DISPATCHERS = ("dispatched", "cancelled")
-
-
-def _visible(text: str) -> str:
-    if not text.strip():
-        raise ValueError("it must have something in it")
-    return text
 
 
 def _word(text: str) -> str:
     if not re.fullmatch(WORD, text):
-        raise ValueError("1 to 100 letters, digits and _ . : / -, no spaces")
+        raise ValueError("must be 1 to 100 letters, digits and _ . : / -, without spaces")
     return text
 
 
 def _utc(moment: datetime) -> datetime:
-    """A moment without a zone is taken for UTC; one that no zone could hold is refused."""
+    """Convert a time to UTC; one without a time zone is taken as UTC."""
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("this moment is out of range") from None
+        raise ValueError("the time is out of range") from None
 
 
 def _written(value: object) -> object:
-    """Moments are ISO 8601; a bare number would be taken for seconds since 1970.
+    """Reject numbers, which pydantic would read as seconds since 1970.
 
-    In an address a plus sign that was not encoded has become a space.
+    In a query a plus sign that was not encoded has become a space.
     """
     if not isinstance(value, str) or "-" not in value[1:]:
-        raise ValueError("ISO 8601 with dashes and colons is needed: 2026-01-31T12:00:00Z")
+        raise ValueError("must be ISO 8601 with dashes and colons: 2026-01-31T12:00:00Z")
     return re.sub(r"(T.*) (\d\d:?\d\d)$", r"\1+\2", value)
 
 
@@ -66,11 +63,10 @@ def _given(value: object) -> object:
 
 
 def unless_empty(kind: Any) -> BeforeValidator:
-    """Some languages write an empty text where there is nothing."""
+    """Accept an empty string for null: some clients send it."""
     return BeforeValidator(_given, json_schema_input_type=kind | Literal[""] | None)
 
 
-Visible = Annotated[Text, AfterValidator(_visible)]
 Name = Annotated[Visible, Field(max_length=200)]
 Agent = Annotated[Visible, Field(max_length=200, examples=["steve-w"])]
 Moment = Annotated[datetime, AfterValidator(_utc)]
@@ -78,7 +74,7 @@ Since = Annotated[Moment, BeforeValidator(_written)]
 
 
 class NewWork(BaseModel):
-    """A work item to be; it is queued until it is dispatched."""
+    """A new work item; it is queued until it is dispatched."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -101,14 +97,14 @@ class NewWork(BaseModel):
     payload: dict[str, Any] | None = None
     priority: StrictInt | None = Field(3, ge=1, le=5, description="1 is the highest.")
     assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = Field(
-        None, description="Who gets it once it is dispatched; need not be registered."
+        None, description="The agent that gets it once it is dispatched; need not be registered."
     )
     created_by: Annotated[Name | None, unless_empty(Name)] = None
     project_id: Annotated[UUID | None, unless_empty(UUID)] = None
 
 
 class WorkChange(BaseModel):
-    """What is to be changed; what is not named, null, or (but for notes) empty stays as it is."""
+    """Changes; a field that is missing, null, or empty (except notes) stays as it is."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -126,7 +122,7 @@ class WorkChange(BaseModel):
     notes: Text | None = Field(None, max_length=20_000)
     assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = None
     unless_updated_since: Annotated[Moment | None, unless_empty(Moment)] = Field(
-        None, description="The updated_at that was read; refused when the item changed after it."
+        None, description="The updated_at that was read; 409 if the item has changed since."
     )
 
 
@@ -150,7 +146,7 @@ class WorkItem(BaseModel):
 
 
 class Dispatch(BaseModel):
-    """Who got a work item, when, and how it ended there."""
+    """One assignment of a work item to an agent, and its outcome."""
 
     id: UUID
     work_item_id: UUID
@@ -161,7 +157,7 @@ class Dispatch(BaseModel):
 
 
 class Change(BaseModel):
-    """One change of a work item."""
+    """A change of status of a work item."""
 
     id: UUID
     at: datetime
@@ -173,7 +169,7 @@ class Change(BaseModel):
 
 
 class WorkHistory(WorkItem):
-    """A work item with what happened to it."""
+    """A work item with its history."""
 
     dispatch_history: list[Dispatch]
     changes: list[Change]
@@ -183,19 +179,17 @@ class WorkHistory(WorkItem):
     "/work",
     response_model=list[WorkItem],
     responses={**PAGED, **answers(404)},
-    dependencies=[requires("read")],
 )
 async def list_work(
     request: Request,
-    who: Caller,
-    db: Db,
+    access: List,
     status: Annotated[Status | None, unless_empty(Status)] = None,
     agent: Annotated[Agent | None, unless_empty(Agent)] = None,
     project_id: Annotated[UUID | None, unless_empty(UUID)] = None,
     since: Annotated[
         Since | None,
         unless_empty(Since),
-        Query(description="Created after this moment; ended after it, for states that are ends."),
+        Query(description="Created after this time; for final statuses, ended after it."),
     ] = None,
     limit: Limit = WORK_PAGE,
     cursor: Cursor = None,
@@ -204,13 +198,10 @@ async def list_work(
 
     A page with more than 64 MiB of payloads ends before its limit.
     """
-    who.check_queue(QUEUE)
-    if who.project_id is not None:
-        project_id = _own_project(who, project_id)
-    rows = await db.work.list(
+    rows = await access.db.work.list(
         status=status,
-        agent=agent,
-        project_id=project_id,
+        agent=access.own_agent(agent),
+        project_id=access.own_project(project_id),
         since=since,
         after=cursor,
         limit=limit,
@@ -224,15 +215,11 @@ async def list_work(
     status_code=201,
     response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[requires("enqueue")],
 )
-async def add_work(item: NewWork, who: Caller, db: Db, once: Once) -> Response:
+async def add_work(item: NewWork, access: Add, once: Once) -> Response:
     """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
-    who.check_queue(QUEUE)
-    who.check_author(item.created_by)
-    project_id = item.project_id
-    if who.project_id is not None:
-        project_id = _own_project(who, project_id)
+    access.caller.check_author(item.created_by)
+    project_id = access.own_project(item.project_id)
 
     async def effect(db: Database) -> Response:
         made = await db.work.add(
@@ -243,7 +230,7 @@ async def add_work(item: NewWork, who: Caller, db: Db, once: Once) -> Response:
             agent=item.assigned_agent,
             project_id=project_id,
             created_by=item.created_by,
-            actor=who.name,
+            actor=access.caller.name,
         )
         row = await db.work.get(made)
         return json_response(json_row(_shown(row)), 201, {"Location": f"/work/{made}"})
@@ -255,14 +242,13 @@ async def add_work(item: NewWork, who: Caller, db: Db, once: Once) -> Response:
     "/work/{item_id}",
     response_model=WorkHistory,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def get_work(item_id: UUID, who: Caller, db: Db) -> Response:
-    """One work item, who got it and how that ended, and its changes, the newest 200 of them."""
-    item = await _seen(who, db, item_id)
+async def get_work(item_id: UUID, access: Read) -> Response:
+    """Show a work item with its dispatch history and its newest 200 changes."""
+    item = await access.db.work.get(item_id)
     history = {
-        "dispatch_history": json_rows(await db.work.dispatches(item_id)),
-        "changes": json_rows(await db.work.changes(item_id)),
+        "dispatch_history": json_rows(await access.db.work.dispatches(item_id)),
+        "changes": json_rows(await access.db.work.changes(item_id)),
     }
     return json_response({**json_row(_shown(item)), **history})
 
@@ -271,29 +257,32 @@ async def get_work(item_id: UUID, who: Caller, db: Db) -> Response:
     "/work/{item_id}",
     response_model=WorkItem,
     responses=answers(404, 409),
-    dependencies=[requires("work")],
 )
 async def update_work(
-    item_id: UUID, change: WorkChange, who: Caller, db: Db, config: Config, once: Once
+    item_id: UUID, change: WorkChange, access: Work, config: Config, once: Once
 ) -> Response:
     """Change a work item as far as its state allows; 409 says what it does allow."""
     changes = change.model_dump(mode="json", exclude_none=True)
     if not changes.keys() - {"unless_updated_since"}:
         raise InvalidArgument(
-            "nothing is to be changed that can be",
-            hint="Send status, outcome, notes or assigned_agent; the rest stays as it was made.",
+            "the request changes nothing",
+            hint="Send status, outcome, notes or assigned_agent; other fields cannot be changed.",
             argument="body",
         )
     if change.status in DISPATCHERS:
-        who.check_scope("enqueue")
+        access.caller.check_scope("enqueue")
     if change.assigned_agent is not None:
-        who.check_agent(change.assigned_agent)
-    if who.agent is not None or who.queues is not None or who.project_id is not None:
-        who.check_agent((await _seen(who, db, item_id))["assigned_agent"])
+        access.caller.check_agent(change.assigned_agent)
+    if access.caller.agent is not None:
+        access.caller.check_agent((await access.db.work.get(item_id))["assigned_agent"])
 
     async def effect(db: Database) -> Response:
         await db.work.update(
-            item_id, changes, actor=who.name, as_agent=who.agent, stale_s=config.work_stale_s
+            item_id,
+            changes,
+            actor=access.caller.name,
+            as_agent=access.caller.agent,
+            stale_s=config.work_stale_s,
         )
         return json_response(json_row(_shown(await db.work.get(item_id))))
 
@@ -305,36 +294,20 @@ async def update_work(
     status_code=204,
     response_class=Response,
     responses=answers(404, 409),
-    dependencies=[requires("enqueue")],
 )
-async def cancel_work(item_id: UUID, who: Caller, db: Db, config: Config) -> Response:
+async def cancel_work(item_id: UUID, access: Cancel, config: Config) -> Response:
     """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
-    who.check_agent((await _seen(who, db, item_id))["assigned_agent"])
-    await db.work.update(
+    access.caller.check_agent((await access.db.work.get(item_id))["assigned_agent"])
+    await access.db.work.update(
         item_id,
         {"status": "cancelled"},
-        actor=who.name,
-        as_agent=who.agent,
+        actor=access.caller.name,
+        as_agent=access.caller.agent,
         stale_s=config.work_stale_s,
     )
     return Response(status_code=204)
 
 
-async def _seen(who: Principal, db: Database, item_id: UUID) -> dict[str, Any]:
-    """A work item that the caller may look at."""
-    who.check_queue(QUEUE)
-    item = await db.work.get(item_id)
-    who.check_project(item["project_id"])
-    return item
-
-
-def _own_project(who: Principal, asked: UUID | None) -> UUID | None:
-    """The one project that a token is for; it may be given, and no other."""
-    if asked is not None:
-        who.check_project(asked)
-    return who.project_id
-
-
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that the work API has."""
+    """The columns of the work API."""
     return {name: value for name, value in row.items() if name in WorkItem.model_fields}

@@ -1,7 +1,7 @@
 """The command line: `treadle <noun> <verb>`.
 
-A command's module is imported when the command is used, so that help is quick: nothing here may
-import the database, the settings or the logs.
+The module of a command is imported when the command is used, which keeps help fast: this module
+must not import the database, the settings or the logs.
 """
 
 import sys
@@ -15,59 +15,62 @@ from typer.core import TyperCommand, TyperGroup
 from treadle.cli import common
 from treadle.errors import TreadleError
 
-# Section -> command -> first line of its help. The module has the command under its own name.
+# Section, command, and the first line of its help. A module defines a command under its own name.
 SECTIONS = {
-    "Try it": {
-        "demo": "See it work: an embedded PostgreSQL, workers, a crash, the recovery.",
-        "dev": "Run database, server, worker and all services in the foreground, for daily work.",
+    "Start here": {
+        "demo": "Run a demo: an embedded PostgreSQL, workers, a crash and the recovery.",
+        "dev": "Run database, server, worker and all services in the foreground for development.",
     },
-    "Run": {
+    "Processes": {
         "worker": "Claim tasks and run their handlers.",
-        "reaper": "Take tasks back from workers that are gone, stuck or too slow.",
-        "promoter": "Make tasks claimable when their time has come.",
-        "scheduler": "Make the work of schedules when their time has come, and of triggers.",
+        "reaper": "Take tasks back from workers that crashed, hang or exceed a timeout.",
+        "promoter": "Make delayed tasks and retries ready when they are due.",
+        "scheduler": "Run schedules when they are due, and triggers when events happen.",
         "pruner": "Archive or drop finished tasks that are older than their queues keep them.",
         "notifier": "Send events to webhooks and Redis streams.",
-        "dispatcher": "Send the tasks of queue push to agents, and follow each to its end.",
-        "harness": "Act on the decisions of agents, nudge agents, requeue what is stale.",
-        "server": "Serve the HTTP interfaces: work API, queue API, harness protocol, and /v1.",
+        "dispatcher": "Send the tasks of queue push to agents and follow each to its end.",
+        "harness": "Run the callback for decisions of agents, list its actions, and nudge agents.",
+        "server": "Serve the HTTP interfaces: /v1, work API, queue API and harness protocol.",
     },
-    "Look and act": {
-        "tasks": "List, show, enqueue, cancel, retry, fork and await tasks.",
-        "why": "Say why a task is not running: every reason that holds now.",
-        "dag": "Make, list, show, start, cancel and retry DAGs: tasks that wait for each other.",
-        "waits": "List what tasks wait for: answers of people, and events.",
-        "answer": "Answer a question that a task waits for.",
-        "emit": "Say that something happened; tasks that wait for it go on.",
-        "events": "List what happened, and follow what happens.",
-        "triggers": "See what follows from which event; set, test, fire, pause, resume, remove "
-        "triggers.",
-        "schedules": "See what starts when and how it went; define, run, pause, resume, remove "
-        "schedules.",
-        "dead": "Decide about tasks that gave up: retry, cancel, change and retry, escalate.",
-        "artifacts": "List, show and fetch the files of tasks; sweep those that belong to nobody.",
-        "history": "Find finished tasks that were archived; say what is kept how long.",
-        "budget": "See what is spent and left; set and remove budgets.",
-        "agents": "See who works; add agents that tasks are sent to; drain one before its host "
-        "goes.",
-        "projects": "List and define projects: whose work it is, and its share in fair queues.",
-        "queues": "See how deep queues are; pause, resume and define them; find what is stuck.",
-        "types": "List the types of tasks; pause, resume and define them.",
-        "gates": "See which gates are closed and how much of a rate limit is used; define, close, "
-        "open them.",
-        "keys": "See which concurrency keys are full; set how many tasks of a key may run at once.",
-        "breakers": "See which types are kept back because their tasks fail; trip and reset "
-        "breakers.",
-        "webhooks": "See where events are sent and how it goes; add, test, pause, rotate, remove.",
+    "Work": {
+        "tasks": "List, show, enqueue, wait for, cancel, retry and fork tasks.",
+        "dags": "Create, list, show, start, cancel and retry DAGs: tasks that depend on each "
+        "other.",
+        "waits": "List what tasks wait for, and answer questions.",
+        "dead-letters": "List dead letters and decide about them: retry, modify, escalate or "
+        "cancel.",
+        "artifacts": "List, show and download the files of tasks; sweep files without a task.",
+        "archive": "List and show finished tasks that were archived.",
     },
-    "Set up": {
-        "db": "Install and check the schema.",
-        "token": "Say who may use the HTTP interfaces: create, list and revoke tokens.",
+    "Automation": {
+        "schedules": "List schedules with their next and last runs; create, run, pause and delete "
+        "them.",
+        "triggers": "List triggers, which enqueue work on events; create, test, fire, pause and "
+        "delete them.",
+        "events": "List, follow and emit events.",
+        "webhooks": "List webhooks and their deliveries; create, test, pause, rotate and delete "
+        "them.",
+    },
+    "Flow control": {
+        "queues": "List queues with their depth; create, update, pause and resume them.",
+        "types": "List task types; create, update, pause and resume them.",
+        "agents": "List agents; drain one before its host stops; register agents that tasks are "
+        "sent to.",
+        "projects": "List projects; create them and update their shares of fair queues.",
+        "budgets": "List budgets with what is spent and left; set and delete them.",
+        "gates": "List gates with their rate limits; create, update, close and open them.",
+        "keys": "List concurrency keys and set how many tasks of a key may run at once.",
+        "breakers": "List circuit breakers; trip and reset them.",
+    },
+    "Administration": {
+        "db": "Install, upgrade and verify the database schema.",
+        "tokens": "Create, list and revoke tokens for the HTTP interfaces.",
+        "retention": "List and set how long events, agents and runs are kept.",
         "config": "Show and check the settings.",
-        "doctor": "Check everything that a healthy treadle needs.",
+        "doctor": "Check the database, the schema, the processes and the artifact store.",
     },
 }
-# Where the module is not called like the command.
+# Commands whose module has another name.
 MODULES = {
     "demo": "demo.command",
     "reaper": "services",
@@ -77,18 +80,12 @@ MODULES = {
     "notifier": "services",
     "dispatcher": "services",
     "server": "services",
-    "dag": "dags",
-    "answer": "waits",
-    "emit": "waits",
-    "dead": "dead_letters",
-    "history": "retention",
-    "budget": "budgets",
-    "token": "tokens",
+    "archive": "retention",
 }
 
 
 class Commands(TyperGroup):
-    """Commands that are loaded when they are needed, and errors as people read them."""
+    """Commands that are loaded on use, and errors printed without a traceback."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -125,18 +122,18 @@ def treadle(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     database_url: common.DatabaseUrl = None,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="TREADLE_DEBUG", help="Show tracebacks of errors.")
+        bool, typer.Option("--debug", envvar="TREADLE_DEBUG", help="Print tracebacks of errors.")
     ] = False,
 ) -> None:
-    """Tasks for fleets of agents, kept in the PostgreSQL that you already run.
+    """Tasks for fleets of agents, stored in PostgreSQL.
 
     \b
     Examples:
-      treadle demo                              see it work, nothing else needed
+      treadle demo                              see it work; needs nothing else
       treadle worker my_module:app              run the tasks of an application
-      treadle tasks list --status running       see what is going on
+      treadle tasks list --status running       list the running tasks
     """
-    common.given = common.GlobalOptions(database_url=database_url, debug=debug)
+    common.options = common.GlobalOptions(database_url=database_url, debug=debug)
     if version:
         from treadle import __version__
 
@@ -147,8 +144,9 @@ def treadle(
 
 
 def load(name: str) -> Any:
-    """The real command, from its module."""
-    found = getattr(import_module(f"treadle.cli.{MODULES.get(name, name)}"), name)
+    """Import the module of a command and return the command."""
+    attribute = name.replace("-", "_")
+    found = getattr(import_module(f"treadle.cli.{MODULES.get(name, attribute)}"), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
@@ -157,21 +155,23 @@ def load(name: str) -> Any:
 
 
 def report(error: BaseException) -> None:
-    """Say on stderr what went wrong and what to do; the traceback only when debugging."""
-    if common.given.debug:
+    """Print an error and its hint on stderr; with --debug also the traceback."""
+    if common.options.debug:
         traceback.print_exception(error)
     typer.echo(f"error: {common.printable(error)}", err=True)
     if isinstance(error, TreadleError):
         if error.hint:
             typer.echo(f"hint: {common.printable(error.hint)}", err=True)
-    elif not common.given.debug:
-        typer.echo("hint: This was not expected. TREADLE_DEBUG=1 shows where it is.", err=True)
+    elif not common.options.debug:
+        typer.echo(
+            "hint: This error was not expected. TREADLE_DEBUG=1 shows the traceback.", err=True
+        )
 
 
 def main() -> None:
-    """The entry point: like the commands, and no traceback for what was not expected."""
+    """Run the command line; an unexpected error is printed without a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets a question mark, not an error.
+        # A character that the terminal cannot show becomes a question mark.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:

@@ -1,4 +1,4 @@
-"""`treadle agents`: who works, and who should stop."""
+"""`treadle agents`: workers, and agents that the dispatcher sends tasks to."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun, add_create_and_update, add_delete
 from treadle.cli.output import Column
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle
+    from treadle.db.database import Database
 
-agents = common.group(
-    """See who works; add agents that tasks are sent to; drain one before its host goes.
+agents = Noun(
+    "agents",
+    """List agents; drain one before its host stops; register agents that tasks are sent to.
 
     \b
     Examples:
       treadle agents drain host-3
-      treadle agents add coder-1 --url https://coder-1.example.org
-    """
+      treadle agents create coder-1 --url https://coder-1.example.org
+    """,
 )
 
-AgentId = Annotated[str, typer.Argument(metavar="ID", help="The agent's id.")]
+AgentId = Annotated[str, typer.Argument(metavar="ID", help="Agent id.")]
 
 COLUMNS = [
     Column("agent", "agent_id"),
@@ -36,148 +38,135 @@ COLUMNS = [
     Column("capabilities", "capabilities", extra=True),
 ]
 
-PUSHED = [
+PUSH = [
     Column("agent", "agent_id"),
     Column("url", "url"),
-    Column("private", "allow_private"),
+    Column("allow_private", "allow_private"),
     Column("status", "status", output.state),
-    Column("answered", "answered_at", output.ago),
-    Column("has", "queue_id"),
-    Column("last", "last_outcome"),
-    Column("error", "last_error", extra=True),
+    Column("last_answer", "answered_at", output.ago),
+    Column("task", "queue_id"),
+    Column("last_outcome", "last_outcome"),
+    Column("last_error", "last_error", extra=True),
 ]
 
 
-@agents.command("list")
+@agents.verb("list")
 def list_agents(
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that are gone.")] = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Include agents that are offline.")
+    ] = False,
+    push: Annotated[
+        bool, typer.Option("--push", help="List the agents that tasks are sent to.")
+    ] = False,
 ) -> None:
-    """List the agents that are there, with what they are doing.
+    """List agents with their heartbeats and current tasks.
 
     \b
-    Example:
+    Examples:
       treadle agents list --all
+      treadle agents list --push
     """
-    rows = common.call(_read, database_url)
+    if push:
+        rows = common.call_db(lambda db: db.agents.list_push())
+        empty = "no agent is registered; register one: treadle agents create --help"
+        output.show(rows, PUSH, empty=empty)
+        return
+    rows = common.call_db(lambda db: db.agents.list())
     shown = [row for row in rows if everyone or row["alive"]]
-    empty = "no agent is there; start one: treadle worker my_module:app"
-    output.show(shown, COLUMNS, as_json=as_json, empty=empty)
+    empty = "no agent is alive; start a worker: treadle worker my_module:app"
+    output.show(shown, COLUMNS, empty=empty)
 
 
-@agents.command()
-def drain(
-    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """Let an agent finish what it has, claim nothing more, and stop.
+@agents.verb()
+def drain(agent: AgentId) -> None:
+    """Let an agent finish its tasks, claim no more, and stop.
 
     \b
     Example:
       treadle agents drain host-3
     """
-    _set(agent, "draining", database_url, as_json=as_json)
+    _set_status(agent, "draining")
 
 
-@agents.command()
-def activate(
-    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """Let an agent claim again.
+@agents.verb()
+def activate(agent: AgentId) -> None:
+    """Let a draining or offline agent claim tasks again.
 
     \b
     Example:
       treadle agents activate host-3
     """
-    _set(agent, "active", database_url, as_json=as_json)
+    _set_status(agent, "active")
 
 
-@agents.command()
-def offline(
-    agent: AgentId, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """Say that an agent is gone; its claims end with their leases.
+@agents.verb()
+def offline(agent: AgentId) -> None:
+    """Mark an agent as offline; its claims end with their leases.
 
     \b
     Example:
       treadle agents offline host-3
     """
-    _set(agent, "offline", database_url, as_json=as_json)
+    _set_status(agent, "offline")
 
 
-@agents.command()
-def add(
-    agent: AgentId,
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Where its interface is: https://…")
-    ],
+def _set_status(agent: str, status: str) -> None:
+    common.call_db(lambda db: db.agents.set_status(agent, status))
+    output.print_done(f"agent {agent} is {status}", name=agent, status=status)
+
+
+def push_settings(
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Base URL: https://…")],
     allow_private: Annotated[
-        bool,
-        typer.Option("--allow-private", help="Its address may be one of a network of your own."),
+        bool, typer.Option("--allow-private", help="Allow an address of a private network.")
     ] = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Add an agent that the dispatcher sends tasks to, or change where it is.
-
-    \b
-    Examples:
-      treadle agents add coder-1 --url https://coder-1.example.org
-      treadle agents add coder-2 --url http://10.0.0.7:9000 --allow-private
-
-    It gets one task at a time, from queue push. Addresses of a network of your own are connected
-    to with --allow-private only; those of cloud metadata never.
-    """
+) -> tuple[str, bool]:
+    """The URL of an agent, and whether it may be private."""
     from treadle.services.outbound import check_public_url
 
     if not allow_private:
         check_public_url(url)
-    common.call_db(
-        lambda db: db.agents.define_push(agent, url, allow_private=allow_private),
-        database_url,
-    )
-    text = f"agent {agent} is added; tasks are sent to it by: treadle dispatcher"
-    output.print_done(text, as_json, name=agent, status="added")
+    return url, allow_private
 
 
-@agents.command()
-def remove(
-    agent: AgentId,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Send nothing more to an agent; what it has is followed to its end.
+async def _define(db: Database, agent: str, given: tuple[str, bool]) -> tuple[bool, None]:
+    url, allow_private = given
+    return await db.agents.define_push(agent, url, allow_private=allow_private), None
+
+
+def _print_defined(agent: str, verb: str, _: None) -> None:
+    text = f"agent {agent} is {verb}; send tasks to it: treadle dispatcher"
+    output.print_done(text, name=agent, status=verb)
+
+
+add_create_and_update(
+    agents,
+    "agent",
+    _define,
+    push_settings,
+    create="""Register an agent that the dispatcher sends tasks to.
+
+    \b
+    Examples:
+      treadle agents create coder-1 --url https://coder-1.example.org
+      treadle agents create coder-2 --url http://10.0.0.7:9000 --allow-private
+
+    An agent gets one task at a time, from queue push. Addresses of private networks need
+    --allow-private; addresses of cloud metadata services are always rejected.
+    """,
+    update="""Change the URL of an agent that the dispatcher sends tasks to.
 
     \b
     Example:
-      treadle agents remove coder-2 --yes
-    """
-    common.confirm(f"remove agent {agent}", yes=yes)
-    common.call_db(lambda db: db.agents.remove_push(agent), database_url)
-    output.print_done(f"agent {agent} is removed", as_json, name=agent, status="removed")
-
-
-@agents.command()
-def push(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List the agents that tasks are sent to, in the order in which they are asked.
-
-    \b
-    Example:
-      treadle agents push --json
-    """
-
-    async def work(app: Treadle) -> list[dict[str, object]]:
-        return await app.db.agents.list_push()
-
-    empty = "tasks are sent to nobody; add an agent: treadle agents add --help"
-    output.show(common.call(work, database_url), PUSHED, as_json=as_json, empty=empty)
-
-
-async def _read(app: Treadle) -> list[dict[str, object]]:
-    return await app.db.agents.list()
-
-
-def _set(agent: str, status: str, database_url: str | None, *, as_json: bool) -> None:
-    common.call_db(lambda db: db.agents.set_status(agent, status), database_url)
-    output.print_done(f"agent {agent} is {status}", as_json, name=agent, status=status)
+      treadle agents update coder-1 --url https://coder-1.example.org
+    """,
+    done=_print_defined,
+    argument=AgentId,
+)
+add_delete(
+    agents,
+    "agent",
+    lambda db, name: db.agents.remove_push(name),
+    text="Stop sending tasks to an agent; its current task is followed to its end.",
+    example="coder-2",
+)

@@ -1,15 +1,18 @@
-"""What commands share: their options, the database they work on, and how they run.
+"""What commands share: options, the database, messages, and how values are read.
 
 Heavy imports stay inside the functions; see `treadle.cli`.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -23,21 +26,40 @@ if TYPE_CHECKING:
     from treadle.settings import Settings
 
 T = TypeVar("T")
+Command = Callable[..., None]
+
+
+def strip_ellipsis(text: str) -> str:
+    """An id without the ellipsis that stands before a short one in a table."""
+    return text.lstrip("….")
+
 
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
         "--database-url",
         metavar="URL",
-        help="PostgreSQL to use; else TREADLE_DATABASE_URL, DATABASE_URL, treadle.toml.",
+        help="PostgreSQL to use; default: TREADLE_DATABASE_URL, DATABASE_URL, treadle.toml.",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would change.")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="Rows at most.")
+]
+IdsOnly = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only.")]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Reason, kept for the record.")
+]
+Actor = Annotated[
+    str | None,
+    typer.Option("--actor", metavar="NAME", help="Acting person or program; default: the login."),
+]
 HealthFile = Annotated[
     Path | None,
     typer.Option(
-        "--health-file", metavar="PATH", help="Write a sign of life here, for supervisors."
+        "--health-file", metavar="PATH", help="File to touch while healthy, for supervisors."
     ),
 ]
 LogFormat = Annotated[
@@ -47,52 +69,81 @@ LogLevel = Annotated[
     str | None,
     typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error."),
 ]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name, as listed.")]
 TaskId = Annotated[
-    str, typer.Argument(metavar="ID", help="Task id, or its last 6 or more characters.")
+    str,
+    typer.Argument(
+        metavar="ID", help="Task id, or its last 6 or more characters.", parser=strip_ellipsis
+    ),
 ]
-TaskIds = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Task ids, or their last 6 or more characters.")
+OfTask = Annotated[
+    str | None,
+    typer.Option("--task", metavar="ID", help="Only of this task.", parser=strip_ellipsis),
 ]
+OfQueue = Annotated[
+    str | None, typer.Option("--queue", metavar="QUEUE", help="Only in this queue.")
+]
+OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")]
 
-# Control characters, and those that turn the direction of writing.
+# Control characters, and those that change the direction of text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @dataclass(frozen=True)
 class GlobalOptions:
-    """The options before the command, and what follows from the others."""
+    """The options that every command takes, before the noun or after the verb."""
 
     database_url: str | None = None
+    json: bool = False
     debug: bool = False
     quiet: bool = False
 
 
-given = GlobalOptions()
+options = GlobalOptions()
 
 
-def group(text: str, alone: Callable[[bool, str | None], None] | None = None) -> typer.Typer:
-    """A noun whose verbs are added with `@noun.command()`; `alone` is what it does without one."""
-    made = typer.Typer(add_completion=False, no_args_is_help=alone is None, rich_markup_mode=None)
-    if alone is None:
-        made.callback(help=text)(lambda: None)
-        return made
+def command(*, json: bool = True, database: bool = True) -> Callable[[Command], Command]:
+    """Add --json and --database-url to a command; both become global options."""
+    added = {"as_json": (JsonFlag, False, json), "database_url": (DatabaseUrl, None, database)}
 
-    def show(
-        ctx: typer.Context, as_json: JsonFlag = False, database_url: DatabaseUrl = None
-    ) -> None:
-        if ctx.invoked_subcommand is None:
-            alone(as_json, database_url)
+    def decorate(function: Command) -> Command:
+        own = inspect.signature(function, eval_str=True)
 
-    made.callback(help=text, invoke_without_command=True)(show)
-    return made
+        @wraps(function)
+        def run(*, as_json: bool = False, database_url: str | None = None, **given: Any) -> None:
+            global options
+            options = replace(
+                options, json=as_json, database_url=database_url or options.database_url
+            )
+            function(**given)
+
+        run.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[
+                *(each.replace(kind=each.KEYWORD_ONLY) for each in own.parameters.values()),
+                *(
+                    inspect.Parameter(
+                        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+                    )
+                    for name, (annotation, default, wanted) in added.items()
+                    if wanted
+                ),
+            ]
+        )
+        return run
+
+    return decorate
+
+
+# The database, and the processes that stay
 
 
 @contextmanager
-def database(url: str | None = None) -> Iterator[str]:
-    """The database to work on; the embedded one only where the settings ask for it."""
+def database(default: str | None = None) -> Iterator[str]:
+    """The URL of the database; the embedded one only where the settings ask for it."""
     from treadle.settings import load_settings
 
-    settings = load_settings(database_url=url or given.database_url)
+    settings = load_settings(database_url=options.database_url or default)
     if settings.database_url:
         yield settings.database_url
     elif settings.embedded:
@@ -101,26 +152,49 @@ def database(url: str | None = None) -> Iterator[str]:
     else:
         raise ConfigurationError(
             "no database is configured",
-            hint="Give --database-url URL, set TREADLE_DATABASE_URL, or try: treadle dev",
+            hint="Pass --database-url URL, set TREADLE_DATABASE_URL, or run: treadle dev",
         )
 
 
-def call(work: Callable[[Treadle], Awaitable[T]], url: str | None = None) -> T:
-    """Do one thing on the database and come back with its result."""
+@contextmanager
+def _embedded(settings: Settings) -> Iterator[str]:
+    from treadle.db.embedded import EmbeddedServer, default_data_dir
+    from treadle.db.install.migrate import migrate, status
+
+    with EmbeddedServer(settings.data_dir or default_data_dir()) as server:
+        # A process that stays has it in its log.
+        if server.started_here and options.quiet:
+            note(
+                f"embedded PostgreSQL {server.version} at {server.data_dir}:"
+                " for development, not production"
+            )
+        url = server.url()
+        if not status(url).current:
+            migrate(url)
+        yield url
+
+
+def call(work: Callable[[Treadle], Awaitable[T]]) -> T:
+    """Do one thing with an application on the database, and return its result."""
     quiet_logs()
-    with database(url) as found:
-        # A plain connection says at once, and in words, why there is none.
-        probe(found)
-        return run(_inside(found, work))
+    with database() as url:
+        # A plain connection fails at once and says why, where a pool would retry.
+        probe(url)
+        return run(_call(url, work))
 
 
-async def _inside(url: str, work: Callable[[Treadle], Awaitable[T]]) -> T:
+async def _call(url: str, work: Callable[[Treadle], Awaitable[T]]) -> T:
     from treadle.app import Treadle
 
     application = Treadle(url)
     application.one_shot = True
     async with application as app:
         return await work(app)
+
+
+def call_db(work: Callable[[Database], Awaitable[T]]) -> T:
+    """Do one thing on the database, and return its result."""
+    return call(lambda app: work(app.db))
 
 
 def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
@@ -142,14 +216,14 @@ def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
 
 
 def probe(url: str, *, within_s: float = 0.0) -> None:
-    """Connect once; a process that stays may wait a while for its server to come up.
+    """Connect once; a process that stays may wait for its server to come up.
 
-    A superuser goes on only where the functions and views are those of this release.
+    A superuser continues only where the functions and views are those of this release.
     """
     import time
 
+    from treadle.db.connection import connect_sync
     from treadle.db.install.trust import refuse_replaced_code
-    from treadle.db.pool import connect_sync
     from treadle.settings import load_settings
 
     until = time.monotonic() + within_s
@@ -166,36 +240,55 @@ def probe(url: str, *, within_s: float = 0.0) -> None:
 
 
 def quiet_logs() -> None:
-    """For a command that answers: warnings only, on stderr."""
-    global given
+    """Log warnings only, on stderr: for a command that prints a result."""
+    global options
     from treadle.logs import configure_logging
 
-    given = replace(given, quiet=True)
-    configure_logging("auto", "debug" if given.debug else "warning")
+    options = replace(options, quiet=True)
+    configure_logging("auto", "debug" if options.debug else "warning")
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a process that stays is started with."""
+
+    settings: Settings
+    health_file: Path | None
+
+
+def process_options(
+    health_file: HealthFile = None, log_format: LogFormat = None, log_level: LogLevel = None
+) -> Process:
+    """The options of a process that stays; logging is configured with them."""
+    settings = process_logs(log_format, log_level)
+    if health_file is not None and not health_file.absolute().parent.is_dir():
+        raise ConfigurationError(
+            f"the folder of the health file {health_file} does not exist", hint="Create it first."
+        )
+    return Process(settings, health_file)
+
+
+def logging_options(log_format: LogFormat = None, log_level: LogLevel = None) -> Process:
+    """The options of a process that has no health file."""
+    return Process(process_logs(log_format, log_level), None)
 
 
 def process_logs(log_format: str | None, log_level: str | None) -> Settings:
-    """For a process that stays: logs as set; returns the settings."""
-    global given
+    """Configure the logs of a process that stays, and return the settings."""
+    global options
     from treadle.logs import configure_logging
     from treadle.settings import load_settings
 
     settings = load_settings(
-        database_url=given.database_url, log_format=log_format, log_level=log_level
+        database_url=options.database_url, log_format=log_format, log_level=log_level
     )
     configure_logging(settings.log_format, settings.log_level)
     if settings.log_level == "debug":
-        given = replace(given, debug=True)
+        options = replace(options, debug=True)
     return settings
 
 
-def health_path(path: Path | None) -> Path | None:
-    """The path of a health file, refused at once where it can never be written."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise ConfigurationError(
-            f"the folder of the health file {path} does not exist", hint="Make it first."
-        )
-    return path
+# Errors and messages
 
 
 def known_error(error: BaseException) -> TreadleError | None:
@@ -208,28 +301,45 @@ def known_error(error: BaseException) -> TreadleError | None:
 
 
 def note(text: str) -> None:
-    """Say something that is not the result."""
+    """Print a message that is not the result."""
     typer.echo(text, err=True)
 
 
 def printable(value: object) -> str:
-    """Text without characters that could steer a terminal; lines stay lines."""
+    """Text with control characters escaped, except line ends and tabs."""
     return _UNPRINTABLE.sub(
         lambda found: found[0] if found[0] in "\n\t" else f"\\x{ord(found[0]):02x}", str(value)
     )
 
 
-def confirm(deed: str, *, yes: bool, dry_run: bool = False) -> None:
-    """Ask before something big; without a terminal nobody can answer, so --yes is needed."""
+def confirm(action: str, *, yes: bool, dry_run: bool = False) -> None:
+    """Ask for confirmation; without a terminal, --yes is required."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise InvalidArgument(
-            f"this would {deed}, and there is no terminal to ask at",
-            hint="Add --yes to do it without asking"
-            + (", or --dry-run to see which." if dry_run else "."),
+            f"this would {action}, and there is no terminal to confirm it",
+            hint="Add --yes to do it without confirmation"
+            + (", or --dry-run to see what would change." if dry_run else "."),
         )
-    typer.confirm(f"{deed.capitalize()}?", abort=True, err=True)
+    typer.confirm(f"{action.capitalize()}?", abort=True, err=True)
+
+
+def did_you_mean(word: str, known: list[str]) -> str | None:
+    """A hint with the nearest of the known words, or with all of them when they are few."""
+    from difflib import get_close_matches
+
+    if near := get_close_matches(word, known, n=1):
+        return f"Did you mean {near[0]}?"
+    return f"It can be: {', '.join(known)}" if 0 < len(known) <= 20 else None
+
+
+# Reading values
+
+
+def named(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were given a value."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def json_argument(text: str, name: str) -> dict[str, Any]:
@@ -263,50 +373,81 @@ def json_value(text: str, name: str) -> Any:
 
 
 def json_or_text(text: str) -> Any:
-    """The value that is written here as JSON, else the text itself."""
+    """The value that the text is in JSON, otherwise the text itself."""
     import json
 
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return text
 
 
-def _refuse(word: str) -> None:
+def _reject_constant(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
 
 
-def did_you_mean(word: str, known: list[str]) -> str | None:
-    """A hint with the nearest of the known words, or with all of them when they are few."""
-    from difflib import get_close_matches
-
-    if near := get_close_matches(word, known, n=1):
-        return f"Did you mean {near[0]}?"
-    return f"It can be: {', '.join(known)}" if 0 < len(known) <= 20 else None
-
-
-@contextmanager
-def _embedded(settings: Settings) -> Iterator[str]:
-    from treadle.db.embedded import EmbeddedServer, default_data_dir
-    from treadle.db.install.migrate import migrate, status
-
-    with EmbeddedServer(settings.data_dir or default_data_dir()) as server:
-        # A process that stays has it in its log.
-        if server.started_here and given.quiet:
-            note(
-                f"embedded PostgreSQL {server.version} at {server.data_dir}:"
-                " for development, not production"
+def assignments(pairs: list[str], example: str) -> dict[str, Any]:
+    """The values of `--set NAME=VALUE`; a value that is not JSON is text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise InvalidArgument(
+                f"--set {pair!r} is not NAME=VALUE",
+                hint=f"For example: --set {example}",
+                argument="set",
             )
-        url = server.url()
-        if not status(url).current:
-            migrate(url)
-        yield url
+        if name in found:
+            raise InvalidArgument(
+                f"--set {name} is given twice", hint="Give it once.", argument="set"
+            )
+        found[name] = json_or_text(value)
+    return found
 
 
-def call_db(work: Callable[[Database], Awaitable[T]], url: str | None) -> T:
-    """Call one function of the database."""
+def parse_age(text: str, name: str) -> float | None:
+    """The seconds of an age such as 30d or 12h; None for `forever`."""
+    if text == "forever":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text.strip())
+    if found is None:
+        raise InvalidArgument(
+            f"{name} is not an age: {text!r}",
+            hint="Write 30d, 12h, 90m, 45s or a number of seconds; forever keeps everything.",
+            argument=name,
+        )
+    return float(found[1]) * _SECONDS[found[2]]
 
-    async def inside(app: Treadle) -> T:
-        return await work(app.db)
 
-    return call(inside, url)
+def parse_time(text: str, name: str) -> datetime | timedelta:
+    """A time with its zone, or a distance from now: 90s, 45m, 2h, 1d, 1w."""
+    if found := re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smhdw])", text):
+        return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise InvalidArgument(
+            f"{name} is not a time: {text!r}",
+            hint="Write 45m, 2h or 1d, or a time with its zone: 2027-01-31T17:00+01:00",
+            argument=name,
+        )
+    return at
+
+
+def time_before(text: str | None, name: str) -> datetime | None:
+    """A time in the past, given as such or as an age."""
+    if text is None:
+        return None
+    found = parse_time(text, name)
+    return datetime.now(tz=UTC) - found if isinstance(found, timedelta) else found
+
+
+def seconds_until(text: str | None, name: str) -> float | None:
+    """The seconds until a time, given as such or as a delay."""
+    if text is None:
+        return None
+    found = parse_time(text, name)
+    delay = found if isinstance(found, timedelta) else found - datetime.now(tz=UTC)
+    return max(0.0, delay.total_seconds())

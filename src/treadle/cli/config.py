@@ -1,36 +1,38 @@
-"""`treadle config`: the settings, where they come from, and whether they make sense."""
+"""`treadle config`: the settings and where their values come from."""
 
 from typing import Any
 
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
 
-config = common.group(
+config = Noun(
+    "config",
     """Show and check the settings.
 
     \b
     Example:
       treadle config show
-    """
+    """,
 )
 
 FILE = "treadle.toml"
 
 
-@config.command()
-def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """Show every setting, its value and where that comes from; passwords are masked.
+@config.verb()
+def show() -> None:
+    """Show every setting with its value and origin; passwords are masked.
 
     \b
     Example:
       treadle config show --json
     """
-    from treadle.db.pool import mask_password
+    from treadle.db.connection import mask_password
     from treadle.settings import Settings, load_settings, origin
 
-    given = database_url or common.given.database_url
+    given = common.options.database_url
     settings = load_settings(database_url=given)
     rows: list[dict[str, Any]] = []
     for name, field in Settings.model_fields.items():
@@ -49,34 +51,36 @@ def show(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = No
         Column("value", "value"),
         Column("description", "description", extra=True),
     ]
-    output.show(rows, columns, as_json=as_json)
+    output.show(rows, columns)
 
 
-@config.command()
-def check(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """Check the settings without connecting; exit 2 when one is wrong.
+@config.verb()
+def check() -> None:
+    """Check the settings without connecting to the database.
 
     \b
     Example:
       treadle config check
+
+    Exit code 2: a setting is invalid or unknown.
     """
     from treadle.settings import load_settings
 
-    load_settings(database_url=database_url or common.given.database_url)
+    load_settings(database_url=common.options.database_url)
     problems = _unknown()
-    if as_json:
+    if common.options.json:
         output.document({"ok": not problems, "problems": problems})
     else:
         for problem in problems:
             typer.echo(problem)
         if not problems:
-            common.note("the settings are good; try them: treadle doctor")
+            common.note("the settings are valid; check the database: treadle doctor")
     if problems:
         raise typer.Exit(2)
 
 
 def _unknown() -> list[str]:
-    """Names that look like settings and are none: most likely misspelt, and without effect."""
+    """Names that look like settings but are unknown, most likely misspelt."""
     import tomllib
     from pathlib import Path
 

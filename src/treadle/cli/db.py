@@ -1,45 +1,45 @@
-"""`treadle db`: install and check the schema."""
+"""`treadle db`: install, upgrade and verify the database schema."""
 
 from typing import Annotated
 
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
 
-db = common.group(
-    """Install and check the schema.
+db = Noun(
+    "db",
+    """Install, upgrade and verify the database schema.
 
     \b
     Example:
       treadle db migrate
-    """
+    """,
 )
 
 
-@db.command()
+@db.verb()
 def migrate(
-    to: Annotated[int | None, typer.Option(metavar="N", help="Stop after this migration.")] = None,
+    to: Annotated[int | None, typer.Option(metavar="N", help="Last migration to apply.")] = None,
     lock_timeout: Annotated[
-        float, typer.Option(metavar="S", help="Longest wait for a lock that others hold.")
+        float, typer.Option(metavar="SECONDS", help="Longest wait for a lock.")
     ] = 5.0,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Bring the schema of the database to this version of treadle.
+    """Install the schema, or upgrade it to this version of treadle.
 
     \b
     Example:
       treadle db migrate --database-url postgresql://localhost/app
 
-    Safe to repeat, to interrupt, and to run twice at once.
+    It may be repeated, interrupted, and run concurrently.
     """
     from treadle.db.install import migrate as schema
 
     common.quiet_logs()
-    with common.database(database_url) as url:
+    with common.database() as url:
         done = schema.migrate(url, to=to, lock_timeout_s=lock_timeout, on_step=common.note)
-    if as_json:
+    if common.options.json:
         output.document(
             {
                 "version": done.version,
@@ -49,13 +49,13 @@ def migrate(
             }
         )
         return
-    words = "the schema is now" if done.changed else "nothing to do: the schema is"
-    typer.echo(f"{words} at migration {done.version}")
+    text = "the schema is now" if done.changed else "nothing to do: the schema is"
+    typer.echo(f"{text} at migration {done.version}")
 
 
-@db.command()
-def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """Show which migrations are applied and which are waiting.
+@db.verb()
+def status() -> None:
+    """List applied and pending migrations.
 
     \b
     Example:
@@ -64,7 +64,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
     from treadle.db.install import migrate as schema
 
     common.quiet_logs()
-    with common.database(database_url) as url:
+    with common.database() as url:
         found = schema.status(url)
     rows = [
         {
@@ -81,7 +81,7 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
          "applied_by": None}
         for m in found.pending
     ]  # fmt: skip
-    if as_json:
+    if common.options.json:
         output.document(
             {
                 "server": found.server,
@@ -100,50 +100,51 @@ def status(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = 
             Column("name", "name"),
             Column("state", "state", output.state),
             Column("applied", "applied_at", output.ago),
-            Column("by", "applied_by"),
+            Column("applied_by", "applied_by"),
         ],
-        as_json=False,
     )
     if found.current:
         common.note(f"PostgreSQL {found.server}: the schema is up to date")
     elif found.renamed:
         common.note("the schema was created by an unreleased version; see: treadle db migrate")
     elif found.unknown:
-        common.note("the schema is newer than this treadle; use a newer one")
+        common.note("the schema is newer than this treadle; upgrade treadle")
     elif found.changed:
         common.note("applied migrations differ from their files; see: treadle db verify")
     else:
-        what = "migrations are waiting" if found.pending else "functions and views are not current"
+        what = "migrations are pending" if found.pending else "functions and views are not current"
         common.note(f"{what}; run: treadle db migrate")
 
 
-@db.command()
-def verify(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """Compare every object of the schema with what this treadle made; exit 1 on a difference.
+@db.verb()
+def verify() -> None:
+    """Compare every object of the schema with this version of treadle.
 
     \b
     Example:
       treadle db verify
+
+    Exit code 1: something differs.
     """
     from treadle.db.install import migrate as schema
 
     common.quiet_logs()
-    with common.database(database_url) as url:
+    with common.database() as url:
         problems = schema.verify(url)
-    if as_json:
+    if common.options.json:
         output.document({"ok": not problems, "problems": problems})
     else:
         for problem in problems:
             typer.echo(common.printable(problem))
         if not problems:
-            common.note("the schema is as this treadle made it")
+            common.note("the schema matches this version of treadle")
     if problems:
         raise typer.Exit(1)
 
 
-@db.command()
+@db.verb(json=False, database=False)
 def sql() -> None:
-    """Print the whole install as plain SQL, for psql or another migration tool.
+    """Print the installation as plain SQL, for psql or another migration tool.
 
     \b
     Example:

@@ -1,620 +1,195 @@
-"""`treadle dead`: tasks that gave up, and what people decide about them.
+"""`treadle dead-letters`: tasks that failed for good, and decisions about them.
 
-Decisions are about letters by id, or about all that match a filter.
+A decision concerns letters by id, or all letters that match the filters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from treadle.cli import common, output, task_view, times
-from treadle.cli.output import Column, bar
-from treadle.cli.task_actions import FEW
+from treadle.cli import common, output, task_view
+from treadle.cli.field_options import field_options
+from treadle.cli.nouns import Noun, with_options
+from treadle.cli.output import Column, progress_bar
+from treadle.cli.task_actions import CONFIRM_ABOVE
 from treadle.errors import IllegalTransition, InvalidArgument, NotFound, TreadleError
+from treadle.fields import editable_fields
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.db.database import Database
     from treadle.db.dead_letters import Decided, Decision, LetterCount
-
-RESULTS = [
-    Column("id", "id"),
-    Column("now", "now"),
-    Column("verdict", "verdict"),
-    Column("problem", "problem"),
-]
-COUNTS = [
-    Column("letters", "letters", right=True),
-    Column("verdict", "verdict"),
-    Column("group", "fingerprint"),
-    Column("class", "failure_class"),
-    Column("type", "type"),
-    Column("queue", "queue"),
-    Column("why", "why"),
-]
-DONE = ("retried", "cancelled", "escalated")
-
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[ID...]", help="Ids of tasks or letters, or their last 6 or more characters."
-    ),
-]
-All = Annotated[bool, typer.Option("--all", help="All that wait, or all that match; it asks.")]
-Group = Annotated[
-    str | None, typer.Option("--group", metavar="GROUP", help="All of this group: treadle dead.")
-]
-Queue = Annotated[str | None, typer.Option(help="All of this queue.")]
-Type = Annotated[str | None, typer.Option(help="All of this type.")]
-Class = Annotated[
-    str | None, typer.Option("--class", help="All that failed in this way: timeout, …")
-]
-Older = Annotated[
-    str | None,
-    typer.Option("--older-than", metavar="WHEN", help="All from before: 90s, 45m, 2h, 7d ago."),
-]
-Poison = Annotated[
-    bool | None, typer.Option("--poison/--no-poison", help="Only poison pills, or none of them.")
-]
-Escalated = Annotated[
-    bool | None,
-    typer.Option("--escalated/--not-escalated", help="Only those with someone, or none of them."),
-]
-Note = Annotated[str | None, typer.Option(help="Why; it is kept.")]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; else the login.")
-]
-Delay = Annotated[
-    str | None,
-    typer.Option("--after", "--delay", metavar="WHEN", help="Not before: 45m, 2h, 1d, a moment."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what the filters find.")]
-
-
-@dataclass(frozen=True)
-class LetterSelection:
-    """Which letters are meant, and how the command was called."""
-
-    verb: str
-    task_ids: list[str] | None
-    everything: bool
-    filters: Mapping[str, Any]
-    dry_run: bool
-    yes: bool
-    as_json: bool
-    database_url: str | None
-
-
-def letter_filters(
-    *,
-    group: str | None,
-    queue: str | None,
-    type: str | None,
-    failure_class: str | None,
-    older_than: str | None,
-    poison: bool | None,
-    escalated: bool | None,
-) -> dict[str, Any]:
-    """What was given, as SQL reads it."""
-    before = moment_before(older_than)
-    given = {
-        "fingerprint": group,
-        "queue": queue,
-        "type": type,
-        "failure_class": failure_class,
-        "dead_before": before and before.isoformat(),
-        "poison": poison,
-        "escalated": escalated,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def moment_before(text: str | None) -> datetime | None:
-    """A moment, or how long ago it was."""
-    if text is None:
-        return None
-    found = times.moment(text, "older_than")
-    return datetime.now(tz=UTC) - found if isinstance(found, timedelta) else found
-
-
-def seconds_until(text: str | None) -> float | None:
-    """How long to wait until a moment, or for a time."""
-    if text is None:
-        return None
-    found = times.moment(text, "after")
-    span = found if isinstance(found, timedelta) else found - datetime.now(tz=UTC)
-    return max(0.0, span.total_seconds())
-
-
-def decide(asked: LetterSelection, decision: Decision) -> None:
-    """Carry a decision out, about letters by id or about all that filters find."""
-    by_filter = asked.everything or bool(asked.filters)
-    if bool(asked.task_ids) == by_filter:
-        raise InvalidArgument(
-            "name letters by id, or find them by filters or --all, and not both",
-            hint=f"See: treadle dead {asked.verb} --help",
-        )
-    if not by_filter and asked.dry_run:
-        raise InvalidArgument("--dry-run goes with filters, not with ids")
-    if by_filter:
-        _decide_where(asked, decision)
-    else:
-        _decide_ids(asked, decision)
-
-
-def _decide_where(asked: LetterSelection, decision: Decision) -> None:
-    filters = asked.filters or {"status": "dead_lettered"}
-
-    async def count(app: Treadle) -> list[LetterCount]:
-        return await app.db.dead_letters.resolve_where(filters, decision, dry_run=True)
-
-    async def carry_out(app: Treadle) -> list[LetterCount]:
-        with bar("decided", found) as tell:
-            return await app.db.dead_letters.resolve_where(filters, decision, on_batch=tell)
-
-    counts = common.call(count, asked.database_url)
-    found = sum(each.letters for each in counts)
-    if found and not asked.dry_run:
-        if asked.everything or found > FEW:
-            word = "letter" if found == 1 else "letters"
-            common.confirm(f"{asked.verb} {found} dead {word}", yes=asked.yes, dry_run=True)
-        counts = common.call(carry_out, asked.database_url)
-    output.show(
-        [asdict(each) for each in counts], COUNTS, as_json=asked.as_json, empty="no dead letters"
-    )
-    wrong = sum(each.letters for each in counts if each.verdict not in (*DONE, "found"))
-    if wrong:
-        common.note(f"error: {wrong} of {found} could not be decided about")
-        raise typer.Exit(IllegalTransition.exit_code)
-
-
-def _decide_ids(asked: LetterSelection, decision: Decision) -> None:
-    texts = asked.task_ids or []
-
-    async def work(app: Treadle) -> list[tuple[str, Decided | TreadleError]]:
-        db = app.db
-        known: dict[str, UUID | TreadleError] = {}
-        for text in texts:
-            try:
-                known[text] = await db.dead_letters.find(text.lstrip("…."))
-            except TreadleError as error:
-                if len(texts) == 1:
-                    raise
-                known[text] = error
-        ids = [each for each in known.values() if isinstance(each, UUID)]
-        done = await db.dead_letters.resolve(ids, decision)
-        return [
-            (text, done[each] if isinstance(each, UUID) else each) for text, each in known.items()
-        ]
-
-    answers = [(text, answer, _problem(answer)) for text, answer in _all(work, asked)]
-    problems = [problem for _, _, problem in answers if problem is not None]
-    if len(answers) == 1 and problems:
-        raise problems[0]
-    rows = [_row(text, answer, problem) for text, answer, problem in answers]
-    output.show(rows, RESULTS, as_json=asked.as_json)
-    if problems:
-        common.note(f"error: {len(problems)} of {len(answers)} could not be decided about")
-        raise typer.Exit(problems[0].exit_code)
-
-
-def _all(work: Any, asked: LetterSelection) -> list[tuple[str, Decided | TreadleError]]:
-    answers: list[tuple[str, Decided | TreadleError]] = common.call(work, asked.database_url)
-    return answers
-
-
-def _row(text: str, answer: Decided | TreadleError, problem: TreadleError | None) -> dict[str, Any]:
-    if isinstance(answer, TreadleError):
-        return {"id": text, "now": None, "verdict": "unknown", "problem": str(answer)}
-    return {
-        "id": answer.task_id or answer.id,
-        "now": answer.status,
-        "verdict": answer.verdict,
-        "problem": problem and str(problem),
-    }
-
-
-def _problem(answer: Decided | TreadleError) -> TreadleError | None:
-    """Why nothing was done, as the error that a person reads."""
-    if isinstance(answer, TreadleError):
-        return answer
-    if answer.verdict in DONE:
-        return None
-    if answer.verdict == "unknown":
-        return NotFound(
-            f"there is no dead letter {answer.id}", hint="List them: treadle dead list --all"
-        )
-    return IllegalTransition(
-        answer.why or answer.verdict, hint=f"See it: treadle dead show {answer.task_id}"
-    )
-
-
-def retry(
-    task_ids: Ids = None,
-    everything: All = False,
-    group: Group = None,
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
-    older_than: Older = None,
-    poison: Poison = None,
-    escalated: Escalated = None,
-    after: Delay = None,
-    note: Note = None,
-    by: By = None,
-    dry_run: DryRun = False,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Run dead letters again with a new round of attempts, now or later.
-
-    \b
-    Examples:
-      treadle dead retry 9f3a21c4 --note "provider is back"
-      treadle dead retry --group 9f3a21c4d0e5 --after 2h --dry-run
-
-    Exit code 3: no such letter. 4: someone was first, or it cannot run again.
-    """
-    from treadle.db.dead_letters import Decision
-
-    filters = letter_filters(
-        group=group,
-        queue=queue,
-        type=type,
-        failure_class=failure_class,
-        older_than=older_than,
-        poison=poison,
-        escalated=escalated,
-    )
-    asked = LetterSelection(
-        "retry", task_ids, everything, filters, dry_run, yes, as_json, database_url
-    )
-    decide(asked, Decision("retry", by=by, note=note, delay_s=seconds_until(after)))
-
-
-def cancel(
-    task_ids: Ids = None,
-    everything: All = False,
-    group: Group = None,
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
-    older_than: Older = None,
-    poison: Poison = None,
-    escalated: Escalated = None,
-    note: Note = None,
-    by: By = None,
-    dry_run: DryRun = False,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Give dead letters up for good, and what depends on them.
-
-    \b
-    Examples:
-      treadle dead cancel 9f3a21c4 --note obsolete
-      treadle dead cancel --queue mail --older-than 30d --dry-run
-
-    Exit code 3: no such letter. 4: someone was first.
-    """
-    from treadle.db.dead_letters import Decision
-
-    filters = letter_filters(
-        group=group,
-        queue=queue,
-        type=type,
-        failure_class=failure_class,
-        older_than=older_than,
-        poison=poison,
-        escalated=escalated,
-    )
-    asked = LetterSelection(
-        "cancel", task_ids, everything, filters, dry_run, yes, as_json, database_url
-    )
-    decide(asked, Decision("cancel", by=by, note=note))
-
-
-def escalate(
-    to: Annotated[str, typer.Option("--to", metavar="WHO", help="Who is to decide.")],
-    task_ids: Ids = None,
-    everything: All = False,
-    group: Group = None,
-    queue: Queue = None,
-    type: Type = None,
-    failure_class: Class = None,
-    older_than: Older = None,
-    poison: Poison = None,
-    escalated: Escalated = None,
-    note: Note = None,
-    by: By = None,
-    dry_run: DryRun = False,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Hand dead letters to someone; they stay open, are listed first, and an event tells it.
-
-    \b
-    Examples:
-      treadle dead escalate 9f3a21c4 --to ops --note "needs a new key"
-      treadle dead escalate --class auth_failure --not-escalated --to ops
-    """
-    from treadle.db.dead_letters import Decision
-
-    filters = letter_filters(
-        group=group,
-        queue=queue,
-        type=type,
-        failure_class=failure_class,
-        older_than=older_than,
-        poison=poison,
-        escalated=escalated,
-    )
-    asked = LetterSelection(
-        "escalate", task_ids, everything, filters, dry_run, yes, as_json, database_url
-    )
-    decide(asked, Decision("escalate", by=by, note=note, to=to))
-
-
-def modify(
-    task_ids: Ids = None,
-    everything: All = False,
-    group: Group = None,
-    from_queue: Annotated[str | None, typer.Option(help="All of this queue.")] = None,
-    type: Type = None,
-    failure_class: Class = None,
-    older_than: Older = None,
-    poison: Poison = None,
-    escalated: Escalated = None,
-    spec: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="Arguments to change: JSON, @file or -; others stay."),
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="PATH=VALUE", help="Change one value: a.b=2; may be repeated."
-        ),
-    ] = None,
-    unsets: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="PATH", help="Take one value away; may be repeated."),
-    ] = None,
-    priority: Annotated[int | None, typer.Option(metavar="N", help="0 is first, 100 last.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Move it to this queue.")] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option(metavar="N", help="For the new round.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="S", help="Longest attempt.")] = None,
-    after: Delay = None,
-    note: Note = None,
-    by: By = None,
-    dry_run: DryRun = False,
-    yes: common.Yes = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Change dead letters and run them again; an edit that does not fit changes nothing.
-
-    \b
-    Examples:
-      treadle dead modify 9f3a21c4 --spec '{"url": "https://example.org/new"}'
-      treadle dead modify --group 9f3a21c4d0e5 --set options.retries=0 --timeout 600 --dry-run
-    """
-    from treadle.db.dead_letters import Decision
-
-    changes = {
-        "spec": common.json_argument(spec, "spec") if spec is not None else None,
-        "set": dict(_pair(each) for each in sets) if sets else None,
-        "unset": unsets or None,
-        "priority": priority,
-        "queue": queue,
-        "max_attempts": max_attempts,
-        "timeout_s": timeout,
-    }
-    named = {name: value for name, value in changes.items() if value is not None}
-    if not named:
-        raise InvalidArgument("nothing to change is named", hint="For example: --set url=new")
-    filters = letter_filters(
-        group=group,
-        queue=from_queue,
-        type=type,
-        failure_class=failure_class,
-        older_than=older_than,
-        poison=poison,
-        escalated=escalated,
-    )
-    asked = LetterSelection(
-        "modify", task_ids, everything, filters, dry_run, yes, as_json, database_url
-    )
-    decide(
-        asked,
-        Decision("modify_and_retry", named, by=by, note=note, delay_s=seconds_until(after)),
-    )
-
-
-def _pair(text: str) -> tuple[str, Any]:
-    """A path and its value, which is JSON, or text where it is none."""
-    path, equals, value = text.partition("=")
-    if not equals or not path:
-        raise InvalidArgument(f"{text!r} is not PATH=VALUE", hint="For example: --set a.b=2")
-    return path, common.json_or_text(value)
-
-
-def _cost(value: float | None) -> str:
-    return f"${value:.4f}" if value else "-"
-
 
 GROUPS = [
     Column("letters", "letters", right=True),
     Column("group", "fingerprint"),
-    Column("class", "class"),
+    Column("failure_class", "class"),
     Column("types", "types"),
-    Column("poison", "poison_pills", right=True, extra=True),
+    Column("poison_pills", "poison_pills", right=True, extra=True),
     Column("escalated", "escalated", right=True, extra=True),
     Column("agents", "agents", extra=True),
-    Column("cost", "total_cost_usd", _cost, right=True, extra=True),
+    Column("cost", "total_cost_usd", output.cost, right=True, extra=True),
     Column("first", "first_at", output.ago, extra=True),
     Column("last", "last_at", output.ago),
-    Column("sample", "sample_task", output.short, extra=True),
-    Column("about", "about"),
+    Column("example", "sample_task", output.short, extra=True),
+    Column("error", "about"),
 ]
 COLUMNS = [
     Column("task", "task_id", output.short),
     Column("type", "type"),
     Column("queue", "queue", extra=True),
     Column("group", "fingerprint", extra=True),
-    Column("class", "class"),
+    Column("failure_class", "class"),
     Column("attempts", "attempts", right=True),
-    Column("poison", "poison_pill", extra=True),
-    Column("cost", "total_cost_usd", _cost, right=True, extra=True),
-    Column("since", "dead_lettered_at", output.ago),
-    Column("with", "escalated_to", extra=True),
-    Column("decided", "resolution", extra=True),
-    Column("reason", "reason"),
+    Column("poison_pill", "poison_pill", extra=True),
+    Column("cost", "total_cost_usd", output.cost, right=True, extra=True),
+    Column("dead_lettered", "dead_lettered_at", output.ago),
+    Column("escalated_to", "escalated_to", extra=True),
+    Column("resolution", "resolution", extra=True),
+    Column("error", "reason"),
 ]
-LOG = [
-    Column("when", "at", output.ago),
+DECISIONS = [
+    Column("time", "at", output.ago),
     Column("task", "task_id", output.short),
     Column("type", "type", extra=True),
     Column("decision", "decision"),
-    Column("by", "actor"),
-    Column("to", "escalated_to", extra=True),
+    Column("actor", "actor"),
+    Column("escalated_to", "escalated_to", extra=True),
     Column("delay", "delay_s", output.length, extra=True),
     Column("changes", "changes", extra=True),
     Column("group", "fingerprint", extra=True),
-    Column("note", "note"),
+    Column("reason", "note"),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most.")]
+RESULTS = [
+    Column("id", "id"),
+    Column("status", "now"),
+    Column("verdict", "verdict"),
+    Column("error", "problem"),
+]
+COUNTS = [
+    Column("letters", "letters", right=True),
+    Column("verdict", "verdict"),
+    Column("group", "fingerprint"),
+    Column("failure_class", "failure_class"),
+    Column("type", "type"),
+    Column("queue", "queue"),
+    Column("error", "why"),
+]
+DONE = ("retried", "cancelled", "escalated")
 
-
-def _groups(as_json: bool, database_url: str | None) -> None:
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.dead_letters.groups()
-
-    output.show(common.call(work, database_url), GROUPS, as_json=as_json, empty="no dead letters")
-
-
-dead = common.group(
-    """Decide about tasks that gave up: retry, cancel, change and retry, escalate.
-
-    Alone it lists them by what went wrong: a group has one class and one kind of error.
+RunAt = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Time of the retry: 45m, 2h, 1d, or a time with its zone."),
+]
+dead_letters = Noun(
+    "dead-letters",
+    """List dead letters and decide about them: retry, modify, escalate or cancel.
 
     \b
     Examples:
-      treadle dead
-      treadle dead retry --group 9f3a21c4d0e5 --note "provider is back" --dry-run
+      treadle dead-letters groups
+      treadle dead-letters retry --group 9f3a21c4d0e5 --reason "provider is back" --dry-run
     """,
-    alone=_groups,
 )
-dead.command()(retry)
-dead.command()(cancel)
-dead.command()(modify)
-dead.command()(escalate)
 
 
-@dead.command("groups")
-def groups(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List open dead letters by what went wrong, with counts; the same as `treadle dead`.
-
-    \b
-    Example:
-      treadle dead groups --json
-    """
-    _groups(as_json, database_url)
-
-
-@dead.command("list")
-def list_dead(
-    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
-    type: Annotated[str | None, typer.Option(help="Only of this type.")] = None,
+def letter_filters(
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only in this group.")] = None,
+    queue: common.OfQueue = None,
+    type: common.OfType = None,
     failure_class: Annotated[
-        str | None, typer.Option("--class", help="Only failed in this way: timeout, …")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", metavar="GROUP", help="Only of this group.")
+        str | None,
+        typer.Option(metavar="CLASS", help="Only with this failure class, such as timeout."),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="WHEN", help="Only from before: 45m, 2h, 7d ago."),
+        typer.Option(metavar="TIME", help="Only older than 90s, 45m, 2h, 7d, or a time."),
     ] = None,
     poison: Annotated[
         bool | None,
-        typer.Option("--poison/--no-poison", help="Only poison pills, or none of them."),
+        typer.Option("--poison/--no-poison", help="Only poison pills, or no poison pills."),
     ] = None,
     escalated: Annotated[
         bool | None,
-        typer.Option(
-            "--escalated/--not-escalated", help="Only those with someone, or none of them."
-        ),
+        typer.Option("--escalated/--not-escalated", help="Only escalated, or not escalated."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also those decided about.")] = False,
-    limit: Limit = 50,
-    ids_only: Annotated[bool, typer.Option("--quiet", "-q", help="Print task ids only.")] = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
+) -> dict[str, Any]:
+    """The filters of dead letters."""
+    return common.named(
+        {
+            "fingerprint": group,
+            "queue": queue,
+            "type": type,
+            "failure_class": failure_class,
+            "before": common.time_before(older_than, "older_than"),
+            "poison": poison,
+            "escalated": escalated,
+        }
+    )
+
+
+@dead_letters.verb("list")
+@with_options(filters=letter_filters)
+def list_letters(
+    filters: dict[str, Any],
+    everything: Annotated[bool, typer.Option("--all", help="Include resolved letters.")] = False,
+    limit: common.Limit = 50,
+    ids_only: common.IdsOnly = False,
 ) -> None:
-    """List dead letters that wait for a decision: those escalated, then the newest.
+    """List open dead letters: escalated ones first, then the newest.
 
     \b
     Example:
-      treadle dead list --type summarise --class timeout
+      treadle dead-letters list --type summarise --failure-class timeout
     """
-    before = moment_before(older_than)
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.dead_letters.list(
-            reviewed=everything,
-            queue=queue,
-            type=type,
-            failure_class=failure_class,
-            fingerprint=group,
-            poison=poison,
-            escalated=escalated,
-            before=before,
-            limit=limit,
-        )
-
-    rows = common.call(work, database_url)
-    if ids_only and not as_json:
-        for row in rows:
-            typer.echo(row["task_id"])
-        return
-    shown = [_with_times(row) for row in rows] if as_json else rows
-    output.show(shown, COLUMNS, as_json=as_json, empty="no dead letter matches")
+    rows = common.call_db(
+        lambda db: db.dead_letters.list(reviewed=everything, limit=limit, **filters)
+    )
+    if common.options.json:
+        output.document({"items": [_with_times(row) for row in rows]})
+    elif ids_only:
+        output.print_ids(rows, "task_id")
+    else:
+        output.show(rows, COLUMNS, empty="no dead letter matches")
 
 
-@dead.command()
-def show(
-    task_id: common.TaskId,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Show a dead letter: every attempt with agent, duration and cost, and every decision.
+@dead_letters.verb()
+def groups() -> None:
+    """List open dead letters grouped by failure class and error, with counts.
 
     \b
     Example:
-      treadle dead show 9f3a21c4
+      treadle dead-letters groups --json
+    """
+    output.show(
+        common.call_db(lambda db: db.dead_letters.groups()), GROUPS, empty="no dead letters"
+    )
+
+
+@dead_letters.verb()
+def show(task_id: common.TaskId) -> None:
+    """Show a dead letter with its attempts and the decisions about it.
+
+    \b
+    Example:
+      treadle dead-letters show 9f3a21c4
     """
 
-    async def work(app: Treadle) -> tuple[dict[str, Any], dict[str, Any], list[Any], list[Any]]:
-        db = app.db
+    async def read(db: Database) -> tuple[dict[str, Any], dict[str, Any], list[Any], list[Any]]:
         try:
-            found = await db.dead_letters.find(task_id.lstrip("…."))
+            found = await db.dead_letters.find(task_id)
         except NotFound:
-            found = await db.tasks.find(task_id.lstrip("…."))
+            found = await db.tasks.find(task_id)
         letters = await db.dead_letters.list(reviewed=True, task_id=found, limit=1)
         if not letters:
             task = await db.tasks.get(found)
             raise NotFound(
-                f"task {found} never was a dead letter; it is {task['status']}",
+                f"task {found} is not a dead letter; it is {task['status']}",
                 hint=f"See it: treadle tasks show {found}",
             )
         [letter] = letters
@@ -623,47 +198,280 @@ def show(
         history = await db.dead_letters.history(letter["id"])
         return letter, task, history, await db.tasks.why(letter["task_id"])
 
-    letter, task, history, reasons = common.call(work, database_url)
-    if as_json:
+    letter, task, history, reasons = common.call_db(read)
+    if common.options.json:
         output.document(_with_times(letter))
     elif output.console().is_terminal:
         task_view.print_task(task, [_with_error(each) for each in history], reasons)
         _print_letter(letter)
     else:
-        for name, value in letter.items():
-            output.separated([name, value])
+        output.print_record(letter)
 
 
-@dead.command()
-def log(
-    limit: Limit = 50,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """List the decisions about dead letters, the newest first; none is ever removed.
+@dead_letters.verb("log")
+def list_decisions(limit: common.Limit = 50) -> None:
+    """List the decisions about dead letters, newest first; they are kept forever.
 
     \b
     Example:
-      treadle dead log -n 100
+      treadle dead-letters log -n 100
     """
+    rows = common.call_db(lambda db: db.dead_letters.decisions(limit=limit))
+    output.show(rows, DECISIONS, empty="no decisions were made")
 
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.dead_letters.decisions(limit=limit)
 
-    output.show(common.call(work, database_url), LOG, as_json=as_json, empty="no decisions")
+@dataclass(frozen=True)
+class Selection:
+    """The letters that a decision is about, and how it is confirmed."""
+
+    ids: list[str]
+    everything: bool
+    filters: dict[str, Any]
+    dry_run: bool
+    yes: bool
+
+
+@with_options(filters=letter_filters)
+def selection(
+    filters: dict[str, Any],
+    task_ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID",
+            help="Ids of tasks or letters, or their last 6 or more characters.",
+            parser=common.strip_ellipsis,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All open letters; asks for confirmation.")
+    ] = False,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
+) -> Selection:
+    """The options that select dead letters for a decision."""
+    if before := filters.pop("before", None):
+        filters["dead_before"] = before.isoformat()
+    return Selection(task_ids or [], everything, filters, dry_run, yes)
+
+
+@dead_letters.verb()
+@with_options(selected=selection)
+def retry(
+    selected: Selection,
+    run_at: RunAt = None,
+    reason: common.Reason = None,
+    actor: common.Actor = None,
+) -> None:
+    """Retry dead letters with new attempts, now or later.
+
+    \b
+    Examples:
+      treadle dead-letters retry 9f3a21c4 --reason "provider is back"
+      treadle dead-letters retry --group 9f3a21c4d0e5 --run-at 2h --dry-run
+
+    Exit code 3: there is no such letter. 4: it is resolved already, or cannot run again.
+    """
+    from treadle.db.dead_letters import Decision
+
+    decision = Decision(
+        "retry", by=actor, note=reason, delay_s=common.seconds_until(run_at, "run_at")
+    )
+    _decide("retry", selected, decision)
+
+
+@dead_letters.verb()
+@with_options(selected=selection)
+def cancel(selected: Selection, reason: common.Reason = None, actor: common.Actor = None) -> None:
+    """Cancel dead letters and the tasks that depend on them.
+
+    \b
+    Examples:
+      treadle dead-letters cancel 9f3a21c4 --reason obsolete
+      treadle dead-letters cancel --queue mail --older-than 30d --dry-run
+
+    Exit code 3: there is no such letter. 4: it is resolved already.
+    """
+    from treadle.db.dead_letters import Decision
+
+    _decide("cancel", selected, Decision("cancel", by=actor, note=reason))
+
+
+@dead_letters.verb()
+@with_options(selected=selection)
+def escalate(
+    selected: Selection,
+    to: Annotated[str, typer.Option(metavar="NAME", help="Person or team that decides.")],
+    reason: common.Reason = None,
+    actor: common.Actor = None,
+) -> None:
+    """Assign dead letters to a person or team; they stay open and are listed first.
+
+    \b
+    Examples:
+      treadle dead-letters escalate 9f3a21c4 --to ops --reason "needs a new key"
+      treadle dead-letters escalate --failure-class auth_failure --not-escalated --to ops
+    """
+    from treadle.db.dead_letters import Decision
+
+    _decide("escalate", selected, Decision("escalate", by=actor, note=reason, to=to))
+
+
+# --queue is a filter here.
+EDITS = [
+    replace(field, option="--move-to") if field.name == "queue" else field
+    for field in editable_fields()
+    if field.has("option")
+]
+
+
+@dead_letters.verb()
+@with_options(selected=selection, fields=field_options(EDITS))
+def modify(
+    selected: Selection,
+    spec: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Arguments to change: JSON, @file or -."),
+    ] = None,
+    assign: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change one argument: a.b=2; repeatable."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="PATH", help="Remove one argument; repeatable."),
+    ] = None,
+    fields: Any = None,
+    run_at: RunAt = None,
+    reason: common.Reason = None,
+    actor: common.Actor = None,
+) -> None:
+    """Change dead letters and retry them; an invalid change leaves them as they are.
+
+    \b
+    Examples:
+      treadle dead-letters modify 9f3a21c4 --spec '{"url": "https://example.org/new"}'
+      treadle dead-letters modify --group 9f3a21c4d0e5 --set options.retries=0 --dry-run
+    """
+    from treadle.db.dead_letters import Decision
+
+    changes = fields | common.named(
+        {
+            "spec": common.json_argument(spec, "spec") if spec is not None else None,
+            "set": common.assignments(assign, "a.b=2") if assign else None,
+            "unset": unset or None,
+        }
+    )
+    if not changes:
+        raise InvalidArgument("no change is given", hint="For example: --set url=new")
+    delay_s = common.seconds_until(run_at, "run_at")
+    decision = Decision("modify_and_retry", changes, by=actor, note=reason, delay_s=delay_s)
+    _decide("modify", selected, decision)
+
+
+def _decide(verb: str, selected: Selection, decision: Decision) -> None:
+    """Apply a decision to the letters with these ids, or to those that match the filters."""
+    by_filter = selected.everything or bool(selected.filters)
+    if bool(selected.ids) == by_filter:
+        raise InvalidArgument(
+            "select dead letters either by id, or by filters or --all",
+            hint=f"See: treadle dead-letters {verb} --help",
+        )
+    if not by_filter and selected.dry_run:
+        raise InvalidArgument("--dry-run needs filters or --all")
+    if by_filter:
+        _decide_where(verb, selected, decision)
+    else:
+        _decide_ids(selected.ids, decision)
+
+
+def _decide_where(verb: str, selected: Selection, decision: Decision) -> None:
+    filters = selected.filters or {"status": "dead_lettered"}
+
+    async def count(app: Treadle) -> list[LetterCount]:
+        return await app.db.dead_letters.resolve_where(filters, decision, dry_run=True)
+
+    async def apply(app: Treadle) -> list[LetterCount]:
+        with progress_bar("decided", found) as update:
+            return await app.db.dead_letters.resolve_where(filters, decision, on_batch=update)
+
+    counts = common.call(count)
+    found = sum(each.letters for each in counts)
+    if found and not selected.dry_run:
+        if selected.everything or found > CONFIRM_ABOVE:
+            word = "letter" if found == 1 else "letters"
+            common.confirm(f"{verb} {found} dead {word}", yes=selected.yes, dry_run=True)
+        counts = common.call(apply)
+    output.show([asdict(each) for each in counts], COUNTS, empty="no dead letter matches")
+    failed = sum(each.letters for each in counts if each.verdict not in (*DONE, "found"))
+    if failed:
+        common.note(f"error: {failed} of {found} dead letters were not changed")
+        raise typer.Exit(IllegalTransition.exit_code)
+
+
+def _decide_ids(ids: list[str], decision: Decision) -> None:
+    async def apply(app: Treadle) -> list[tuple[str, Decided | TreadleError]]:
+        found: dict[str, UUID | TreadleError] = {}
+        for text in ids:
+            try:
+                found[text] = await app.db.dead_letters.find(text)
+            except TreadleError as error:
+                if len(ids) == 1:
+                    raise
+                found[text] = error
+        known = [each for each in found.values() if isinstance(each, UUID)]
+        done = await app.db.dead_letters.resolve(known, decision)
+        return [
+            (text, done[each] if isinstance(each, UUID) else each) for text, each in found.items()
+        ]
+
+    results = [(text, result, _error(result)) for text, result in common.call(apply)]
+    errors = [error for _, _, error in results if error is not None]
+    if len(results) == 1 and errors:
+        raise errors[0]
+    output.show([_row(text, result, error) for text, result, error in results], RESULTS)
+    if errors:
+        common.note(f"error: {len(errors)} of {len(results)} dead letters were not changed")
+        raise typer.Exit(errors[0].exit_code)
+
+
+def _row(text: str, result: Decided | TreadleError, error: TreadleError | None) -> dict[str, Any]:
+    if isinstance(result, TreadleError):
+        return {"id": text, "now": None, "verdict": "unknown", "problem": str(result)}
+    return {
+        "id": result.task_id or result.id,
+        "now": result.status,
+        "verdict": result.verdict,
+        "problem": error and str(error),
+    }
+
+
+def _error(result: Decided | TreadleError) -> TreadleError | None:
+    """The error to show for a letter that was not changed."""
+    if isinstance(result, TreadleError):
+        return result
+    if result.verdict in DONE:
+        return None
+    if result.verdict == "unknown":
+        return NotFound(
+            f"there is no dead letter {result.id}",
+            hint="List them: treadle dead-letters list --all",
+        )
+    return IllegalTransition(
+        result.why or result.verdict, hint=f"See it: treadle dead-letters show {result.task_id}"
+    )
 
 
 def _with_times(letter: dict[str, Any]) -> dict[str, Any]:
-    """The history comes as JSON from the server, with times in the zone of the session."""
+    """A letter whose history has times; the server sends them as JSON text."""
     for each in letter["history"] or []:
         each["ended_at"] = datetime.fromisoformat(each["ended_at"])
     return letter
 
 
 def _with_error(attempt: dict[str, Any]) -> dict[str, Any]:
-    """An attempt whose reason is what its error says first."""
-    said = (attempt["error"] or "").strip().partition("\n")[0]
-    return {**attempt, "reason": said or attempt["reason"]}
+    """An attempt whose reason is the first line of its error."""
+    first = (attempt["error"] or "").strip().partition("\n")[0]
+    return {**attempt, "reason": first or attempt["reason"]}
 
 
 def _print_letter(letter: dict[str, Any]) -> None:
@@ -672,14 +480,16 @@ def _print_letter(letter: dict[str, Any]) -> None:
     lines = [
         f"letter: {letter['id']}",
         f"group: {letter['fingerprint']}  {letter['about']}",
-        f"attempts: {letter['attempts']}, together {_cost(letter['total_cost_usd'])}",
+        f"attempts: {letter['attempts']}, total cost {output.cost(letter['total_cost_usd'])}",
         f"poison pill: {poison}",
     ]
     if letter["escalated_to"] and not letter["reviewed"]:
-        lines.append(f"with: {letter['escalated_to']}, since {output.ago(letter['escalated_at'])}")
-    decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "no"
-    lines.append(f"decided: {decided}")
+        lines.append(
+            f"escalated to: {letter['escalated_to']}, {output.ago(letter['escalated_at'])}"
+        )
+    decided = f"{letter['resolution']} by {letter['reviewer']}" if letter["reviewed"] else "none"
+    lines.append(f"resolution: {decided}")
     terminal.print(output.plain("\n" + "\n".join(lines)))
     if letter["decisions"]:
         terminal.print()
-        output.print_table(letter["decisions"], LOG)
+        output.print_table(letter["decisions"], DECISIONS)

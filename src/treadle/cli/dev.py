@@ -1,41 +1,54 @@
-"""`treadle dev`: the embedded PostgreSQL, the server, a worker and all services in one terminal."""
+"""`treadle dev`: the embedded PostgreSQL, the server, a worker and all services in one terminal.
+
+`treadle demo` starts its processes in the same way. Every child is `treadle` in a session of its
+own, so that Ctrl-C in the terminal reaches only the parent, which stops its children.
+"""
+
+from __future__ import annotations
 
 import inspect
 import json
+import shutil
+import signal
 import socket
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from subprocess import PIPE
-from typing import Annotated
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
+from typing import IO, Annotated
 
 import anyio
+import anyio.abc
 import typer
 from anyio import to_thread
 
 from treadle.app import Treadle
 from treadle.cli import common, output
-from treadle.cli.demo.command import program_name
-from treadle.cli.loader import load_app
-from treadle.cli.processes import Child, embedded_server, start_child, until_signal
-from treadle.db.embedded import EmbeddedServer
-from treadle.errors import ConfigurationError, TreadleError
-from treadle.settings import Settings, load_settings, origin
+from treadle.cli.worker import load_app
+from treadle.db.embedded import EmbeddedServer, default_data_dir
+from treadle.db.install.migrate import migrate
+from treadle.errors import ConfigurationError, MigrationChanged, SchemaTooNew, TreadleError
+from treadle.settings import Settings, child_environment, load_settings, origin
 
 DEMO_APP = "treadle.cli.demo.app:app"
 DEMO_TASK = ("summarise", {"document": "Emma", "seconds": 2})
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-# A process that ran this long was well; its next end is not the same trouble again.
-WELL_AFTER_S = 10.0
-LOOK_AT_SERVER_S = 2.0
-LONGEST_LINE = 64 * 1024
-# What is tried out is for this host alone, whatever the settings say.
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
+# A process that ran this long is considered healthy, and restarts without a longer pause.
+HEALTHY_AFTER_S = 10.0
+CHECK_SERVER_S = 2.0
+MAX_LINE_LENGTH = 64 * 1024
+# Development processes listen on loopback only, whatever the settings say.
 LOOPBACK = "127.0.0.1"
+GRACE_S = 10.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class DevProcess:
-    """A process to keep running, and the colour of its name."""
+    """A process to keep running, and the colour of its name in the output."""
 
     name: str
     arguments: Sequence[str]
@@ -44,19 +57,20 @@ class DevProcess:
 
 def dev(
     app: Annotated[
-        str, typer.Argument(metavar="[MODULE:APP]", help="Your application; else that of the demo.")
+        str, typer.Argument(metavar="MODULE:APP", help="Application to run; default: the demo.")
     ] = DEMO_APP,
 ) -> None:
-    """Run database, server, worker and all services in the foreground, for daily work.
+    """Run database, server, worker and all services in the foreground for development.
 
     \b
     Example:
       treadle dev my_module:app
 
-    The database is the embedded PostgreSQL, and its data stay. Ctrl-C stops everything.
+    The embedded PostgreSQL keeps its data. The server uses port 8420, or another one if that is
+    taken. Ctrl-C stops everything.
     """
     common.quiet_logs()
-    # A wrong path is told here, once, and not by a worker that starts again and again.
+    # Report a wrong path once here, not from a worker that restarts again and again.
     loaded = load_app(app)
     if not loaded.registry.names():
         raise ConfigurationError(
@@ -66,31 +80,31 @@ def dev(
 
 
 class Terminal:
-    """Lines of several processes, each behind the name of its process."""
+    """Prints the output of several processes, each line after the name of its process."""
 
     def line(self, name: str, text: str, style: str) -> None:
-        """One line of a process; warnings and errors stand out."""
+        """Print a line of a process; warnings and errors are coloured."""
         loud = {"[warning": "yellow", "[error": "red"}
         body = next((colour for mark, colour in loud.items() if mark in text), "")
         shown = output.plain(f"{name:<10}│ ", style) + output.plain(text, body)
         output.console().print(shown, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """One line of ours."""
+        """Print a message of `treadle dev` itself."""
         self.line("dev", text, "bold cyan")
 
 
 async def _main(terminal: Terminal, path: str, app: Treadle, settings: Settings) -> int:
-    """Run until a signal; to be asked to stop is a good end."""
+    """Run until a signal, which is a successful end."""
     async with until_signal() as received, embedded_server(settings, terminal.note) as server:
         port = _free_port(settings.port) if _can_serve() else None
         _greet(terminal, server, path, app)
         if port is not None:
-            terminal.note(f"HTTP at http://{LOOPBACK}:{port}, described at /docs")
+            terminal.note(f"HTTP at http://{LOOPBACK}:{port}, documentation at /docs")
         if settings.database_url is not None:
-            terminal.note(f"not used here: the database URL from {origin('database_url')}")
+            terminal.note(f"ignored here: the database URL from {origin('database_url')}")
         terminal.note("Ctrl-C stops everything")
-        await _run(terminal, server, path, app, port)
+        await _run_all(terminal, server, path, app, port)
     terminal.note(f"{received[0].name}: everything is stopped" if received else "stopped")
     return 0
 
@@ -106,7 +120,7 @@ def _greet(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) 
 
 
 def _example(app: Treadle) -> tuple[str, dict[str, object]]:
-    """The first type of an application, and the arguments that it must have."""
+    """The first type of an application, with its required arguments."""
     name = app.registry.names()[0]
     definition = app.registry.get(name)
     parameters = inspect.signature(definition.handler).parameters if definition else {}
@@ -121,10 +135,10 @@ def _example(app: Treadle) -> tuple[str, dict[str, object]]:
     return name, dict.fromkeys(needed, "...")
 
 
-async def _run(
+async def _run_all(
     terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle, port: int | None
 ) -> None:
-    # Said on the command line, this wins over a URL that the application itself names.
+    # On the command line, this has precedence over the URL in the code of the application.
     database = ["--database-url", server.url()]
     address = ["--host", LOOPBACK, "--port", str(port)]
     roles = [
@@ -134,10 +148,10 @@ async def _run(
         DevProcess("promoter", ["promoter", *database], "magenta"),
         *([DevProcess("scheduler", ["scheduler", *database], "blue")] if _has_cron() else []),
         DevProcess("pruner", ["pruner", *database], "bright_black"),
-        *([DevProcess("notifier", ["notifier", *database], "cyan")] if _can_send() else []),
+        *([DevProcess("notifier", ["notifier", *database], "cyan")] if _can_notify() else []),
         *(
             [DevProcess("dispatcher", ["dispatcher", *database], "bright_green")]
-            if _can_ask()
+            if _can_dispatch()
             else []
         ),
     ]
@@ -147,7 +161,7 @@ async def _run(
         "listen_url": server.url(),
         "queues": ",".join(queues),
         "drain_s": "3",
-        # For webhooks that say allow_private: what is tried out here runs on this host.
+        # Webhooks that allow private addresses may point to this host.
         "webhook_private": "1",
     }
     if app.settings.log_format == "auto":
@@ -159,14 +173,14 @@ async def _run(
 
 
 def _can_serve() -> bool:
-    """Whether the extra of the server is installed."""
+    """Whether the extra for the server is installed."""
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
 
 
 def _free_port(wanted: int) -> int:
-    """The port of the settings, or any other where that is taken."""
+    """The port in the settings, or any free port if that is taken."""
     with socket.socket() as probe:
-        # As the server will: what the last one left behind does not count as taken.
+        # Like the server: connections of a previous one in TIME_WAIT do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, wanted))
@@ -177,22 +191,22 @@ def _free_port(wanted: int) -> int:
 
 
 def _has_cron() -> bool:
-    """Whether the extra that schedules need is installed."""
+    """Whether the extra for schedules is installed."""
     return find_spec("cronsim") is not None
 
 
-def _can_send() -> bool:
-    """Whether an extra is installed that the notifier sends with."""
+def _can_notify() -> bool:
+    """Whether an extra for the notifier is installed."""
     return any(find_spec(name) is not None for name in ("httpx2", "redis"))
 
 
-def _can_ask() -> bool:
-    """Whether the extra is installed that the dispatcher speaks to agents with."""
+def _can_dispatch() -> bool:
+    """Whether the extra for the dispatcher is installed."""
     return find_spec("httpx2") is not None
 
 
 async def _keep(terminal: Terminal, role: DevProcess, settings: Mapping[str, str]) -> None:
-    """Keep a process running: when it ends, start it again, later each time."""
+    """Restart a process whenever it ends, with growing pauses."""
     pause = FIRST_PAUSE_S
     while True:
         began = anyio.current_time()
@@ -204,25 +218,25 @@ async def _keep(terminal: Terminal, role: DevProcess, settings: Mapping[str, str
                 code = await child.process.wait()
             finally:
                 await child.stop()
-                # Its last words are read; a pipe that its own children keep open is not waited for.
+                # Read its last lines, but do not wait for a pipe that its own children keep open.
                 reading.deadline = anyio.current_time() + 1
-        if anyio.current_time() - began > WELL_AFTER_S:
+        if anyio.current_time() - began > HEALTHY_AFTER_S:
             pause = FIRST_PAUSE_S
-        terminal.note(f"{role.name} ended with code {code}; it starts again in {pause:g} s")
+        terminal.note(f"{role.name} ended with code {code}; restarting it in {pause:g} s")
         await anyio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_S)
+        pause = min(2 * pause, MAX_PAUSE_S)
 
 
 async def _show_lines(
     terminal: Terminal, role: DevProcess, child: Child, reading: anyio.CancelScope
 ) -> None:
-    """Print what a process writes, line by line, until it closes its output."""
+    """Print the lines that a process writes until it closes its output."""
     rest = b""
     with reading:
         assert child.process.stdout is not None
         async for chunk in child.process.stdout:
             *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > LONGEST_LINE:
+            if len(rest) > MAX_LINE_LENGTH:
                 lines, rest = [*lines, rest], b""
             for line in lines:
                 terminal.line(role.name, line.decode(errors="replace"), role.style)
@@ -231,13 +245,148 @@ async def _show_lines(
 
 
 async def _keep_server(terminal: Terminal, server: EmbeddedServer) -> None:
-    """Whoever started the server may stop it while we work: then we start it."""
+    """Start the server again if another process stops it."""
     while True:
-        await anyio.sleep(LOOK_AT_SERVER_S)
+        await anyio.sleep(CHECK_SERVER_S)
         if await to_thread.run_sync(lambda: server.running):
             continue
-        terminal.note("PostgreSQL is gone; starting it again")
+        terminal.note("PostgreSQL has stopped; starting it again")
         try:
             await to_thread.run_sync(server.start)
         except TreadleError as error:
             terminal.note(f"PostgreSQL did not start: {error}")
+
+
+def program_name() -> str:
+    """The command that runs this treadle from the working folder."""
+    script = Path(sys.executable).with_name("treadle")
+    if not script.is_file():
+        return f"{sys.executable} -m treadle"
+    found = shutil.which("treadle")
+    if found and Path(found).resolve() == script.resolve():
+        return "treadle"
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
+
+
+class Child:
+    """A child process."""
+
+    def __init__(self, name: str, process: anyio.abc.Process) -> None:
+        self.name = name
+        self.process = process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    async def kill(self) -> None:
+        """Send SIGKILL and wait until the process has ended."""
+        with anyio.CancelScope(shield=True):
+            self._send(signal.SIGKILL)
+            await self.process.wait()
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Send SIGTERM and wait; after the grace period, kill the process."""
+        with anyio.CancelScope(shield=True):
+            if self.alive:
+                self._send(signal.SIGTERM)
+                with anyio.move_on_after(grace_s):
+                    await self.process.wait()
+                await self.kill()
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.alive:
+            self.process.send_signal(number)
+
+
+async def start_child(
+    name: str,
+    arguments: Sequence[str],
+    *,
+    settings: Mapping[str, str],
+    output: int | IO[bytes],
+) -> Child:
+    """Start `treadle` with these arguments and settings."""
+    extra = {f"TREADLE_{key.upper()}": value for key, value in settings.items()}
+    process = await anyio.open_process(
+        # -P as for the script `treadle`: modules of the working folder must not shadow others.
+        [sys.executable, "-P", "-m", "treadle", *arguments],
+        stdin=DEVNULL,
+        stdout=output,
+        stderr=STDOUT,
+        # The parent has just installed the code.
+        env=child_environment(TREADLE_VERIFY_CODE="false", **extra, PYTHONUNBUFFERED="1"),
+        start_new_session=True,
+    )
+    return Child(name, process)
+
+
+async def stop_all(children: Sequence[Child]) -> None:
+    """Stop all children concurrently."""
+    with anyio.CancelScope(shield=True):
+        async with anyio.create_task_group() as stoppers:
+            for child in children:
+                stoppers.start_soon(child.stop)
+
+
+@asynccontextmanager
+async def embedded_server(
+    settings: Settings, on_step: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[EmbeddedServer]:
+    """The embedded server with the current schema; stopped afterwards if it was started here."""
+    server = EmbeddedServer(settings.data_dir or default_data_dir())
+    try:
+        await to_thread.run_sync(server.start)
+        await to_thread.run_sync(_migrate, server, on_step)
+        yield server
+    finally:
+        with anyio.CancelScope(shield=True):
+            if server.started_here:
+                await to_thread.run_sync(server.stop)
+
+
+def _migrate(server: EmbeddedServer, on_step: Callable[[str], None]) -> None:
+    try:
+        migrate(server.url(), on_step=on_step)
+    except (MigrationChanged, SchemaTooNew) as error:
+        raise type(error)(
+            f"{server.data_dir} was created by another version of treadle: {error}",
+            hint="Use another folder: TREADLE_DATA_DIR=/tmp/treadle-new",
+        ) from None
+
+
+@asynccontextmanager
+async def until_signal() -> AsyncIterator[list[signal.Signals]]:
+    """Run a block that SIGINT, SIGTERM and SIGHUP cancel; yields the received signals.
+
+    Signals that arrive while the block cleans up are only added to the list.
+    """
+    received: list[signal.Signals] = []
+    block = anyio.CancelScope()
+
+    async def wait(task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(*SIGNALS) as signals:
+            task_status.started()
+            async for number in signals:
+                received.append(signal.Signals(number))
+                block.cancel()
+
+    try:
+        async with anyio.create_task_group() as waiter:
+            await waiter.start(wait)
+            with block:
+                yield received
+            waiter.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise _only_one(group) from None
+
+
+def _only_one(error: BaseException) -> BaseException:
+    """The error inside a group of one, which reads better than the group."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,4 +1,4 @@
-"""`treadle doctor`: is everything there that a healthy treadle needs?"""
+"""`treadle doctor`: check the database, the schema, the processes and the artifact store."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,57 +16,56 @@ if TYPE_CHECKING:
 COLUMNS = [
     Column("check", "check"),
     Column("status", "status", output.state),
-    Column("found", "found"),
+    Column("result", "found"),
 ]
 
 
+@common.command()
 def doctor(
     health_file: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Look only at this health file of a process."),
+        typer.Option(metavar="PATH", help="Check only this health file of a process."),
     ] = None,
     max_age: Annotated[
-        float, typer.Option(metavar="S", min=0, help="Oldest health file that is good.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Longest age of the health file.")
     ] = 60.0,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Check everything that a healthy treadle needs.
+    """Check the database, the schema, the processes and the artifact store.
 
     \b
     Examples:
       treadle doctor
       treadle doctor --health-file /run/treadle/health --max-age 60
 
-    Exit code 1: a check failed. 6: the database does not answer.
+    Exit code 1: a check failed. 6: the database does not respond.
     """
     common.quiet_logs()
     code = 0
     if health_file is not None:
         checks = [_health(health_file, max_age)]
     else:
-        checks, code = _database(database_url)
+        checks, code = _database()
     rows = [
         {"check": c.check, "status": c.status, "found": c.found, "todo": c.todo} for c in checks
     ]
     good = all(check.status != "fail" for check in checks)
-    if as_json:
+    if common.options.json:
         output.document({"ok": good, "items": rows})
     elif output.console().is_terminal:
         _print(checks)
     else:
-        output.show(rows, [*COLUMNS, Column("todo", "todo")], as_json=False)
+        output.show(rows, [*COLUMNS, Column("action", "todo")])
     if not good:
         raise typer.Exit(code or 1)
 
 
 def _print(checks: "list[Check]") -> None:
-    """Found and what to do in whole sentences, however narrow the terminal."""
+    """Print results and actions in full; the terminal wraps them."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("STATUS", "CHECK", "FOUND"):
-        table.add_column(title, no_wrap=title != "FOUND")
+    for title in ("STATUS", "CHECK", "RESULT"):
+        table.add_column(title, no_wrap=title != "RESULT")
     for check in checks:
         found = output.plain(check.found)
         if check.todo and check.status != "ok":
@@ -77,7 +76,7 @@ def _print(checks: "list[Check]") -> None:
 
 def _health(path: Path, max_age: float) -> "Check":
     from treadle.db.install.checks import Check
-    from treadle.health import read_health_file
+    from treadle.process import read_health_file
 
     try:
         facts = read_health_file(path, max_age)
@@ -88,8 +87,8 @@ def _health(path: Path, max_age: float) -> "Check":
 
 
 def _store(settings: "Settings") -> "list[Check]":
-    """Whether files can be kept where the settings say; a folder nobody named is not made."""
-    from treadle.artifacts.store import make_store
+    """Check the artifact store; a default folder that does not exist yet is not created."""
+    from treadle.artifacts import make_store
     from treadle.db.install.checks import Check
 
     try:
@@ -102,13 +101,13 @@ def _store(settings: "Settings") -> "list[Check]":
     return [Check("artifacts", "ok", f"a file was written to {store.url}, read and deleted")]
 
 
-def _database(database_url: str | None) -> "tuple[list[Check], int]":
+def _database() -> "tuple[list[Check], int]":
     from treadle.db.install.checks import Check, examine
     from treadle.settings import load_settings
 
     checks: list[Check] = []
     try:
-        with common.database(database_url) as url:
+        with common.database() as url:
             settings = load_settings()
             listen_url = (settings.listen_url or url) if settings.notify else None
             checks.extend(examine(url, listen_url=listen_url))

@@ -1,4 +1,4 @@
-"""`treadle events`: what happened, and what happens."""
+"""`treadle events`: list, follow and emit events."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.db.database import Database
     from treadle.models import Event
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", "-k", metavar="KIND", help="Only of this kind; may be repeated."),
+    typer.Option("--kind", "-k", metavar="KIND", help="Only of this kind; repeatable."),
 ]
 COLUMNS = [
     Column("id", "id", right=True),
-    Column("when", "at", output.ago),
+    Column("time", "at", output.ago),
     Column("kind", "kind"),
     Column("key", "key"),
     Column("task", "task_id", output.short),
@@ -32,27 +34,29 @@ COLUMNS = [
     Column("data", "data"),
 ]
 
-events = common.group(
-    """List what happened, and follow what happens.
+events = Noun(
+    "events",
+    """List, follow and emit events.
 
     \b
     Examples:
       treadle events list --kind dag.completed
       treadle events tail
-    """
+    """,
 )
 
 
-@events.command("list")
+@events.verb("list")
 def list_events(
     kind: Kinds = None,
-    task: Annotated[str | None, typer.Option(metavar="ID", help="Only of this task.")] = None,
-    dag: Annotated[str | None, typer.Option(metavar="ID", help="Only of this DAG.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most.")] = 50,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
+    task: common.OfTask = None,
+    dag: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only of this DAG.", parser=common.strip_ellipsis),
+    ] = None,
+    limit: common.Limit = 50,
 ) -> None:
-    """List events, the newest first.
+    """List events, newest first.
 
     \b
     Examples:
@@ -60,60 +64,85 @@ def list_events(
       treadle events list --kind task.dead_lettered --kind trigger.failed --json
     """
 
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        db = app.db
+    async def read(db: Database) -> list[dict[str, Any]]:
         return await db.events.list(
             kinds=kind or (),
-            task_id=None if task is None else await db.tasks.find(task.lstrip("….")),
-            dag_id=None if dag is None else await db.dags.find(dag.lstrip("….")),
+            task_id=None if task is None else await db.tasks.find(task),
+            dag_id=None if dag is None else await db.dags.find(dag),
             limit=limit,
         )
 
-    rows = common.call(work, database_url)
-    output.show(rows, COLUMNS, as_json=as_json, empty="nothing has happened")
+    output.show(common.call_db(read), COLUMNS, empty="no event matches")
 
 
-@events.command()
+@events.verb()
 def tail(
     kind: Kinds = None,
     after: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Go on after an event; 0.0 is the beginning."),
+        typer.Option(metavar="POSITION", help="Continue after this event; 0.0 is the beginning."),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="End after so many.")
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Exit after N events.")
     ] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
 ) -> None:
-    """Print events as they happen, until interrupted: each once, and none left out.
+    """Print each event once as it happens, until interrupted.
 
     \b
     Examples:
       treadle events tail --kind dag.completed
       treadle events tail --json --after 8123.77
 
-    With --json one document on each line. An event comes when all transactions older than its own
-    have ended.
+    With --json, each line is a document. An event is printed once all older transactions have
+    ended.
     """
 
-    async def work(app: Treadle) -> None:
+    async def follow(app: Treadle) -> None:
         seen = 0
         async with aclosing(app.events(kind or None, after=after)) as stream:
             async for event in stream:
-                _print(event, as_json=as_json)
+                _print(event)
                 seen += 1
-                if seen == count:
+                if seen == limit:
                     return
 
     try:
-        common.call(work, database_url)
+        common.call(follow)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
-def _print(event: Event, *, as_json: bool) -> None:
-    if as_json:
+@events.verb()
+def emit(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of the event: invoice.paid.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="JSON", help="Data of the event: JSON, @file or -.")
+    ] = "{}",
+    key: Annotated[
+        str, typer.Option(metavar="KEY", help="Subject; only waits with the same key get it.")
+    ] = "",
+    dedup_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Idempotency key: reusing it returns the existing event."),
+    ] = None,
+) -> None:
+    """Emit an event, resume the tasks that wait for it, and print its id.
+
+    \b
+    Example:
+      treadle events emit invoice.paid '{"amount": 12.5}' --key 4711
+    """
+    document = common.json_value(payload, "payload")
+
+    async def send(app: Treadle) -> int:
+        return await app.emit(kind, document, key=key, dedup_key=dedup_key)
+
+    event_id = common.call(send)
+    output.print_new(event_id, "emitted", id=event_id)
+
+
+def _print(event: Event) -> None:
+    if common.options.json:
         typer.echo(json.dumps(asdict(event), default=output.jsonable, ensure_ascii=False))
         return
     about = event.key or event.task_id or event.dag_id or ""

@@ -1,4 +1,4 @@
-"""`treadle gates`: what tasks have to pass to start: rate limits and slow-downs by key."""
+"""`treadle gates`: rate limits and slow-downs that tasks pass before they start."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun, add_create_and_update
 from treadle.cli.output import Column
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle
+    from treadle.db.database import Database
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The gate; type:NAME is that of a type.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Gate; type:NAME is the gate of a type.")]
 
 
 def _amount(value: float | None) -> str:
@@ -22,7 +23,7 @@ def _amount(value: float | None) -> str:
 COLUMNS = [
     Column("gate", "key"),
     Column("state", "state", output.state),
-    Column("opens", "closed_until", output.ago),
+    Column("closed_until", "closed_until", output.ago),
     Column("used", "used", _amount, right=True),
     Column("limit", "limit", _amount, right=True),
     Column("unit", "unit"),
@@ -32,101 +33,105 @@ COLUMNS = [
     Column("reason", "reason"),
 ]
 
-
-def _list(as_json: bool, database_url: str | None) -> None:
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.gates.list()
-
-    rows = common.call(work, database_url)
-    output.show(rows, COLUMNS, as_json=as_json, empty="no gate is defined, limited or closed")
-
-
-gates = common.group(
-    """See which gates are closed and how much of a rate limit is used; define, close, open them.
+gates = Noun(
+    "gates",
+    """List gates with their rate limits; create, update, close and open them.
 
     \b
     Examples:
       treadle gates
-      treadle gates define anthropic --limit 50 --per 60
+      treadle gates create anthropic --limit 50 --per 60
     """,
-    alone=_list,
 )
 
 
-@gates.command("list")
-def list_gates(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List the gates: open or closed, until when and why, and what of a limit is used.
+@gates.verb("list")
+def list_gates() -> None:
+    """List gates with their state and how much of each limit is used.
 
     \b
     Example:
       treadle gates list --json
     """
-    _list(as_json, database_url)
+    rows = common.call_db(lambda db: db.gates.list())
+    output.show(rows, COLUMNS, empty="no gates; create one: treadle gates create --help")
 
 
-@gates.command()
-def define(
-    key: Key,
+def gate_settings(
     limit: Annotated[
-        float | None, typer.Option(metavar="N", help="So many may pass in each period.")
+        float | None, typer.Option(metavar="N", help="Units allowed in each period.")
     ] = None,
-    per: Annotated[float | None, typer.Option(metavar="S", help="The period, in seconds.")] = None,
+    per: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Length of the period.")
+    ] = None,
     unit: Annotated[
         str | None, typer.Option(metavar="UNIT", help="starts (the default), tokens or usd.")
     ] = None,
-    no_limit: Annotated[bool, typer.Option("--no-limit", help="Take the limit away.")] = False,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Make a gate, or change its limit; what is not named stays as it is.
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limit.")] = False,
+) -> dict[str, Any]:
+    """The settings of a gate that were given."""
+    if no_limit and (limit, per, unit) != (None, None, None):
+        raise typer.BadParameter("--no-limit cannot be combined with other options")
+    if no_limit:
+        return {"limit": None}
+    return common.named({"limit": limit, "per_s": per, "unit": unit})
+
+
+async def _define(db: Database, key: str, settings: dict[str, Any]) -> tuple[bool, None]:
+    return await db.gates.define(key, settings), None
+
+
+add_create_and_update(
+    gates,
+    "gate",
+    _define,
+    gate_settings,
+    create="""Create a gate; a type creates the gates that it names.
 
     \b
     Examples:
-      treadle gates define anthropic --limit 50 --per 60
-      treadle gates define anthropic --limit 400000 --per 60 --unit tokens
-      treadle gates define anthropic --no-limit
-    """
-    if no_limit and (limit, per, unit) != (None, None, None):
-        raise typer.BadParameter("--no-limit goes with no other option")
-    settings: dict[str, Any] = {"limit": limit, "per_s": per, "unit": unit}
-    named = {name: value for name, value in settings.items() if value is not None}
-    if no_limit:
-        named = {"limit": None}
-    common.call_db(lambda db: db.gates.define(key, named), database_url)
-    output.print_done(f"gate {key} is defined", as_json, name=key, status="defined")
+      treadle gates create anthropic --limit 50 --per 60
+      treadle gates create anthropic --limit 400000 --per 60 --unit tokens
+    """,
+    update="""Change the named settings of a gate.
+
+    \b
+    Examples:
+      treadle gates update anthropic --limit 50
+      treadle gates update anthropic --no-limit
+    """,
+    get=lambda db, key: db.gates.get(key),
+    argument=Key,
+)
 
 
-@gates.command("close")
+@gates.verb("close")
 def close_gate(
     key: Key,
     seconds: Annotated[
-        float, typer.Option("--for", metavar="S", help="For so many seconds.")
+        float, typer.Option("--for", metavar="SECONDS", help="Time to stay closed.")
     ] = 3600,
-    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
+    reason: common.Reason = None,
 ) -> None:
-    """Let no task behind a gate start for a while; what runs, runs on.
+    """Stop starting tasks behind a gate for a while; running tasks continue.
 
     \b
     Example:
-      treadle gates close anthropic --for 600 --reason "they have an incident"
+      treadle gates close anthropic --for 600 --reason "provider incident"
     """
-    until = common.call_db(lambda db: db.gates.close(key, seconds, reason), database_url)
-    text = f"gate {key} is closed until {until:%Y-%m-%d %H:%M:%S %Z}"
-    output.print_done(text, as_json, name=key, status="closed", closed_until=until)
+    until = common.call_db(lambda db: db.gates.close(key, seconds, reason))
+    text = f"gate {key} is closed until {output.moment(until)}; open it: treadle gates open {key}"
+    output.print_done(text, name=key, status="closed", closed_until=until)
 
 
-@gates.command("open")
-def open_gate(
-    key: Key, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """Let tasks behind a gate start again, before its time; a rate limit stays in force.
+@gates.verb("open")
+def open_gate(key: Key) -> None:
+    """Open a closed gate early; its rate limit stays in force.
 
     \b
     Example:
       treadle gates open anthropic
     """
-    was_closed = common.call_db(lambda db: db.gates.open(key), database_url)
-    text = f"gate {key} {'is' if was_closed else 'was'} open"
-    output.print_done(text, as_json, name=key, status="open", changed=was_closed)
+    was_closed = common.call_db(lambda db: db.gates.open(key))
+    text = f"gate {key} {'is' if was_closed else 'was already'} open"
+    output.print_done(text, name=key, status="open", changed=was_closed)

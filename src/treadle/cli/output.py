@@ -1,7 +1,7 @@
 """How results are printed: a table on a terminal, tab-separated text in a pipe, or JSON.
 
-Results go to stdout. On a terminal times are relative and ids short; elsewhere both are whole. A
-progress bar is shown where a person watches.
+Results go to stdout. A terminal gets relative times, short ids and progress bars; a pipe gets full
+times and ids.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from uuid import UUID
 
 import typer
 
+from treadle.cli import common
 from treadle.cli.common import note, printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 
-# State: its mark and its colour; the word is always there too.
+# The mark and the colour of each state, shown beside the word.
 STATES = {
     "created": ("○", "bright_black"),
     "pending": ("◷", "bright_black"),
@@ -43,7 +44,7 @@ STATES = {
     "dead_lettered": ("†", "magenta"),
     "cancelled": ("⊘", "bright_black"),
 }
-# How attempts end, what agents are, and what checks find.
+# The same for the outcomes of attempts, and for waits, agents, queues, checks and migrations.
 MARKS = {
     **STATES,
     "failed": ("✕", "red"),
@@ -67,27 +68,25 @@ MARKS = {
     "changed": ("✕", "red"),
     "unknown": ("✕", "red"),
 }
-# A last column of text may be cut down to this.
-SHORTEST_LAST = 24
+# The last column may be truncated to this width.
+MIN_LAST_WIDTH = 24
 _C1 = re.compile("[\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; `form` is how a person sees the value, `extra` what may be left out."""
+    """A column of a table; a narrow terminal drops `extra` columns."""
 
     title: str
     key: str
-    form: Callable[[Any], str | Text] = lambda value: line(value)
+    format: Callable[[Any], str | Text] = lambda value: line(value)
     right: bool = False
     extra: bool = False
 
 
-def show(
-    rows: Sequence[Record], columns: Sequence[Column], *, as_json: bool, empty: str | None = None
-) -> None:
-    """Print a list; `empty` says on stderr what it means that there is nothing."""
-    if as_json:
+def show(rows: Sequence[Record], columns: Sequence[Column], *, empty: str | None = None) -> None:
+    """Print a list; `empty` is the message on stderr where there are no rows."""
+    if common.options.json:
         document({"items": rows})
     elif not console().is_terminal:
         separated([column.title for column in columns])
@@ -95,20 +94,20 @@ def show(
             separated(row.get(column.key) for column in columns)
     elif rows:
         print_table(rows, columns)
-    if not rows and empty and not as_json:
+    if not rows and empty and not common.options.json:
         note(empty)
 
 
 def print_table(rows: Sequence[Record], columns: Sequence[Column]) -> None:
-    """A table on a terminal; a narrow one loses its extra columns, then the end of the last."""
+    """A table for a terminal; a narrow one drops extra columns, then truncates the last."""
     from rich.table import Table
     from rich.text import Text
 
     cells = {}
     for column in columns:
-        shown = [column.form(row.get(column.key)) for row in rows]
+        shown = [column.format(row.get(column.key)) for row in rows]
         cells[column] = [each if isinstance(each, Text) else plain(each) for each in shown]
-    kept = _fitting(cells, console().width)
+    kept = _fit_columns(cells, console().width)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column, width in kept.items():
         table.add_column(
@@ -124,8 +123,8 @@ def print_table(rows: Sequence[Record], columns: Sequence[Column]) -> None:
     console().print(table)
 
 
-def _fitting(cells: Mapping[Column, Sequence[Text]], room: int) -> dict[Column, int]:
-    """The columns that there is room for, with the width of each."""
+def _fit_columns(cells: Mapping[Column, Sequence[Text]], room: int) -> dict[Column, int]:
+    """The columns that fit, with their widths."""
     widths = {
         column: max(len(column.title), *(each.cell_len for each in shown))
         for column, shown in cells.items()
@@ -135,10 +134,47 @@ def _fitting(cells: Mapping[Column, Sequence[Text]], room: int) -> dict[Column, 
             del widths[column]
         last = list(widths)[-1]
         left = room - sum(width + 2 for each, width in widths.items() if each is not last)
-        if left >= min(widths[last], SHORTEST_LAST):
+        if left >= min(widths[last], MIN_LAST_WIDTH):
             break
     widths[last] = max(1, min(widths[last], left))
     return widths
+
+
+def print_record(record: Record) -> None:
+    """One record: names and values, or a JSON document."""
+    if common.options.json:
+        document(record)
+    elif console().is_terminal:
+        print_grid((name, flat(value)) for name, value in record.items() if value is not None)
+    else:
+        for name, value in record.items():
+            separated([name, value])
+
+
+def print_grid(pairs: Iterable[tuple[str, str]]) -> None:
+    """Names and values in two columns, for a terminal."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in pairs:
+        grid.add_row(plain(name, "bright_black"), plain(value))
+    console().print(grid)
+
+
+def print_ids(rows: Sequence[Record], key: str = "id") -> None:
+    """One id per line, for another command to read."""
+    for row in rows:
+        typer.echo(row[key])
+
+
+def print_new(new: object, text: str, /, **facts: object) -> None:
+    """The id of what was created: alone in a pipe, followed by `text` on a terminal."""
+    if common.options.json:
+        document(facts)
+    elif console().is_terminal:
+        console().print(plain(f"{new}  {text}"))
+    else:
+        typer.echo(new)
 
 
 def separated(values: Iterable[Any]) -> None:
@@ -154,7 +190,7 @@ def document(value: object) -> None:
 
 
 def jsonable(value: object) -> Any:
-    """What JSON has no word for, as something it has."""
+    """The JSON form of a value that JSON has no type for."""
     if isinstance(value, datetime):
         return moment(value)
     if isinstance(value, timedelta):
@@ -176,7 +212,7 @@ def moment(value: datetime) -> str:
 
 
 def flat(value: object) -> str:
-    """A value on one line, whole: nested ones as JSON, nothing as nothing."""
+    """A value on one line, in full: nested values as JSON, None as an empty string."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -192,12 +228,12 @@ def flat(value: object) -> str:
 
 
 def line(value: object) -> str:
-    """For a person: as flat, with a dash for nothing."""
+    """A value on one line, with a dash for None."""
     return flat(value) or "-"
 
 
 def ago(value: datetime | None) -> str:
-    """How long ago, or how far ahead."""
+    """A time relative to now."""
     if value is None:
         return "-"
     seconds = (datetime.now(tz=UTC) - value).total_seconds()
@@ -225,8 +261,13 @@ def length(value: float | timedelta | None) -> str:
     return f"{whole}s"
 
 
+def cost(value: float | Decimal | None) -> str:
+    """A cost in dollars; a dash for none."""
+    return f"${value:.4f}" if value else "-"
+
+
 def short(value: object) -> str:
-    """The end of an id, enough to name it."""
+    """The end of an id, enough to refer to it."""
     return f"…{str(value)[-8:]}" if value else "-"
 
 
@@ -237,7 +278,7 @@ def state(value: object) -> Text:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Text in which nothing is markup and nothing steers the terminal."""
+    """Text without markup and control characters."""
     from rich.text import Text
 
     return Text(printable(text), style=style)
@@ -247,22 +288,22 @@ def console() -> Console:
     """The terminal, or the pipe, behind stdout."""
     from rich.console import Console
 
-    made = Console(highlight=False, soft_wrap=False)
+    plain_console = Console(highlight=False, soft_wrap=False)
     # NO_COLOR: no escape codes at all, bold and dim included.
-    return Console(highlight=False, color_system=None) if made.no_color else made
+    return Console(highlight=False, color_system=None) if plain_console.no_color else plain_console
 
 
-def print_done(text: str, as_json: bool, /, **facts: object) -> None:
-    """Say what was done: a sentence on stderr, or the facts as JSON on stdout."""
-    if as_json:
+def print_done(text: str, /, **facts: object) -> None:
+    """Print what was done: a sentence on stderr, or the facts as JSON on stdout."""
+    if common.options.json:
         document(facts)
     else:
         note(text)
 
 
 @contextmanager
-def bar(word: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Tell it how much is done so far. It stays off stdout and is gone when the work is."""
+def progress_bar(word: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show progress on stderr while the block runs; call the function with the count so far."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -273,13 +314,13 @@ def bar(word: str, total: int) -> Iterator[Callable[[int], None]]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[speed]}"),
     )
-    began = time.monotonic()
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with shown:
-        line = shown.add_task("", total=total, speed="")
+    started = time.monotonic()
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with progress:
+        line = progress.add_task("", total=total, speed="")
 
-        def tell(done: int) -> None:
-            speed = f"{done / max(time.monotonic() - began, 0.001):,.0f}/s"
-            shown.update(line, completed=done, total=max(total, done), speed=speed)
+        def update(done: int) -> None:
+            speed = f"{done / max(time.monotonic() - started, 0.001):,.0f}/s"
+            progress.update(line, completed=done, total=max(total, done), speed=speed)
 
-        yield tell
+        yield update

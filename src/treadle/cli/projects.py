@@ -1,25 +1,28 @@
-"""`treadle projects`: whose work it is, and its share."""
+"""`treadle projects`: groups of work, and their shares of fair queues."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import typer
 
 from treadle.cli import common, output
+from treadle.cli.nouns import Noun, add_create_and_update
 from treadle.cli.output import Column
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle
+    from uuid import UUID
 
-projects = common.group(
-    """List and define projects: whose work it is, and its share in fair queues.
+    from treadle.db.database import Database
+
+projects = Noun(
+    "projects",
+    """List projects; create them and update their shares of fair queues.
 
     \b
     Example:
-      treadle projects define website --share 3
-    """
+      treadle projects create website --share 3
+    """,
 )
 
 COLUMNS = [
@@ -33,50 +36,56 @@ COLUMNS = [
 ]
 
 
-@projects.command("list")
-def list_projects(
-    as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """List the projects with their share, and what they have waiting and running.
+@projects.verb("list")
+def list_projects() -> None:
+    """List projects with their shares and their tasks.
 
     \b
     Example:
       treadle projects list --json
     """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.projects.list()
-
-    output.show(
-        common.call(work, database_url), COLUMNS, as_json=as_json, empty="there is no project"
-    )
+    rows = common.call_db(lambda db: db.projects.list())
+    output.show(rows, COLUMNS, empty="no projects; create one: treadle projects create NAME")
 
 
-@projects.command()
-def define(
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")],
+def project_settings(
     share: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Its part of a fair queue, against those of the others."),
+        float | None, typer.Option(metavar="N", help="Weight in fair queues; default: 1.")
     ] = None,
-    external_ref: Annotated[str | None, typer.Option(help="Its name elsewhere.")] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Make a project, or change one; what is not named stays as it is.
+    external_ref: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Reference in another system.")
+    ] = None,
+) -> dict[str, Any]:
+    """The settings of a project that were given."""
+    return common.named({"share": share, "external_ref": external_ref})
+
+
+async def _define(db: Database, name: str, settings: dict[str, Any]) -> tuple[bool, UUID]:
+    project_id, created = await db.projects.define(name, settings)
+    return created, project_id
+
+
+def _print_defined(name: str, verb: str, project_id: UUID) -> None:
+    text = f"project {name} is {verb}"
+    output.print_new(project_id, text, id=project_id, name=name, status=verb)
+
+
+add_create_and_update(
+    projects,
+    "project",
+    _define,
+    project_settings,
+    create="""Create a project and print its id.
 
     \b
     Example:
-      treadle projects define website --share 3
-    """
-    given = {"share": share, "external_ref": external_ref}
-    settings = {name: value for name, value in given.items() if value is not None}
+      treadle projects create website --share 3
+    """,
+    update="""Change the named settings of a project and print its id.
 
-    async def work(app: Treadle) -> UUID:
-        return await app.db.projects.define(project, settings)
-
-    made = common.call(work, database_url)
-    if as_json:
-        output.document({"id": made, "name": project})
-    else:
-        typer.echo(made)
+    \b
+    Example:
+      treadle projects update website --share 3
+    """,
+    done=_print_defined,
+)

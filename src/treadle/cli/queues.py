@@ -1,4 +1,4 @@
-"""`treadle queues`: depth, order, pause, resume, define, and what is stuck."""
+"""`treadle queues`: depth, claim order, settings, and tasks that are stuck."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treadle.cli import common, output, times
+from treadle.cli import common, output
+from treadle.cli.common import Name
+from treadle.cli.field_options import field_options
+from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume, with_options
 from treadle.cli.output import Column
+from treadle.fields import QueueDefaults, fields_of
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle
+    from treadle.db.database import Database
 
-queues = common.group(
-    """See how deep queues are; pause, resume and define them; find what is stuck.
+queues = Noun(
+    "queues",
+    """List queues with their depth; create, update, pause and resume them.
 
     \b
     Example:
       treadle queues pause mail --reason "provider is down"
-    """
+    """,
 )
-
-Name = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 
 COLUMNS = [
     Column("queue", "queue"),
@@ -30,10 +33,10 @@ COLUMNS = [
     Column("running", "in_flight", right=True),
     Column("waiting", "waiting", right=True),
     Column("retrying", "retrying", right=True),
-    Column("dead", "dead_letters", right=True),
+    Column("dead_letters", "dead_letters", right=True),
     Column("depth", "full", right=True),
-    Column("oldest", "oldest_ready_age", output.length, right=True),
-    Column("done_per_s", "completed_per_s", right=True, extra=True),
+    Column("oldest_ready", "oldest_ready_age", output.length, right=True),
+    Column("completed_per_s", "completed_per_s", right=True, extra=True),
     Column("failed_5m", "failed_attempts_5m", right=True, extra=True),
     Column("wait_p50", "wait_p50_s", output.length, right=True, extra=True),
     Column("run_p50", "run_p50_s", output.length, right=True, extra=True),
@@ -48,135 +51,70 @@ STUCK = [
     Column("reason", "reason"),
 ]
 ORDER = [
-    Column("place", "place", right=True),
+    Column("position", "place", right=True),
     Column("id", "id", output.short),
     Column("type", "type"),
     Column("priority", "priority", right=True, extra=True),
-    Column("effective", "effective_priority", right=True),
-    Column("waits", "since", output.ago),
+    Column("effective_priority", "effective_priority", right=True),
+    Column("ready_since", "since", output.ago),
     Column("project", "project", extra=True),
     Column("title", "title", extra=True),
-    Column("shut", "shut"),
+    Column("closed", "shut"),
 ]
 
 
-@queues.command("list")
-def list_queues(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List the queues with their depth, oldest task and speed.
+@queues.verb("list")
+def list_queues() -> None:
+    """List queues with their depth, oldest ready task and throughput.
 
     \b
     Example:
       treadle queues list --json
     """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.queues.list()
-
-    rows = common.call(work, database_url)
+    rows = common.call_db(lambda db: db.queues.list())
     for row in rows:
         row["state"] = "paused" if row["paused"] else "open"
-        if not as_json:
-            most = row["max_depth"]
-            row["full"] = row["depth"] if most is None else f"{row['depth']}/{most}"
-    output.show(rows, COLUMNS, as_json=as_json)
+        if not common.options.json:
+            limit = row["max_depth"]
+            row["full"] = row["depth"] if limit is None else f"{row['depth']}/{limit}"
+    output.show(rows, COLUMNS, empty="no queues; create one: treadle queues create --help")
 
 
-@queues.command()
-def show(
-    queue: Name,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=10_000, help="So many tasks.")
-    ] = 20,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Show a queue's settings and its tasks in the order in which they would be claimed.
+@queues.verb()
+def show(name: Name, limit: common.Limit = 20) -> None:
+    """Show the settings of a queue and its ready tasks in claim order.
 
     \b
     Example:
       treadle queues show default -n 5
     """
 
-    async def work(app: Treadle) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        db = app.db
-        return await db.queues.get(queue), await db.queues.claim_order(queue, limit)
+    async def read(db: Database) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        return await db.queues.get(name), await db.queues.claim_order(name, limit)
 
-    settings, tasks = common.call(work, database_url)
-    if as_json:
+    settings, tasks = common.call_db(read)
+    if common.options.json:
         output.document({**settings, "tasks": tasks})
         return
-    _print_settings({name: value for name, value in settings.items() if value not in (None, {})})
-    output.show(tasks, ORDER, as_json=False, empty="no task is ready")
+    output.print_record({key: value for key, value in settings.items() if value not in (None, {})})
+    typer.echo()
+    output.show(tasks, ORDER, empty=f"no task in queue {name} is ready")
 
 
-@queues.command()
-def stuck(as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None) -> None:
-    """List what should move and does not, and why.
+@queues.verb()
+def stuck() -> None:
+    """List tasks that should make progress and do not, with the reason.
 
     \b
     Example:
       treadle queues stuck
     """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.queues.stuck()
-
-    rows = common.call(work, database_url)
-    output.show(rows, STUCK, as_json=as_json, empty="nothing is stuck")
+    output.show(common.call_db(lambda db: db.queues.stuck()), STUCK, empty="no task is stuck")
 
 
-@queues.command()
-def pause(
-    queue: Name,
-    reason: Annotated[str | None, typer.Option(help="Why; shown to who looks.")] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Let nothing more be claimed from a queue; what runs, runs on.
-
-    \b
-    Example:
-      treadle queues pause mail --reason "provider is down"
-    """
-    common.call_db(lambda db: db.queues.pause(queue, reason), database_url)
-    text = f"queue {queue} is paused; go on with: treadle queues resume {queue}"
-    output.print_done(text, as_json, name=queue, status="paused")
-
-
-@queues.command()
-def resume(
-    queue: Name, as_json: common.JsonFlag = False, database_url: common.DatabaseUrl = None
-) -> None:
-    """Let a paused queue go on.
-
-    \b
-    Example:
-      treadle queues resume mail
-    """
-    common.call_db(lambda db: db.queues.resume(queue), database_url)
-    output.print_done(f"queue {queue} is open", as_json, name=queue, status="open")
-
-
-@queues.command()
-def define(
-    queue: Name,
-    priority: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Of tasks that do not say: 0 is first, 100 last."),
-    ] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option(metavar="N", help="Attempts before a task is a dead letter.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="S", help="Longest run of an attempt.")
-    ] = None,
-    ageing_rate: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Priority points gained per minute of waiting."),
-    ] = None,
-    retry: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Retry policy: JSON, @file or -.")
-    ] = None,
+@with_options(defaults=field_options(fields_of(QueueDefaults)))
+def queue_settings(
+    defaults: dict[str, Any],
     max_spec_bytes: Annotated[
         int | None, typer.Option(metavar="N", help="Largest payload of a task.")
     ] = None,
@@ -209,22 +147,9 @@ def define(
     prune: Annotated[
         str | None, typer.Option(metavar="MODE", help="archive what goes, or drop it.")
     ] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Make a queue, or change one; what is not named stays as it is.
-
-    \b
-    Example:
-      treadle queues define night --priority 80 --max-attempts 5 --max-depth 10000
-      treadle queues define mail --keep 30d --prune archive
-    """
+) -> dict[str, Any]:
+    """The settings of a queue that were given."""
     settings: dict[str, Any] = {
-        "priority": priority,
-        "max_attempts": max_attempts,
-        "timeout_s": timeout,
-        "ageing_rate": ageing_rate,
-        "retry": common.json_argument(retry, "retry") if retry is not None else None,
         "max_spec_bytes": max_spec_bytes,
         "audit": audit,
         "max_depth": max_depth,
@@ -232,28 +157,53 @@ def define(
         "hold": hold,
         "prune_mode": prune,
     }
-    named = {name: value for name, value in settings.items() if value is not None}
+    named = defaults | common.named(settings)
     if max_depth == 0:
         named["max_depth"] = None
     if keep is not None:
-        named["keep_completed_s"] = named["keep_cancelled_s"] = times.parse(keep, "--keep")
+        named["keep_completed_s"] = named["keep_cancelled_s"] = common.parse_age(keep, "--keep")
     if keep_cancelled is not None:
-        named["keep_cancelled_s"] = times.parse(keep_cancelled, "--keep-cancelled")
+        named["keep_cancelled_s"] = common.parse_age(keep_cancelled, "--keep-cancelled")
     if keep_dead is not None:
-        named["keep_dead_s"] = times.parse(keep_dead, "--keep-dead")
-    common.call_db(lambda db: db.queues.define(queue, named), database_url)
-    output.print_done(f"queue {queue} is defined", as_json, name=queue, status="defined")
+        named["keep_dead_s"] = common.parse_age(keep_dead, "--keep-dead")
+    return named
 
 
-def _print_settings(settings: output.Record) -> None:
-    if not output.console().is_terminal:
-        for name, value in settings.items():
-            output.separated([name, value])
-        return
-    from rich.table import Table
+async def _define(db: Database, name: str, settings: dict[str, Any]) -> tuple[bool, None]:
+    return await db.queues.define(name, settings), None
 
-    grid = Table.grid(padding=(0, 2))
-    for name, value in settings.items():
-        grid.add_row(output.plain(name, "bright_black"), output.plain(output.flat(value)))
-    output.console().print(grid)
-    output.console().print()
+
+def _print_defined(name: str, verb: str, _: None) -> None:
+    text = f"queue {name} is {verb}; see it: treadle queues show {name}"
+    output.print_done(text, name=name, status=verb)
+
+
+add_create_and_update(
+    queues,
+    "queue",
+    _define,
+    queue_settings,
+    create="""Create a queue.
+
+    \b
+    Examples:
+      treadle queues create night --priority 80 --max-attempts 5 --max-depth 10000
+      treadle queues create mail --keep 30d --prune archive --or-update
+    """,
+    update="""Change the named settings of a queue.
+
+    \b
+    Example:
+      treadle queues update mail --keep 30d --prune archive
+    """,
+    done=_print_defined,
+)
+add_pause_and_resume(
+    queues,
+    "queue",
+    lambda db: db.queues,
+    pause="Stop claiming tasks from a queue; running tasks continue.",
+    resume="Claim tasks from a paused queue again.",
+    example="mail",
+    active="open",
+)

@@ -1,33 +1,28 @@
-"""`treadle history`: finished tasks that were archived, and what is kept how long."""
+"""`treadle retention` and `treadle archive`: how long finished work is kept, and the archive."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import common, output, task_view, times
+from treadle.cli import common, output, task_view
+from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TaskNotFound
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle
     from treadle.db.database import Database
 
-history = common.group(
-    """Find finished tasks that were archived; say what is kept how long.
-
-    \b
-    Examples:
-      treadle history list --queue mail
-      treadle history show 9f3a21c4
-      treadle history keep events 90d
-    """
-)
-
-COLUMNS = [
+AGES = [
+    Column("records", "what"),
+    Column("queue", "queue"),
+    Column("age", "age"),
+    Column("action", "action"),
+]
+ARCHIVED = [
     Column("id", "id", output.short),
     Column("status", "status", output.state),
     Column("type", "type"),
@@ -37,130 +32,119 @@ COLUMNS = [
     Column("cost", "cost_usd", right=True, extra=True),
     Column("about", "about"),
 ]
-AGES = [
-    Column("what", "what"),
-    Column("queue", "queue"),
-    Column("kept", "kept"),
-    Column("then", "then"),
-]
 KINDS = ["events", "agents", "runs"]
 
-
-@history.command("list")
-def list_history(
-    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
-    type: Annotated[str | None, typer.Option(help="Only of this type.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most.")] = 50,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """List archived tasks, the newest first.
-
-    \b
-    Example:
-      treadle history list --queue mail -n 20
-    """
-
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.retention.archive(queue=queue, type=type, limit=limit)
-
-    rows = common.call(work, database_url)
-    if not as_json:
-        for row in rows:
-            row["about"] = task_view.last_line(row["failure_reason"]) or row["title"]
-    output.show(rows, COLUMNS, as_json=as_json, empty="no task is archived")
-
-
-@history.command()
-def show(
-    task_id: common.TaskId,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Show an archived task with all that belonged to it.
-
-    \b
-    Example:
-      treadle history show 9f3a21c4
-    """
-
-    async def work(app: Treadle) -> dict[str, Any]:
-        return await app.db.retention.archived(task_id.lstrip("…."))
-
-    found = common.call(work, database_url)
-    if as_json:
-        output.document(found)
-        return
-    for name, value in {**found.pop("task"), **found}.items():
-        if value is not None:
-            output.separated([name, value])
-
-
-@history.command()
-def keep(
-    what: Annotated[
-        str | None, typer.Argument(metavar="[WHAT]", help="events, agents or runs.")
-    ] = None,
-    age: Annotated[
-        str | None, typer.Argument(metavar="[AGE]", help="30d, 12h; forever keeps all.")
-    ] = None,
-    as_json: common.JsonFlag = False,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Say what is kept how long; with an age, change it for events, agents or runs.
+retention = Noun(
+    "retention",
+    """List and set how long events, agents and runs are kept.
 
     \b
     Examples:
-      treadle history keep
-      treadle history keep events 90d
+      treadle retention
+      treadle retention set events 90d
+    """,
+)
+archive = Noun(
+    "archive",
+    """List and show finished tasks that were archived.
 
-    For tasks it is said of their queue: treadle queues define mail --keep 30d
+    \b
+    Examples:
+      treadle archive list --queue mail
+      treadle archive show 9f3a21c4
+    """,
+)
+
+
+@retention.verb("list")
+def list_ages() -> None:
+    """List how long finished tasks, events, agents and runs are kept.
+
+    \b
+    Example:
+      treadle retention list --json
+
+    The age of tasks is a setting of their queue: treadle queues update mail --keep 30d
     """
-    if what is None:
-        _show_ages(as_json, database_url)
-        return
-    if what not in KINDS:
+    rows = common.call_db(lambda db: db.retention.ages())
+    if not common.options.json:
+        for row in rows:
+            forever = row["keep_s"] is None
+            row["age"] = "forever" if forever else output.length(row["keep_s"])
+            row["action"] = None if forever else row["mode"]
+    output.show(rows, AGES)
+
+
+@retention.verb("set")
+def set_age(
+    records: Annotated[str, typer.Argument(metavar="RECORDS", help="events, agents or runs.")],
+    age: Annotated[str, typer.Argument(metavar="AGE", help="30d, 12h, or forever.")],
+) -> None:
+    """Set how long events, agents or runs are kept.
+
+    \b
+    Examples:
+      treadle retention set events 90d
+      treadle retention set runs forever
+    """
+    if records not in KINDS:
         raise InvalidArgument(
-            f"there is nothing called {what!r} to keep",
-            hint=common.did_you_mean(what, KINDS),
-            argument="what",
+            f"there are no records called {records!r}",
+            hint=common.did_you_mean(records, KINDS),
+            argument="records",
         )
-    if age is None:
-        raise InvalidArgument(f"how long are {what} kept?", hint="Give an age: 90d, or forever.")
-    seconds = times.parse(age, "AGE")
+    seconds = common.parse_age(age, "AGE")
+    common.call_db(lambda db: db.retention.set(records, seconds))
+    text = f"{records} are kept {'forever' if seconds is None else f'for {age}'}"
+    output.print_done(text, name=records, status="set", keep_s=seconds)
 
-    async def work(app: Treadle) -> None:
-        await app.db.retention.set(what, seconds)
 
-    common.call(work, database_url)
-    common.note(f"{what} are kept {'for ever' if seconds is None else f'for {age}'}")
+@archive.verb("list")
+def list_archive(
+    queue: common.OfQueue = None, type: common.OfType = None, limit: common.Limit = 50
+) -> None:
+    """List archived tasks, newest first.
+
+    \b
+    Example:
+      treadle archive list --queue mail -n 20
+    """
+    rows = common.call_db(lambda db: db.retention.archive(queue=queue, type=type, limit=limit))
+    if not common.options.json:
+        for row in rows:
+            row["about"] = task_view.last_line(row["failure_reason"]) or row["title"]
+    empty = "no task is archived; archive old tasks: treadle queues update NAME --keep 30d"
+    output.show(rows, ARCHIVED, empty=empty)
+
+
+@archive.verb("show")
+def show_archived(task_id: common.TaskId) -> None:
+    """Show an archived task with its attempts, steps and events.
+
+    \b
+    Example:
+      treadle archive show 9f3a21c4
+    """
+    found = common.call_db(lambda db: db.retention.archived(task_id))
+    if common.options.json:
+        output.document(found)
+        return
+    whole = {**found.pop("task"), **found}
+    output.print_record({name: value for name, value in whole.items() if value is not None})
 
 
 @asynccontextmanager
-async def hint_if_archived(db: Database, wanted: str) -> AsyncIterator[None]:
-    """Say of a task that is not there any more that it is archived, if it is."""
+async def hint_if_archived(db: Database, task_id: str) -> AsyncIterator[None]:
+    """If a task is not found but archived, say so and name the command that shows it."""
     try:
         yield
     except TaskNotFound as missing:
         try:
-            found = await db.retention.archived(wanted)
+            found = await db.retention.archived(task_id)
         except TaskNotFound:
             raise missing from None
         raise TaskNotFound(
-            f"task {found['id']} was archived {found['archived_at']:%Y-%m-%d %H:%M %Z}",
-            hint=f"See it: treadle history show {found['id']}",
+            f"task {found['id']} was archived at {output.moment(found['archived_at'])}",
+            hint=f"See it: treadle archive show {found['id']}",
             task_id=str(found["id"]),
         ) from None
-
-
-def _show_ages(as_json: bool, database_url: str | None) -> None:
-    async def work(app: Treadle) -> list[dict[str, Any]]:
-        return await app.db.retention.ages()
-
-    rows = common.call(work, database_url)
-    if not as_json:
-        for row in rows:
-            never = row["keep_s"] is None
-            row["kept"] = "for ever" if never else output.length(row["keep_s"])
-            row["then"] = None if never else row["mode"]
-    output.show(rows, AGES, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`treadle server`, `treadle reaper` and the like: the processes beside the worker."""
+"""`treadle server`, `treadle reaper` and the other processes beside the worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treadle.cli import common, output
-from treadle.cli.output import Column, bar
+from treadle.cli.common import Process
+from treadle.cli.nouns import with_options
+from treadle.cli.output import Column, progress_bar
 from treadle.errors import extra
 
 if TYPE_CHECKING:
@@ -23,124 +25,149 @@ DUE = [
     Column("tasks", "tasks", right=True),
     Column("oldest", "oldest", output.ago),
 ]
-Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on.")]
 
 
-def reaper(
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Take tasks back from workers that are gone, stuck or too slow.
+@common.command(json=False)
+@with_options(process=common.process_options)
+def reaper(process: Process) -> None:
+    """Take tasks back from workers that crashed, hang or exceed a timeout.
 
     \b
     Example:
       treadle reaper --health-file /run/treadle/reaper
 
-    Any number may run; SIGTERM ends it.
+    Any number may run; SIGTERM stops it.
     """
-    settings = common.process_logs(log_format, log_level)
     from treadle.services.reaper import Reaper
 
-    _serve(Reaper, health_file, database_url, settings.connect_timeout_s)
+    _serve(Reaper, process)
 
 
-def promoter(
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Make tasks claimable when their time has come.
+@common.command(json=False)
+@with_options(process=common.process_options)
+def promoter(process: Process) -> None:
+    """Make delayed tasks and retries ready when they are due.
 
     \b
     Example:
       treadle promoter --health-file /run/treadle/promoter
 
-    It moves due retries and delayed tasks. Any number may run; SIGTERM ends it.
+    Any number may run; SIGTERM stops it.
     """
-    settings = common.process_logs(log_format, log_level)
     from treadle.services.promoter import Promoter
 
-    _serve(Promoter, health_file, database_url, settings.connect_timeout_s)
+    _serve(Promoter, process)
 
 
-def scheduler(
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Make the work of schedules when their time has come, and of triggers.
+@common.command(json=False)
+@with_options(process=common.process_options)
+def scheduler(process: Process) -> None:
+    """Run schedules when they are due, and triggers when events happen.
 
     \b
     Example:
       treadle scheduler --health-file /run/treadle/scheduler
 
-    Each time of a schedule is dealt with once. Any number may run; SIGTERM ends it.
+    Each time of a schedule is handled once. Any number may run; SIGTERM stops it.
     """
-    settings = common.process_logs(log_format, log_level)
     from treadle.cron import Cron
     from treadle.services.scheduler import Scheduler
 
-    # Says at once where the extra is missing.
+    # Fails at once where the extra is missing.
     Cron("@daily")
-    _serve(Scheduler, health_file, database_url, settings.connect_timeout_s)
+    _serve(Scheduler, process)
 
 
-def notifier(
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
+@common.command(json=False)
+@with_options(process=common.process_options)
+def notifier(process: Process) -> None:
     """Send events to webhooks and Redis streams.
 
     \b
     Example:
       treadle notifier --health-file /run/treadle/notifier
 
-    Each endpoint gets its events in order. Any number may run; SIGTERM ends it.
+    Each endpoint gets its events in order. Any number may run; SIGTERM stops it.
     """
-    settings = common.process_logs(log_format, log_level)
     from treadle.services.notifier import Notifier, require_sender
 
     require_sender()
-    _serve(Notifier, health_file, database_url, settings.connect_timeout_s)
+    _serve(Notifier, process)
 
 
-def dispatcher(
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Send the tasks of queue push to agents, and follow each to its end.
+@common.command(json=False)
+@with_options(process=common.process_options)
+def dispatcher(process: Process) -> None:
+    """Send the tasks of queue push to agents and follow each to its end.
 
     \b
     Example:
-      treadle agents add coder-1 --url https://coder-1.example.org
+      treadle agents create coder-1 --url https://coder-1.example.org
       treadle dispatcher --health-file /run/treadle/dispatcher
 
-    The first idle agent gets the next task. Any number may run; SIGTERM ends it.
+    The first idle agent gets the next task. Any number may run; SIGTERM stops it.
     """
-    settings = common.process_logs(log_format, log_level)
     from treadle.services.dispatcher import Dispatcher
     from treadle.services.outbound import require_httpx
 
     require_httpx()
-    _serve(Dispatcher, health_file, database_url, settings.connect_timeout_s)
+    _serve(Dispatcher, process)
 
 
-def _serve(
-    kind: type[Service], health_file: Path | None, database_url: str | None, wait_s: float
+@common.command()
+@with_options(process=common.process_options)
+def pruner(
+    once: Annotated[
+        bool, typer.Option("--once", help="Prune all that is due at full speed, and exit.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the tasks that are due, and exit.")
+    ] = False,
+    *,
+    process: Process,
 ) -> None:
-    path = common.health_path(health_file)
-    with common.database(database_url) as url:
-        common.probe(url, within_s=wait_s)
-        common.run(_run(kind, url, path), fast=True)
+    """Archive or drop finished tasks that are older than their queues keep them.
+
+    \b
+    Examples:
+      treadle queues update mail --keep 30d
+      treadle pruner --dry-run
+      treadle pruner --once
+      treadle pruner --health-file /run/treadle/pruner
+
+    Queues without an age keep their tasks. Any number may run; SIGTERM stops it.
+    """
+    if dry_run:
+        output.show(common.call(_due), DUE, empty="no task is older than its queue keeps it")
+    elif once:
+        done = common.call(_prune_once)
+        counts = {"tasks": done.pruned, "kept": done.kept, "events": done.events, **done.rest}
+        text = "; ".join(f"{kind}: {count}" for kind, count in counts.items())
+        output.print_done(text, **counts, seconds=round(done.seconds, 3))
+    else:
+        from treadle.services.pruner import Pruner
+
+        _serve(Pruner, process)
+
+
+async def _due(app: Treadle) -> list[dict[str, Any]]:
+    return await app.db.retention.prunable()
+
+
+async def _prune_once(app: Treadle) -> PruneRound:
+    from treadle.services.pruner import Pruner
+
+    total = sum(row["tasks"] for row in await _due(app))
+    async with app.service(Pruner) as service:
+        assert isinstance(service, Pruner)
+        with progress_bar("pruned", total) as update:
+            return await service.once(lambda done: update(done.pruned))
+
+
+def _serve(kind: type[Service], process: Process) -> None:
+    with common.database() as url:
+        common.probe(url, within_s=process.settings.connect_timeout_s)
+        common.run(_run(kind, url, process.health_file), fast=True)
 
 
 async def _run(kind: type[Service], url: str, health_file: Path | None) -> None:
@@ -151,90 +178,34 @@ async def _run(kind: type[Service], url: str, health_file: Path | None) -> None:
         await service.run()
 
 
-def pruner(
-    once: Annotated[
-        bool, typer.Option("--once", help="Prune all that is due, at full speed, and end.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the tasks whose time is over.")
-    ] = False,
-    as_json: common.JsonFlag = False,
-    health_file: common.HealthFile = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
-) -> None:
-    """Archive or drop finished tasks that are older than their queues keep them.
-
-    \b
-    Examples:
-      treadle queues define mail --keep 30d
-      treadle pruner --dry-run
-      treadle pruner --once
-      treadle pruner --health-file /run/treadle/pruner
-
-    Nothing goes that no queue has an age for. Any number may run; SIGTERM ends it.
-    """
-    if dry_run:
-        rows = common.call(_due, database_url)
-        output.show(rows, DUE, as_json=as_json, empty="no task is older than it is kept")
-        return
-    if once:
-        done = common.call(_once, database_url)
-        facts = {"tasks": done.pruned, "kept": done.kept, "events": done.events, **done.rest}
-        if as_json:
-            output.document({**facts, "seconds": round(done.seconds, 3)})
-            return
-        common.note("; ".join(f"{kind}: {count}" for kind, count in facts.items()))
-        return
-    settings = common.process_logs(log_format, log_level)
-    path = common.health_path(health_file)
-    with common.database(database_url) as url:
-        common.probe(url, within_s=settings.connect_timeout_s)
-        common.run(_serve_pruner(url, path), fast=True)
-
-
-async def _serve_pruner(url: str, health_file: Path | None) -> None:
-    from treadle.app import Treadle
-    from treadle.services.pruner import Pruner
-
-    app = Treadle(url)
-    async with app.service(Pruner, health_file=health_file, signals=True) as service:
-        await service.run()
-
-
-async def _due(app: Treadle) -> list[dict[str, Any]]:
-    return await app.db.retention.prunable()
-
-
-async def _once(app: Treadle) -> PruneRound:
-    from treadle.services.pruner import Pruner
-
-    total = sum(row["tasks"] for row in await _due(app))
-    async with app.service(Pruner) as service:
-        assert isinstance(service, Pruner)
-        with bar("pruned", total) as tell:
-            return await service.once(lambda done: tell(done.pruned))
-
-
+@common.command(json=False)
+@with_options(process=common.logging_options)
 def server(
-    host: Host = None,
-    port: Port = None,
-    log_format: common.LogFormat = None,
-    log_level: common.LogLevel = None,
-    database_url: common.DatabaseUrl = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Address to listen on; default: 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Port to listen on; default: 8420, 0: any."
+        ),
+    ] = None,
+    *,
+    process: Process,
 ) -> None:
-    """Serve the HTTP interfaces: work API, queue API, harness protocol, and /v1.
+    """Serve the HTTP interfaces: /v1, work API, queue API and harness protocol.
 
     \b
     Examples:
       treadle server
-      treadle server --host 0.0.0.0 --port 8420    needs a token: treadle token create
+      treadle server --host 0.0.0.0 --port 8420
+
+    Addresses other than loopback need a token: treadle tokens create.
     """
-    settings = common.process_logs(log_format, log_level)
     with extra("http", "the server"):
         from treadle.api.server import serve
-    with common.database(database_url) as url:
+    settings = process.settings
+    with common.database() as url:
         common.probe(url, within_s=settings.connect_timeout_s)
         common.run(
             serve(

@@ -1,4 +1,4 @@
-"""One task for a person: where it is, why, and what happened to it."""
+"""One task on a terminal: its state, the reasons for it, and its history."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from treadle.cli import output
 from treadle.cli.artifacts import size
 from treadle.cli.output import Column, Record
 from treadle.cli.waits import wait_summary
-from treadle.cli.why import print_reason
-from treadle.reports import described as described_report
+from treadle.fields import detail_fields
+from treadle.models import described as described_report
 
 WAITING, RUNNING, BACKOFF = "░", "█", "·"
 WIDTH = 32
@@ -23,10 +23,9 @@ ATTEMPTS = [
     Column("outcome", "outcome", output.state),
     Column("agent", "agent_id"),
     Column("claimed", "claimed_at", output.ago, extra=True),
-    Column("took", "took", output.length, right=True),
-    Column("cost", "cost", right=True),
-    Column("model", "model", extra=True),
-    Column("class", "class"),
+    Column("duration", "took", output.length, right=True),
+    Column("cost", "cost_usd", output.cost, right=True),
+    Column("failure_class", "class"),
     Column("model", "model", extra=True),
     Column("reason", "reason"),
 ]
@@ -42,8 +41,8 @@ PARTS = {
     "steps": [
         Column("kind", "kind"),
         Column("saved", "saved_at", output.ago),
-        Column("took", "run_s", output.length, right=True, extra=True),
-        Column("cost", "cost", right=True),
+        Column("duration", "run_s", output.length, right=True, extra=True),
+        Column("cost", "cost_usd", output.cost, right=True),
         Column("name", "name"),
     ],
     "waits": [
@@ -60,14 +59,26 @@ PARTS = {
         Column("name", "name"),
     ],
 }
-_FIELDS = [
-    "id", "queue", "type", "name", "title", "status", "priority", "effective_priority", "attempt",
-    "max_attempts", "poison_pill", "models", "agent_id", "progress", "tags", "capabilities",
-    "assigned_agent", "idempotency_key", "consumer", "created_by", "source", "parent_id",
-    "forked_from", "dag_id",
-    "depends_on", "timeout_s", "deadline_at", "run_at", "retry_at", "lease_until", "created_at",
-    "claimed_at", "started_at", "completed_at", "cost_usd", "notes",
-]  # fmt: skip
+# Printed after the fields, or in tables of their own.
+_APART = {"spec", "output", "decision_report", "artifacts", "attempt_notes"}
+
+# Reasons that need no attention are not yellow.
+REASON_COLOURS = {
+    "claimable": "green",
+    "running": "blue",
+    "claimed": "blue",
+    "validating": "blue",
+    "position": "cyan",
+    "completed": "green",
+    "cancelled": "bright_black",
+    "dead_lettered": "magenta",
+}
+
+
+def print_reason(reason: Record) -> None:
+    """Print one reason why a task is in its state."""
+    mark = output.plain("● ", REASON_COLOURS.get(reason["reason"], "yellow"))
+    output.console().print(mark, output.plain(reason["sentence"]), sep="")
 
 
 def print_task(
@@ -76,9 +87,7 @@ def print_task(
     reasons: Sequence[Record],
     parts: Mapping[str, Sequence[Record]] | None = None,
 ) -> None:
-    """Everything about a task, on a terminal; `parts` are what belongs to it."""
-    from rich.table import Table
-
+    """Print everything about a task; `parts` are its dependencies, steps, waits and so on."""
     terminal = output.console()
     title = output.plain(f"  {task['title'] or task['type']}", "bold")
     terminal.print(output.state(task["status"]), title, sep="")
@@ -86,22 +95,20 @@ def print_task(
     for each in reasons:
         print_reason(each)
     terminal.print()
-    grid = Table.grid(padding=(0, 2))
-    for name in _FIELDS:
-        value = task.get(name)
-        if (
-            value is not None
-            and value is not False
-            and value != []
-            and not (parts and name == "depends_on")
-        ):
+    facts = []
+    apart = _APART | ({"depends_on", "blocked_by"} if parts else set())
+    for field in detail_fields():
+        name, value = field.wire, task.get(field.wire)
+        empty = value is None or value is False or value == [] or value == {}
+        # A zero is worth a line only where lists show it too.
+        if not (empty or name in apart or (value == 0 and not field.has("list"))):
             shown = (
                 f"{output.moment(value)} ({output.ago(value)})"
                 if isinstance(value, datetime)
                 else output.line(value)
             )
-            grid.add_row(output.plain(name, "bright_black"), output.plain(shown))
-    terminal.print(grid)
+            facts.append((name, shown))
+    output.print_grid(facts)
     print_json("spec", task["spec"])
     if task.get("output") is not None:
         print_json("output", task["output"])
@@ -113,13 +120,13 @@ def print_task(
 
 
 def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
-    """What a task depends on, its subtasks, steps and waits: a table for each that there is."""
+    """Print a table for each part that has rows."""
     terminal = output.console()
     spawned = {each["id"] for each in parts.get("subtasks", ())}
     for name, columns in PARTS.items():
         rows = parts.get(name, ())
         if name == "dependencies":
-            # It waits for subtasks too, and they have a table of their own.
+            # Subtasks are dependencies too, and have a table of their own.
             rows = [each for each in rows if each["id"] not in spawned]
         if rows:
             terminal.print()
@@ -128,25 +135,23 @@ def print_parts(parts: Mapping[str, Sequence[Record]]) -> None:
 
 
 def _shown(part: str, row: Record) -> dict[str, Any]:
-    """What a row of a part says in its table besides its columns."""
+    """The values of a row that its table computes."""
     if part == "waits":
         return wait_summary(row)
-    if part == "artifacts":
+    if part in ("artifacts", "steps"):
         return {}
-    if part == "steps":
-        return {"cost": dollars(row["cost_usd"])}
     return {"about": row["title"] or row["type"]}
 
 
 def print_attempts(attempts: Sequence[Record]) -> None:
-    """The attempts as a table, then the error of the last that has one."""
+    """Print the attempts, and the error of the last attempt that failed."""
     if not attempts:
         return
     terminal = output.console()
     terminal.print()
     known = any(each.get("model") for each in attempts)
     output.print_table(
-        [{**each, "took": _took(each), "cost": dollars(each["cost_usd"])} for each in attempts],
+        [{**each, "took": _duration(each)} for each in attempts],
         [column for column in ATTEMPTS if known or column.key != "model"],
     )
     failed = [each for each in attempts if each.get("error")]
@@ -160,7 +165,7 @@ def print_attempts(attempts: Sequence[Record]) -> None:
 
 
 def print_json(name: str, value: Any) -> None:
-    """A JSON value under its name."""
+    """Print a JSON value below its name."""
     terminal = output.console()
     terminal.print()
     terminal.print(output.plain(name, "bright_black"))
@@ -169,19 +174,14 @@ def print_json(name: str, value: Any) -> None:
     )
 
 
-def dollars(value: float | None) -> str | None:
-    """A cost; nothing where there is none."""
-    return f"${value:.4f}" if value else None
-
-
 def last_line(text: str | None) -> str | None:
-    """What a traceback says in its last line."""
+    """The last line of a text, such as the message of a traceback."""
     lines = (text or "").strip().splitlines()
     return lines[-1] if lines else None
 
 
 def timeline(task: Record, attempts: Sequence[Record]) -> str:
-    """The life of a task as a bar: waiting, running, backing off, and how it ended."""
+    """The history of a task as a bar: waiting, running, backing off, and its end."""
     parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]
     total = sum(seconds for _, seconds in parts) or 1.0
     bar = "".join(mark * max(1, round(seconds / total * WIDTH)) for mark, seconds in parts)
@@ -203,7 +203,7 @@ def _spans(task: Record, attempts: Sequence[Record]) -> Iterator[tuple[str, floa
         yield waiting, (now - reached).total_seconds()
 
 
-def _took(attempt: Record) -> float | None:
+def _duration(attempt: Record) -> float | None:
     began = attempt["started_at"] or attempt["claimed_at"]
     if began is None or attempt["ended_at"] is None:
         return None

@@ -1,4 +1,4 @@
-"""What an agent author installs: HTTP only, no database, nothing else of treadle."""
+"""The HTTP client for agents: it needs no database and imports nothing else of treadle."""
 
 from treadle.client.errors import (
     ClaimLost,
@@ -13,8 +13,12 @@ from treadle.client.errors import (
     Unavailable,
     Unreachable,
 )
-from treadle.client.harness import AsyncHarnessClient, HarnessClient
-from treadle.client.models import DecisionMessage, TaskMessage
+from treadle.client.harness import (
+    AsyncHarnessClient,
+    DecisionMessage,
+    HarnessClient,
+    TaskMessage,
+)
 from treadle.client.work import WorkQueue
 
 __all__ = [

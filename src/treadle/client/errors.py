@@ -1,14 +1,14 @@
-"""What can go wrong between an agent and the server, as exceptions.
+"""The exceptions of the client.
 
 * ClientError
-  + Unreachable      no answer: the server is away, or the network is
-  + Unavailable      5xx: the server answers, and cannot do its work now
-    - QueueFull      503: nothing was stored; come back after `retry_after` seconds
-  + TooManyRequests  429: come back after `retry_after` seconds
-  + Unauthenticated  401: the token is missing, unknown or too old
-  + Forbidden        403: the token is not for this
+  + Unreachable      no response from the server
+  + Unavailable      5xx: the server cannot process the request now
+    - QueueFull      503: nothing was stored; retry after `retry_after` seconds
+  + TooManyRequests  429: retry after `retry_after` seconds
+  + Unauthenticated  401: the token is missing, unknown or expired
+  + Forbidden        403: the token does not allow this
   + NotFound         404
-  + Conflict         409: the state of things does not allow this; `allowed` says what it does
+  + Conflict         409: the current state does not allow this; `allowed` lists what it allows
     - ClaimLost      another claim holds the task now; drop the result
   + InvalidRequest   any other 4xx: the same request will fail again
 """
@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 
 
 class ClientError(Exception):
-    """Base class: catches everything that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
-    # The word of a problem document, where it says more than the status.
-    word: ClassVar[str | None] = None
+    # The `code` of the problem document for classes that the status does not determine.
+    problem_code: ClassVar[str | None] = None
 
     def __init__(
         self, message: str, *, status: int | None = None, problem: Mapping[str, Any] | None = None
@@ -32,12 +32,12 @@ class ClientError(Exception):
 
     @property
     def code(self) -> str | None:
-        """The kind of problem, for programs: `claim-lost`."""
+        """The code of the problem, such as `claim-lost`."""
         return _text(self.problem.get("code"))
 
     @property
     def detail(self) -> str:
-        """What happened, in a sentence."""
+        """What happened."""
         return _text(self.problem.get("detail")) or str(self)
 
     @property
@@ -47,59 +47,59 @@ class ClientError(Exception):
 
     @property
     def allowed(self) -> list[str]:
-        """What would have been allowed, where the server says so."""
+        """What the current state allows, if the server says so."""
         found = self.problem.get("allowed")
         return [str(each) for each in found] if isinstance(found, list) else []
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server wants to be asked again."""
+        """Seconds to wait before the next request."""
         found = self.problem.get("retry_after")
         return float(found) if isinstance(found, int | float) and found >= 0 else None
 
 
 class Unreachable(ClientError):
-    """No answer came; whether the request was carried out is not known."""
+    """There was no response; the request may or may not have been processed."""
 
 
 class Unavailable(ClientError):
-    """The server answers, and cannot do its work now."""
+    """The server cannot process the request now."""
 
 
 class QueueFull(Unavailable):
-    """The queue holds as many tasks as it may; nothing was stored."""
+    """The queue has reached its maximum size; nothing was stored."""
 
-    word = "queue-full"
+    problem_code = "queue-full"
 
 
 class TooManyRequests(ClientError):
-    """This caller asks too often."""
+    """The caller exceeds its rate limit."""
 
 
 class Unauthenticated(ClientError):
-    """The token is missing, unknown, revoked or too old."""
+    """The token is missing, unknown, revoked or expired."""
 
 
 class Forbidden(ClientError):
-    """The token is not for this."""
+    """The token does not allow this."""
 
 
 class NotFound(ClientError):
-    """What was named does not exist."""
+    """The object does not exist."""
 
 
 class Conflict(ClientError):
-    """The state of things does not allow this, or no longer."""
+    """The current state does not allow this."""
 
 
 class ClaimLost(Conflict):
-    """Another claim holds the task now, or it has ended."""
+    """Another claim holds the task now, or the task has ended."""
 
-    word = "claim-lost"
+    problem_code = "claim-lost"
 
 
 class InvalidRequest(ClientError):
-    """The request is wrong; the same one will fail again."""
+    """The request is invalid; the same request will fail again."""
 
 
 _BY_STATUS: dict[int, type[ClientError]] = {
@@ -109,12 +109,14 @@ _BY_STATUS: dict[int, type[ClientError]] = {
     409: Conflict,
     429: TooManyRequests,
 }
-_BY_WORD: dict[str | None, type[ClientError]] = {each.word: each for each in (QueueFull, ClaimLost)}
+_BY_CODE: dict[str | None, type[ClientError]] = {
+    each.problem_code: each for each in (QueueFull, ClaimLost)
+}
 
 
 def error_of(status: int, problem: Mapping[str, Any]) -> ClientError:
-    """The exception for an answer that is no success."""
-    kind = _BY_WORD.get(_text(problem.get("code"))) or _BY_STATUS.get(status)
+    """Return the exception for an error response."""
+    kind = _BY_CODE.get(_text(problem.get("code"))) or _BY_STATUS.get(status)
     if kind is None:
         kind = Unavailable if status >= 500 else InvalidRequest
     message = _text(problem.get("detail")) or f"the server answered {status}"

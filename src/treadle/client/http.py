@@ -1,8 +1,8 @@
-"""Send requests to a treadle server; what is safe to repeat is repeated until it is answered.
+"""Send requests to a treadle server and retry those that are safe to repeat.
 
-`again=True` says that a request may reach the server twice without a second effect. Then lost
-connections, 429 and 502 to 504 are tried again with growing, jittered pauses, for `patience_s` in
-all; a `Retry-After` is honoured. A full queue is told to the caller at once.
+`again=True` means that the request has no second effect if it reaches the server twice. Then lost
+connections, 429 and 502 to 504 are retried with exponential backoff and jitter, for at most
+`patience_s` in total; `Retry-After` is respected. A full queue is reported at once.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _AGAIN = (429, 502, 503, 504)
 
 
 class _Base:
-    """What both senders share."""
+    """The parts that both transports share."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class _Base:
         headers = {"Accept": "application/json, application/problem+json"}
         if token is not None:
             if not token or not token.isascii() or not token.isprintable() or " " in token:
-                raise ValueError("a token is one word of printable ASCII")
+                raise ValueError("the token must be printable ASCII without spaces")
             headers["Authorization"] = f"Bearer {token}"
-        # A redirect is not followed: the token is for this server alone.
+        # Redirects are not followed: the token must not reach another server.
         self._options: dict[str, Any] = {
             "headers": headers,
             "timeout": timeout_s,
@@ -65,7 +65,7 @@ class _Base:
         )
 
     def _when(self, error: Exception) -> bool | float:
-        """Whether to try again, or after how many seconds."""
+        """Return whether to retry, or after how many seconds."""
         if isinstance(error, Unreachable):
             return True
         passing = isinstance(error, Unavailable | TooManyRequests) and error.status in _AGAIN
@@ -82,7 +82,7 @@ class _Base:
 
 
 class Transport(_Base):
-    """Sends requests, one at a time per thread; threads may share it."""
+    """Sends requests; threads may share one instance."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
         super().__init__(base_url, token, **options)
@@ -99,7 +99,7 @@ class Transport(_Base):
         timeout_s: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The decoded answer, None for an empty one; raises a ClientError for any other."""
+        """Return the decoded response, None if it is empty; raise a ClientError on failure."""
         for attempt in self._tries(again):
             with attempt:
                 try:
@@ -114,10 +114,10 @@ class Transport(_Base):
                 except httpx2.RequestError as error:
                     raise _unreachable(self.base_url, error) from error
                 return decoded(answer)
-        raise AssertionError("a try ends with an answer or an error")
+        raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class Transport(_Base):
 
 
 class AsyncTransport(_Base):
-    """The same for programs with an event loop."""
+    """The async version of `Transport`."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
         super().__init__(base_url, token, **options)
@@ -145,7 +145,7 @@ class AsyncTransport(_Base):
         timeout_s: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The decoded answer, None for an empty one; raises a ClientError for any other."""
+        """Return the decoded response, None if it is empty; raise a ClientError on failure."""
         async for attempt in self._tries(again):
             with attempt:
                 try:
@@ -160,10 +160,10 @@ class AsyncTransport(_Base):
                 except httpx2.RequestError as error:
                     raise _unreachable(self.base_url, error) from error
                 return decoded(answer)
-        raise AssertionError("a try ends with an answer or an error")
+        raise AssertionError("unreachable")
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def __aenter__(self) -> Self:
@@ -174,19 +174,19 @@ class AsyncTransport(_Base):
 
 
 def checked_url(text: str) -> str:
-    """A base URL without its last slash; it carries no credentials."""
+    """Validate a base URL and return it without a trailing slash."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"no http or https URL: {text!r}")
+        raise ValueError(f"not an http or https URL: {text!r}")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("a URL carries no user or password; pass token=")
+        raise ValueError("the URL must not contain a user or password; pass token=")
     if parts.query or parts.fragment:
-        raise ValueError(f"a base URL has no query and no fragment: {text!r}")
+        raise ValueError(f"the base URL must not have a query or fragment: {text!r}")
     return text.rstrip("/")
 
 
 def decoded(answer: httpx2.Response) -> Any:
-    """The JSON of a success; an error as its exception."""
+    """Return the JSON of a successful response; raise the exception for an error."""
     if answer.is_success and not answer.content:
         return None
     try:
@@ -195,7 +195,7 @@ def decoded(answer: httpx2.Response) -> Any:
         found = None
         if answer.is_success:
             kind = answer.headers.get("content-type")
-            message = f"the answer to {answer.request.url.path} is no JSON but {kind}"
+            message = f"the response to {answer.request.url.path} is not JSON but {kind}"
             raise ClientError(message, status=answer.status_code) from None
     if answer.is_success:
         return found
@@ -207,7 +207,7 @@ def decoded(answer: httpx2.Response) -> Any:
 
 
 def _unreachable(url: str, error: httpx2.RequestError) -> Unreachable:
-    return Unreachable(f"no answer from {url}: {type(error).__name__}: {error}".rstrip(": "))
+    return Unreachable(f"no response from {url}: {type(error).__name__}: {error}".rstrip(": "))
 
 
 def _timeout(seconds: float | None) -> Any:

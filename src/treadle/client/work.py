@@ -1,10 +1,10 @@
-"""The work API for those who hand out work, and for the agents that do it.
+"""The client of the work API, for dispatchers and for agents.
 
     with WorkQueue("http://127.0.0.1:8420") as queue:
         item = queue.work_add("code_review", "Review PR #3", {"pr": 3}, "steve-w")
         queue.work_dispatch(item["id"], "steve-w")
 
-Every call may be repeated after a lost answer: it carries a key by which the server knows it.
+Every call is retried if the response is lost: an idempotency key prevents a second effect.
 """
 
 import time
@@ -24,12 +24,12 @@ Work = Callable[[Item], str | None]
 STALE = timedelta(minutes=30)
 PAGE = 200
 IN_FLIGHT = "request-in-flight"
-# What the server takes.
+# The maximum size of notes on the server.
 NOTES_BYTES = 20_000
 
 
 class WorkQueue:
-    """Talks to the work API; one for all threads of a program."""
+    """A client of the work API; threads may share it."""
 
     def __init__(self, base_url: str, token: str | None = None, **options: Any) -> None:
         self._sender = Transport(base_url, token, **options)
@@ -47,7 +47,7 @@ class WorkQueue:
         priority: int = 3,
         created_by: str | None = None,
     ) -> Item:
-        """Make a work item; it is queued until it is dispatched."""
+        """Create a work item; it is queued until it is dispatched."""
         item = {
             "type": type,
             "description": description,
@@ -60,10 +60,10 @@ class WorkQueue:
         return self._change("POST", "/work", item)
 
     def work_dispatch(self, work_item_id: str, agent: str, *, pick_up: bool = True) -> Item:
-        """Give an item to an agent and mark that it has it; without `pick_up` the agent does.
+        """Assign an item to an agent and mark it as in progress, unless `pick_up` is false.
 
-        An item that was picked up for an agent is for `work_mine(..., resume=True)`: among those
-        that are dispatched the agent does not see it.
+        An item that is in progress is not in the list of dispatched items: the agent gets it with
+        `work_mine(..., resume=True)`.
         """
         item = self.work_update(work_item_id, "dispatched", assigned_agent=agent)
         return self.work_update(work_item_id, "in_progress") if pick_up else item
@@ -78,7 +78,7 @@ class WorkQueue:
         assigned_agent: str | None = None,
         unless_updated_since: str | None = None,
     ) -> Item:
-        """Change an item; a Conflict says in `allowed` what its state allows."""
+        """Update an item; `allowed` of a Conflict lists what its state allows."""
         change = {
             "status": status,
             "outcome": outcome,
@@ -89,7 +89,7 @@ class WorkQueue:
         return self._change("PATCH", _path(work_item_id), change)
 
     def work_cancel(self, work_item_id: str) -> None:
-        """Cancel an item that nobody has begun."""
+        """Cancel an item that has not been started."""
         self._sender.request("DELETE", _path(work_item_id), again=True)
 
     def work_list(
@@ -100,19 +100,19 @@ class WorkQueue:
         *,
         since: datetime | str | None = None,
     ) -> list[Item]:
-        """All items that match, the most urgent first; with `since` the oldest first."""
+        """List the items that match, most urgent first; with `since`, oldest first."""
         return list(self._pages(status, agent, project_id, since))
 
     def work_get(self, work_item_id: str) -> Item:
-        """One item with its dispatch_history and changes."""
+        """Get one item with its dispatch_history and changes."""
         found: Item = self._sender.request("GET", _path(work_item_id), again=True)
         return found
 
     def work_stale_check(self, older_than: timedelta = STALE) -> list[Item]:
-        """Block items in progress without an update for so long; returns those it blocked.
+        """Block items that are in progress without a recent update; return the blocked items.
 
-        The reaper does the same by itself. An item that is updated meanwhile is left alone. One
-        that the server lets nobody change does not keep it from the others: its error comes last.
+        The reaper does the same. An item that is updated meanwhile is skipped. If the server
+        rejects the update of an item, the error is raised after the other items were handled.
         """
         blocked: list[Item] = []
         refused: ClientError | None = None
@@ -138,15 +138,15 @@ class WorkQueue:
     # Agents
 
     def work_mine(self, agent: str, work: Work, *, resume: bool = False) -> int:
-        """Do what was dispatched to an agent, one item after the other; returns how many.
+        """Call `work` for each item dispatched to an agent; return the number of items.
 
-        What `work` returns becomes the notes. When it raises, the item has failed, and the error
-        goes on to the caller. An item that somebody has changed since it was listed (taken,
-        cancelled, given to another agent) is passed by. One that another agent has got by the time
-        it is done is left to it, and that is a Conflict.
-        With `resume` what the agent has in progress comes first: its program was restarted, or the
-        dispatcher picked up for it, as `work_dispatch` does. A loop says so on every round, in one
-        program per agent.
+        The return value of `work` becomes the notes. If it raises, the item fails and the error is
+        raised. An item that has changed since it was listed (started, cancelled, reassigned) is
+        skipped. If the item was reassigned while `work` ran, a Conflict is raised.
+
+        With `resume`, items that the agent has in progress come first: its program was restarted,
+        or `work_dispatch` picked them up for it. Use it in every round of a loop, with one program
+        per agent.
         """
         done = 0
         for item in self.work_list("in_progress", agent) if resume else []:
@@ -164,7 +164,7 @@ class WorkQueue:
         return done
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._sender.close()
 
     def __enter__(self) -> Self:
@@ -182,9 +182,9 @@ class WorkQueue:
         self._end(item, "completed", None if notes is None else _fitting(str(notes)) or None)
 
     def _end(self, item: Item, status: str, notes: str | None) -> Item:
-        """Report the end; an item that was taken for stuck meanwhile is picked up again first.
+        """Report the outcome; an item that was blocked as stale meanwhile is resumed first.
 
-        An item in progress is given to no other agent: to name the one that has it is a guard.
+        The update names the agent, so that it fails if the item was reassigned.
         """
         agent = item["assigned_agent"]
         outcome = "success" if status == "completed" else "failed"
@@ -199,7 +199,7 @@ class WorkQueue:
                 raise
         found = self.work_get(item["id"])
         if found["assigned_agent"] != agent:
-            raise Conflict(f"work item {item['id']} was given to {found['assigned_agent']}")
+            raise Conflict(f"work item {item['id']} was assigned to {found['assigned_agent']}")
         self.work_update(item["id"], "in_progress", unless_updated_since=found["updated_at"])
         return end()
 
@@ -214,7 +214,7 @@ class WorkQueue:
             "status": status,
             "agent": agent,
             "project_id": project_id,
-            # Without a zone it is the time of this host, as everywhere in Python.
+            # A time without a zone is local time, as usual in Python.
             "since": since.astimezone(UTC).isoformat() if isinstance(since, datetime) else since,
             "limit": PAGE,
         }
@@ -222,7 +222,7 @@ class WorkQueue:
         while True:
             found: list[Item] = self._sender.request("GET", "/work", params=params, again=True)
             yield from found
-            # Not by the number: a page of large payloads has fewer.
+            # Do not compare with PAGE: a page of large payloads has fewer items.
             if not found:
                 return
             params["cursor"] = found[-1]["id"]
@@ -236,27 +236,27 @@ class WorkQueue:
                     self._sender.request(method, path, json=body, headers=headers, again=True)
                 )
             except Conflict as error:
-                # The answer was lost while the first request is still under way.
+                # The response was lost, and the first request is still being processed.
                 if error.code != IN_FLIGHT:
                     raise
                 time.sleep(error.retry_after or 1)
-        raise Conflict(f"{method} {path} has been under way for too long")
+        raise Conflict(f"{method} {path}: the first request is still being processed")
 
 
 def _path(work_item_id: str) -> str:
     if not work_item_id:
-        raise InvalidRequest("a work item has an id")
+        raise InvalidRequest("the id of the work item is empty")
     return f"/work/{quote(work_item_id, safe='')}"
 
 
 def _fitting(text: str) -> str:
-    """What the server takes: work whose report is refused would be done again and again."""
+    """Return notes that the server accepts: a rejected report would repeat the work."""
     kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace")
     return kept[:NOTES_BYTES].decode(errors="ignore")
 
 
 def _noted(old: str | None, note: str) -> str:
-    """Notes with another one below; the oldest give way where that is too long."""
+    """Append a note to notes; the beginning is removed if the result is too long."""
     if not old:
         return note
     room = NOTES_BYTES - len(f"\n{note}".encode())

@@ -1,1 +1,1 @@
-"""The database side of treadle; the only place that imports psycopg."""
+"""The database layer, and the only package that imports psycopg."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from typing import Any
-from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.json import encode
 from treadle.models import AgentProfile
 
@@ -37,42 +37,43 @@ class Agents:
         )
 
     async def heartbeat(self, agent: str) -> str:
-        rows = await self._calls.call("select treadle.agent_heartbeat(%b)", agent)
+        rows = await self._calls.call("select treadle.heartbeat_agent(%b)", agent)
         return str(rows[0][0])
 
     async def set_status(self, agent: str, status: str, actor: str | None = None) -> None:
         await self._calls.call("select treadle.set_agent_status(%b, %b, %b)", agent, status, actor)
 
     async def mark_silent(self) -> list[str]:
-        rows = await self._calls.call("select * from treadle.mark_silent_agents() as gone (id)")
+        rows = await self._calls.call("select * from treadle.mark_agents_offline() as gone (id)")
         return [row[0] for row in rows]
 
     async def define_push(
         self, agent: str, url: str, *, allow_private: bool = False, actor: str | None = None
-    ) -> None:
-        await self._calls.call(
+    ) -> bool:
+        """Register an agent that tasks are sent to, or change its URL; return whether it is new."""
+        rows = await self._calls.call(
             "select treadle.define_push_agent(%b, %b, %b, %b)", agent, url, allow_private, actor
         )
+        return bool(rows[0][0])
 
     async def remove_push(self, agent: str, actor: str | None = None) -> None:
         await self._calls.call("select treadle.remove_push_agent(%b, %b)", agent, actor)
 
     async def seen(self, agents: Iterable[str]) -> None:
-        await self._calls.call("select treadle.seen_agents(%b::text[])", list(agents))
+        await self._calls.call("select treadle.record_push_heartbeats(%b::text[])", list(agents))
 
     async def page(
         self,
+        reach: Reach,
         *,
         only: str | None = None,
-        queues: list[str] | None = None,
-        agent: str | None = None,
-        project_id: UUID | None = None,
         after: str | None = None,
         limit: int,
     ) -> list[Record]:
-        """Agents by id, or only one; with queues, an agent or a project: those it concerns.
+        """Agents by id, or only one.
 
-        An agent concerns a project that it has, or is to have, a task of.
+        A restricted caller sees its own agent, agents that serve one of its queues, and agents that
+        have, or are to have, a task of its project.
         """
         return await self._calls.page(
             "agent_load",
@@ -81,16 +82,16 @@ class Agents:
             limit=limit,
             where={
                 "agent_id = {}": only,
-                "queues && {}": queues,
+                "queues && {}": None if reach.queues is None else list(reach.queues),
                 # Not "agent_id = {}", which is the first condition.
-                "agent_id in ({})": agent,
-                "agent_id in (select places.agent from treadle.task_places as places"
-                " where project_id = {})": project_id,
+                "agent_id in ({})": reach.agent,
+                "agent_id in (select places.agent from treadle.task_access as places"
+                " where project_id = {})": reach.project_id,
             },
         )
 
     async def queues(self, agent_id: str) -> list[str] | None:
-        """The queues of an agent; None when it is not registered."""
+        """Return the queues of an agent; None if it is not registered."""
         found = await self._calls.rows(
             "select queues from treadle.agent_load where agent_id = %(id)s", {"id": agent_id}
         )

@@ -10,7 +10,7 @@ from treadle.models import Artifact, ListedArtifact, RemovableArtifact
 
 
 class Artifacts:
-    """Files of tasks: reserve, store, find and remove them."""
+    """Reserve, store, find and remove the files of tasks."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -42,7 +42,7 @@ class Artifacts:
     async def reserve(
         self, task_id: UUID, token: UUID, artifact: UUID, name: str, url: str, media_type: str
     ) -> str:
-        """Returns the key of the file to write."""
+        """Reserve an artifact and return the key of the file to write."""
         rows = await self._calls.call(
             "select key from treadle.reserve_artifact(%b, %b, %b, %b, %b, %b)",
             task_id,
@@ -70,12 +70,12 @@ class Artifacts:
 
     async def drop(self, task_id: UUID, token: UUID, artifact: UUID) -> bool:
         rows = await self._calls.call(
-            "select treadle.drop_artifact(%b, %b, %b)", task_id, token, artifact
+            "select treadle.cancel_artifact(%b, %b, %b)", task_id, token, artifact
         )
         return bool(rows[0][0])
 
     async def read(self, reference: str, task_id: UUID | None) -> tuple[str | None, Artifact]:
-        """The key of the file, None when it lies elsewhere, and the artifact."""
+        """Return the key of the file, None for a link, and the artifact."""
         rows = await self._calls.call(
             "select key, value from treadle.read_artifact(%b, %b)", reference, task_id
         )
@@ -96,7 +96,7 @@ class Artifacts:
         rows = await self._calls.call(
             """
             select id, key, uri, name, task_id, reason
-            from treadle.doomed_artifacts(%b::integer, %b::float8, %b, %b)
+            from treadle.artifacts_to_delete(%b::integer, %b::float8, %b, %b)
             """,
             limit,
             grace_s,
@@ -106,7 +106,9 @@ class Artifacts:
         return [RemovableArtifact(*row) for row in rows]
 
     async def forget(self, ids: Sequence[UUID]) -> int:
-        rows = await self._calls.call("select treadle.forget_artifacts(%b::uuid[])", list(ids))
+        rows = await self._calls.call(
+            "select treadle.remove_deleted_artifacts(%b::uuid[])", list(ids)
+        )
         return int(rows[0][0])
 
     async def unknown(self, ids: Sequence[UUID]) -> set[UUID]:
@@ -116,7 +118,7 @@ class Artifacts:
         return {row[0] for row in rows}
 
     async def get(self, artifact_id: UUID) -> dict[str, Any]:
-        """One artifact."""
+        """Get one artifact."""
         rows = await self._calls.rows(
             "select * from treadle.artifact_details where id = %(id)s", {"id": artifact_id}
         )
@@ -129,7 +131,7 @@ class Artifacts:
         return rows[0]
 
     async def find(self, text: str) -> dict[str, Any]:
-        """One artifact, by its id or a unique ending of six characters or more."""
+        """Find an artifact by its id, or by a unique ending of six characters or more."""
         missing = ArtifactNotFound(
             f"no artifact id ends in {text}", hint="List them: treadle artifacts list"
         )
@@ -143,7 +145,7 @@ class Artifacts:
         return rows[0]
 
     async def list(self, *, task_id: UUID | None = None, limit: int = 50) -> list[dict[str, Any]]:
-        """The artifacts of a task, or the newest of all."""
+        """List the artifacts of a task, or the newest of all."""
         return await self._calls.rows(
             """
             select * from treadle.artifact_details

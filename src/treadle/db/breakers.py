@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from treadle.db.calls import Calls
+from treadle.db.calls import Calls, Record
+from treadle.errors import UnknownType
 
 
 class Breakers:
@@ -28,6 +29,20 @@ class Breakers:
     async def reset(self, type: str, actor: str | None = None) -> bool:
         rows = await self._calls.call("select treadle.reset_breaker(%b, %b)", type, actor)
         return bool(rows[0][0])
+
+    async def page(self, *, state: str | None, after: str | None, limit: int) -> list[Record]:
+        """Breakers by type."""
+        return await self._calls.page(
+            "breaker_status", key="type", after=after, limit=limit, where={"state = {}": state}
+        )
+
+    async def get(self, type: str) -> Record:
+        found = await self._calls.rows(
+            "select * from treadle.breaker_status where type = %(type)s", {"type": type}
+        )
+        if not found:
+            raise UnknownType(f"there is no task type {type!r}", type=type)
+        return found[0]
 
     async def list(self) -> list[dict[str, Any]]:
         return await self._calls.rows(

@@ -1,4 +1,4 @@
-"""Budgets: limits, and what running tasks reserve and spend; reached as `db.budgets`."""
+"""Budgets, and the amounts that running tasks reserve and spend; reached as `db.budgets`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import sql
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.errors import UnknownBudget
 from treadle.json import encode
 from treadle.models import BudgetReview, SpendState
 
@@ -15,7 +16,7 @@ KINDS = ("day", "agent", "model", "type", "project")
 
 
 class Budgets:
-    """Limits on spend, and what tasks reserve and spend."""
+    """Set budgets, and record what tasks reserve and spend."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -23,7 +24,7 @@ class Budgets:
     async def record(
         self, task_id: UUID, token: UUID, calls: Sequence[Mapping[str, Any]]
     ) -> SpendState:
-        """Count paid calls, each once by its id; says whether the task may go on."""
+        """Record calls, each id once; the verdict says whether the task may continue."""
         rows = await self._calls.call(
             """
             select cost_usd, max_cost_usd, left_usd, verdict, reason
@@ -38,7 +39,7 @@ class Budgets:
     async def reserve(
         self, task_id: UUID, token: UUID, usd: Decimal, *, ask: bool = True
     ) -> SpendState:
-        """Reserve for a running task; where there is not so much, open the wait that asks."""
+        """Reserve an amount; if it is not left and `ask` is true, open a wait for a decision."""
         rows = await self._calls.call(
             """
             select cost_usd, max_cost_usd, left_usd, verdict, reason, wait_id
@@ -80,7 +81,7 @@ class Budgets:
         )
 
     async def review(self, limit: int, skip: Iterable[UUID]) -> list[BudgetReview]:
-        """Let tasks go on that budgets have room for; ask or give up where one ran out."""
+        """Admit tasks that budgets allow; ask or dead-letter where a budget is exhausted."""
         rows = await self._calls.call(
             "select id, verdict, problem from treadle.review_budgets(%b::integer, %b::uuid[])",
             limit,
@@ -89,7 +90,7 @@ class Budgets:
         return [BudgetReview(*row) for row in rows]
 
     async def spending(self, by: str, days: int) -> list[Record]:
-        """What the last days have cost, today included, by one of KINDS; the most first."""
+        """Sum the costs of the last days, including today, by one of KINDS; largest first."""
         query = sql.SQL(
             """
             select
@@ -108,8 +109,22 @@ class Budgets:
         )
         return await self._calls.rows(query)
 
+    async def page(self, *, scope: str | None, after: int | None, limit: int) -> list[Record]:
+        """Budgets by id."""
+        return await self._calls.page(
+            "budget_status", key="id", after=after, limit=limit, where={"scope = {}": scope}
+        )
+
+    async def get(self, budget_id: int) -> Record:
+        found = await self._calls.rows(
+            "select * from treadle.budget_status where id = %(id)s", {"id": budget_id}
+        )
+        if not found:
+            raise UnknownBudget(f"there is no budget {budget_id}", budget_id=budget_id)
+        return found[0]
+
     async def list(self) -> list[Record]:
-        """Every budget with what is spent, reserved and left; those nearest their end first."""
+        """List all budgets with the amounts spent, reserved and left; the most used first."""
         return await self._calls.rows(
             """
             select

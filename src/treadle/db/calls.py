@@ -1,10 +1,8 @@
-"""How a SQL function is called and how a view is read, page by page.
+"""Call SQL functions and read views on pooled connections.
 
-A call is one round trip on a pooled connection, in its own transaction. Functions may be called
-again with the same arguments. So a call that meets a deadlock, whose connection is lost or whose
-deadline passes is repeated here, on another connection; see ADR 23.
-
-Every noun of `Database` is a class that gets these and nothing else.
+A call is one round trip in its own transaction. Functions are safe to call again with the same
+arguments. So a call is repeated on another connection after a deadlock, a lost connection or a
+timeout; see ADR 23. Every noun of `Database` is built on these calls alone.
 """
 
 import random
@@ -13,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol
 from uuid import UUID
 
 import anyio
@@ -24,31 +22,45 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.rows import AsyncRowFactory, dict_row, tuple_row
 
-from treadle.db.connection import CallTimeout, Connection, is_lost, may_have_happened
-from treadle.db.errors import RETRY_AT_ONCE, translate_errors
+from treadle.db.errors import (
+    RETRY_AT_ONCE,
+    CallTimeout,
+    is_lost,
+    may_have_happened,
+    to_treadle_error,
+    translate_errors,
+)
 from treadle.db.install.history import schema_problem
-from treadle.db.pool import Pool, close_pool, open_pool
-from treadle.errors import InvalidArgument, NotFound, TreadleError
+from treadle.db.pool import Connection, Pool, close_pool, open_pool
+from treadle.db.reach import Reach
+from treadle.errors import InvalidArgument, NotFound
 
 log = structlog.get_logger(__name__)
 Row = tuple[Any, ...]
 Query = str | sql.Composed
 TRIES = 5
-# A connection may be lost several times while a server restarts. After a deadline has passed twice
-# it is for the caller to decide.
+# A connection may be lost several times while a server restarts. After two timeouts the caller
+# decides.
 LOST_TRIES = 4
 TIMEOUT_TRIES = 2
-# Calls that go through many rows by design get this many times the deadline.
+# The factor of the timeout for calls that process many rows.
 LONG = 10
-# A claim waits for no lock, and a worker looks for tasks only every few seconds: with half the
-# deadline it is back before others have given up.
+# The factor for claims: they wait for no locks, and an early retry keeps tasks from waiting.
 CLAIM = 0.5
 _FUNCTION = re.compile(r"treadle\.(\w+)")
 Record = dict[str, Any]
 
 
+class _Connections(Protocol):
+    """Where calls get their connections: a pool, or the connection of a transaction."""
+
+    async def getconn(self) -> Connection: ...
+
+    async def putconn(self, conn: Connection) -> None: ...
+
+
 class _SingleConnection:
-    """One connection in the place of a pool."""
+    """A pool of one connection, for calls inside a transaction."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
@@ -56,39 +68,39 @@ class _SingleConnection:
     async def getconn(self) -> Connection:
         return self._conn
 
-    async def putconn(self, _: Connection) -> None:
-        """It stays with the transaction."""
+    async def putconn(self, conn: Connection) -> None:
+        """Do nothing: the transaction keeps the connection."""
 
 
 class Calls:
     """Calls functions and reads views on the connections of a pool."""
 
-    # How often a call is made that meets a deadlock; 1 inside a transaction, where it is for the
-    # owner of the transaction to repeat.
+    # The maximum number of attempts of a call; 1 in a transaction, which is repeated as a whole.
     tries = TRIES
-    # The longest statement of a handler in a transaction of its own.
+    # The statement timeout in `ctx.transaction()`.
     statement_limit_s = 600.0
-    # Where such transactions have their connections. A handler keeps one for as long as it likes,
-    # so they are not those of the calls that handlers make meanwhile.
+    # The pool for `ctx.transaction()`. Handlers may keep a connection for long, so other calls use
+    # another pool.
     handler_pool: Pool | None = None
 
     _make_pool: Callable[[], Pool]
     _opening: anyio.Lock
     _unchecked: Pool | None = None
 
-    def __init__(self, pool: Pool | None) -> None:
+    def __init__(self, pool: Pool | None, transaction: Connection | None = None) -> None:
         self._pool = pool
+        self._transaction = None if transaction is None else _SingleConnection(transaction)
 
     @classmethod
     def lazy(cls, make_pool: Callable[[], Pool]) -> "Calls":
-        """Calls that make and open their pool, and check the schema, on first use."""
+        """Return calls that open their pool and check the schema on first use."""
         calls = cls(None)
         calls._make_pool = make_pool
         calls._opening = anyio.Lock()
         return calls
 
     async def open(self) -> Pool:
-        """The open pool, of a database whose schema fits this version."""
+        """Open the pool, check the schema and return the pool."""
         if self._pool is not None:
             return self._pool
         async with self._opening:
@@ -100,53 +112,53 @@ class Calls:
         return self._pool
 
     async def close(self) -> None:
-        """Give up the connections; the next call opens a pool again."""
+        """Close the connections; the next call opens a new pool."""
         pool, self._pool, self._unchecked = self._unchecked, None, None
         if pool is not None:
             await close_pool(pool)
 
     async def check_schema(self) -> None:
-        """Refuse a schema that this version cannot work with."""
+        """Raise SchemaError if this version cannot work with the schema."""
         problem = schema_problem(*await self.schema_version())
         if problem is None:
             return
         if problem.detail.get("part") != "code":
             raise problem
-        # Functions keep their signatures: old and new workers run side by side during an upgrade.
-        log.warning("schema.other_functions", problem=str(problem), hint=problem.hint)
+        # Functions keep their signatures, so old and new workers can run during an upgrade.
+        log.warning("schema.functions_differ", problem=str(problem), hint=problem.hint)
 
     async def schema_version(self) -> tuple[int | None, str | None]:
         rows = await self.call("select version, code_checksum from treadle.schema_version()")
         return rows[0][0], rows[0][1]
 
     async def for_handlers(self, transactions: Pool) -> "Calls":
-        """The same calls, with connections of their own for transactions of handlers."""
+        """Return calls with a separate pool for the transactions of handlers."""
         pool = await self.open()
-        # What runs in a slot waits for a connection like for the slot.
+        # Handlers wait for a free connection instead of failing.
         pool.patience = "shortage"
-        made = Calls(pool)
-        made.statement_limit_s = self.statement_limit_s
-        made.handler_pool = transactions
-        return made
+        calls = Calls(pool)
+        calls.statement_limit_s = self.statement_limit_s
+        calls.handler_pool = transactions
+        return calls
 
     @property
     def contact_at(self) -> float:
-        """When the database last answered, by the monotonic clock."""
+        """When the database last responded, by the monotonic clock."""
         return time.monotonic() if self._pool is None else self._pool.contact_at
 
     async def ping(self) -> None:
-        """Ask the database for a sign of life."""
+        """Check that the database responds."""
         await self.call("select 1")
 
     async def now(self) -> datetime:
-        """The database's clock."""
+        """Return the time by the clock of the database."""
         rows = await self.call("select treadle.clock()")
-        moment: datetime = rows[0][0]
-        return moment
+        now: datetime = rows[0][0]
+        return now
 
-    async def seconds_until(self, moment: str) -> float | None:
-        """How far away a moment is by the database's clock, never by ours."""
-        rows = await self.call(f"select extract(epoch from {moment} - treadle.clock())::float8")
+    async def seconds_until(self, expression: str) -> float | None:
+        """Return the seconds until a SQL expression of a time, by the clock of the database."""
+        rows = await self.call(f"select extract(epoch from {expression} - treadle.clock())::float8")
         value: float | None = rows[0][0]
         return value
 
@@ -154,25 +166,22 @@ class Calls:
         return await self._run(query, parameters)
 
     async def call_once(self, query: str, *parameters: object) -> list[Row]:
-        """A call that would do its work twice: repeated only if it is known to have done nothing.
-
-        For tasks and the like that are made without a key.
-        """
+        """Make a call that is not idempotent: repeat it only if it certainly had no effect."""
         return await self._run(query, parameters, once=True)
 
     async def long_call(self, query: str, *parameters: object) -> list[Row]:
-        """A call that may take long because there is much to do."""
+        """Make a call that may take long because it processes many rows."""
         return await self._run(query, parameters, times=LONG)
 
     async def claim_call(self, query: str, *parameters: object) -> list[Row]:
-        """A call that takes tasks."""
+        """Make a call that claims tasks."""
         return await self._run(query, parameters, times=CLAIM)
 
     async def rows(
         self, query: Query, parameters: dict[str, Any] | Sequence[Any] | None = None
     ) -> list[Record]:
         """Run a select and return its rows by column name."""
-        return cast(list[Record], await self._run(query, parameters, dict_row))
+        return await self._run(query, parameters, dict_row)
 
     async def page(
         self,
@@ -183,10 +192,13 @@ class Calls:
         limit: int,
         newest: bool = False,
         where: Mapping[str, object] | None = None,
+        reach: Reach = Reach.ALL,
+        visible: Callable[[Reach], sql.Composed] = Reach.of_record,
     ) -> list[Record]:
-        """Rows after a key in its order; `where` has conditions like "queue = {}" and their values.
+        """Read a page of rows after a key, ordered by it.
 
-        A condition whose value is None does not count.
+        `where` maps conditions like "queue = {}" to values; a condition with None is ignored.
+        `visible` is the condition that the rows of a restricted caller have to meet.
         """
         given = {condition: each for condition, each in (where or {}).items() if each is not None}
         conditions = [
@@ -194,6 +206,9 @@ class Calls:
             for number, condition in enumerate(given)
         ]
         parameters = {f"p{number}": each for number, each in enumerate(given.values())}
+        if reach.is_restricted:
+            conditions.append(visible(reach))
+            parameters.update(reach.parameters)
         if after is not None:
             passed = sql.SQL("{} < {}" if newest else "{} > {}")
             conditions.append(passed.format(sql.Identifier(key), sql.Placeholder("after")))
@@ -210,15 +225,15 @@ class Calls:
         return await self.rows(query, parameters)
 
     async def find(self, text: str, query: str, noun: str, missing: NotFound) -> UUID:
-        """The id from its full form or a unique ending of six characters or more."""
+        """Find an id by its full form, or by a unique ending of six characters or more."""
         try:
             return UUID(text)
         except ValueError:
             pass
         if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
             raise InvalidArgument(
-                f"{text!r} is no {noun} id",
-                hint="Give the whole id, or at least its last 6 characters.",
+                f"{text!r} is not a valid {noun} id",
+                hint="Pass the whole id, or at least its last 6 characters.",
                 argument=f"{noun.lower()}_id",
             )
         found = await self.rows(query, {"end": f"%{text.lower()}"})
@@ -226,39 +241,39 @@ class Calls:
             raise missing
         if len(found) > 1:
             raise InvalidArgument(
-                f"more than one {noun} id ends in {text}", hint="Give more of it."
+                f"more than one {noun} id ends in {text}", hint="Pass more characters of the id."
             )
         found_id: UUID = found[0]["id"]
         return found_id
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """A pooled connection, for tests and for what is neither a call nor a select."""
+        """Take a pooled connection, for tests and for statements that are not calls."""
         pool = await self.open()
         async with pool.connection() as conn:
             yield conn
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Calls"]:
-        """The same calls, all in one transaction; a deadlock or a lost connection ends it."""
+        """Open a transaction; the yielded calls use its connection and are not repeated."""
         with translate_errors():
             async with self.begin() as conn:
-                held = Calls(cast(Pool, _SingleConnection(conn)))
-                held.tries = 1
-                yield held
+                calls = Calls(None, conn)
+                calls.tries = 1
+                yield calls
 
     async def is_active(self, conn: Connection, *, end: bool = False) -> bool:
-        """Whether the server works on what this connection asked for; see Pool.is_active."""
+        """Return whether the server still runs the statement; see Pool.is_active."""
         pool = await self.open()
         return await pool.is_active(conn, end=end)
 
     @asynccontextmanager
-    async def begin(self, pool: Pool | None = None) -> AsyncIterator[Connection]:
-        """A transaction, on another connection when it cannot begin on one that was lost.
+    async def begin(self, pool: _Connections | None = None) -> AsyncIterator[Connection]:
+        """Begin a transaction; try another connection if the first one was lost.
 
-        Once it has begun it is not repeated: what happens in it is the caller's.
+        Once it has begun, it is not repeated.
         """
-        pool = pool or await self.open()
+        pool = pool or self._transaction or await self.open()
         attempt = 0
         while True:
             attempt += 1
@@ -298,18 +313,19 @@ class Calls:
         times: float = 1,
         once: bool = False,
     ) -> list[Any]:
-        # Outside the loop: what goes wrong there is not repeated.
-        pool = await self.open() if self._pool is None else self._pool
+        # Outside the loop: errors while opening are not retried.
+        pool = self._transaction or self._pool or await self.open()
         attempt = 0
         while True:
             attempt += 1
             try:
-                with translate_errors():
-                    return await _once(pool, query, parameters, rows=rows, times=times)
-            except TreadleError as error:
+                return await _once(pool, query, parameters, rows=rows, times=times)
+            except psycopg.Error as cause:
+                error = to_treadle_error(cause)
+                error.__cause__ = cause
                 pause_s = None if self.tries == 1 else pause_before_repeat(error, attempt)
-                if pause_s is None or (once and may_have_happened(error.__cause__)):
-                    raise
+                if pause_s is None or (once and may_have_happened(cause)):
+                    raise error from cause
                 if not is_retryable(error):
                     log.warning(
                         "call.repeated", call=_name(query), attempt=attempt, error=str(error)
@@ -318,7 +334,12 @@ class Calls:
 
 
 async def _once(
-    pool: Pool, query: Query, parameters: Any, *, rows: AsyncRowFactory[Any] | None, times: float
+    pool: _Connections,
+    query: Query,
+    parameters: Any,
+    *,
+    rows: AsyncRowFactory[Any] | None,
+    times: float,
 ) -> list[Any]:
     conn = await pool.getconn()
     try:
@@ -334,7 +355,7 @@ async def _once(
 
 
 def pause_before_repeat(error: BaseException, attempt: int) -> float | None:
-    """Seconds to wait before the same call is made again; None when it should not be."""
+    """Return the seconds to wait before a call is repeated; None if it must not be."""
     cause = error.__cause__
     if is_retryable(error):
         return random.uniform(0, 0.02 * 2**attempt) if attempt < TRIES else None
@@ -346,13 +367,13 @@ def pause_before_repeat(error: BaseException, attempt: int) -> float | None:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether the same call may succeed at once: a deadlock, or a lock that was not free."""
+    """Return whether an immediate retry may succeed: after a deadlock or a lock timeout."""
     cause = error.__cause__
     return isinstance(cause, psycopg.Error) and cause.sqlstate in RETRY_AT_ONCE
 
 
-async def _give_back(pool: Pool, conn: Connection, error: BaseException) -> None:
-    """Return a connection after an error; a cancellation does not keep it from the pool."""
+async def _give_back(pool: _Connections, conn: Connection, error: BaseException) -> None:
+    """Return a connection to the pool after an error, even if the call was cancelled."""
     with anyio.CancelScope(shield=True):
         if is_lost(error):
             await conn.close()
@@ -365,7 +386,7 @@ def _name(query: Query) -> str:
 
 
 class RawJson(bytes):
-    """JSON text that is ready to send."""
+    """Encoded JSON, sent to PostgreSQL as it is."""
 
     __slots__ = ()
 
@@ -378,11 +399,11 @@ class _RawJsonDumper(Dumper):
         return b"\x01" + obj
 
 
-# Registered for our own type only: it changes nothing on a caller's connection.
+# Registered for this type only, so connections of callers are not affected.
 psycopg.adapters.register_dumper(RawJson, _RawJsonDumper)
 
 
 def json_array(texts: Iterable[bytes | None]) -> list[RawJson | None] | None:
-    """Texts for a jsonb[] parameter; None when there is none among them."""
+    """Return a jsonb[] parameter; None if all texts are None."""
     array = [None if text is None else RawJson(text) for text in texts]
     return array if any(text is not None for text in array) else None

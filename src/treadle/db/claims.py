@@ -1,4 +1,4 @@
-"""Claims: how agents get tasks, keep them and end them; reached as `db.claims`."""
+"""Claims: agents take, renew and end tasks; reached as `db.claims`."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -6,15 +6,14 @@ from uuid import UUID
 
 from psycopg import OperationalError, Rollback
 
-from treadle.db.access import TaskLocation
 from treadle.db.calls import Calls, RawJson, json_array
-from treadle.db.connection import Connection
 from treadle.db.errors import to_treadle_error, translate_errors
+from treadle.db.pool import Connection
 from treadle.json import encode_safely
 from treadle.models import Claim, FailedAttempt, Failure, Reaped
 
 Pair = tuple[UUID, UUID]
-# What a claim has besides its token.
+# The columns of a claim besides its token.
 _CLAIM = """
   id, queue, type, spec, attempt, max_attempts, timeout_s, priority, lease_until, created_at,
   deadline_at, title, tags, parent_id, dag_id, project_id, idempotency_key, previous, name, steps,
@@ -39,7 +38,7 @@ class Claims:
         start: bool = False,
         idle: bool = False,
     ) -> list[Claim]:
-        """Claim up to `limit` tasks; repeat with the same token when the answer was lost."""
+        """Claim up to `limit` tasks; if the response is lost, repeat with the same token."""
         rows = await self._calls.claim_call(
             f"select {_CLAIM} from treadle.claim_tasks(%b, %b, %b, %b::integer, %b, %b, %b)",
             agent,
@@ -60,11 +59,11 @@ class Claims:
         types: Sequence[str] | None,
         start: bool = False,
     ) -> dict[str, list[Claim]]:
-        """Claim up to so many tasks for each agent; those that were not asked are left out."""
+        """Claim up to a number of tasks for each agent; skipped agents are not in the result."""
         rows = await self._calls.claim_call(
             f"""
             select agent, claim_token, {_CLAIM}
-            from treadle.claim_each(%b, %b::integer[], %b, %b, %b)
+            from treadle.claim_tasks_for_agents(%b, %b::integer[], %b, %b, %b)
             """,
             list(limits),
             list(limits.values()),
@@ -96,7 +95,7 @@ class Claims:
         return {row[0]: row[1] for row in rows}
 
     async def validate(self, claims: Sequence[tuple[UUID, UUID]]) -> dict[UUID, str]:
-        """Say that outputs are being checked; whether each claim still holds."""
+        """Mark tasks as validating; return for each claim whether it still holds."""
         rows = await self._calls.call(
             "select id, verdict from treadle.validate_tasks(%b, %b)",
             [claim[0] for claim in claims],
@@ -105,7 +104,7 @@ class Claims:
         return {row[0]: row[1] for row in rows}
 
     async def add_note(self, task_id: UUID, token: UUID, note: str) -> None:
-        await self._calls.call("select treadle.add_note(%b, %b, %b)", task_id, token, note)
+        await self._calls.call("select treadle.add_attempt_note(%b, %b, %b)", task_id, token, note)
 
     async def complete(
         self,
@@ -114,7 +113,7 @@ class Claims:
         run_ms: Sequence[int],
         reports: Sequence[bytes | None] = (),
     ) -> dict[UUID, str]:
-        """Complete tasks; the answer names only those that were not completed by this call."""
+        """Complete tasks; the result has only those that this call did not complete."""
         rows = await self._calls.call(
             """
             select id, verdict
@@ -148,11 +147,11 @@ class Claims:
         output: Callable[[], bytes],
         report: Callable[[], bytes | None] = lambda: None,
     ) -> AsyncIterator[Connection]:
-        """A transaction for the caller's own writes that ends with the completion of a task.
+        """Open a transaction for the writes of the caller that also completes a task.
 
-        It is never repeated: the writes in it are the caller's, and so is the time they take.
+        It is never repeated, and it may take as long as the statements of the caller need.
         """
-        theirs: BaseException | None = None
+        raised: BaseException | None = None
         lost = False
         try:
             async with self._calls.begin(self._calls.handler_pool) as conn:
@@ -162,28 +161,28 @@ class Claims:
                 try:
                     yield conn
                 except BaseException as error:
-                    theirs, lost = error, conn.broken
+                    raised, lost = error, conn.broken
                     raise
                 finally:
                     conn.call_timeout_s = deadline_s
                     conn.watch = None
                 with translate_errors():
-                    given = report()
+                    decision_report = report()
                     cursor = await conn.execute(
                         "select treadle.complete_task(%b, %b, %b, %b::jsonb)",
                         (
                             task_id,
                             token,
                             RawJson(output()),
-                            None if given is None else RawJson(given),
+                            None if decision_report is None else RawJson(decision_report),
                         ),
                     )
                 if await cursor.fetchone() == ("already",):
-                    # The first commit went through and its answer was lost: this is a repeat.
+                    # An earlier commit succeeded and its response was lost: this is a repeat.
                     raise Rollback
         except OperationalError as error:
-            # What the caller's own statements raise is the caller's, unless the connection is gone.
-            if error is theirs and not lost:
+            # Errors of the caller's statements are raised unchanged, unless the connection is lost.
+            if error is raised and not lost:
                 raise
             raise to_treadle_error(error) from error
 
@@ -214,18 +213,6 @@ class Claims:
             "select id, verdict from treadle.release_tasks(%b, %b)", *_columns(claims)
         )
         return {row[0]: row[1] for row in rows}
-
-    async def locations(self, claims: Sequence[tuple[UUID, UUID]]) -> list[TaskLocation]:
-        """Queue, project and agent of each claim whose task exists.
-
-        Of no agent: no claim had this token, and nothing will be done with it.
-        """
-        rows = await self._calls.call(
-            "select queue, project_id, agent_id from treadle.claims_of(%b, %b)",
-            [claim[0] for claim in claims],
-            [claim[1] for claim in claims],
-        )
-        return [TaskLocation(*row) for row in rows]
 
     async def reap(self, limit: int, skip: Iterable[UUID]) -> list[Reaped]:
         rows = await self._calls.call(

@@ -1,6 +1,7 @@
-"""DAGs, on our connections and on a caller's own; reached as `db.dags`."""
+"""DAGs, on pooled connections or on that of the caller; reached as `db.dags`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from psycopg.rows import tuple_row
 
 from treadle.db.calls import Calls, RawJson, Record
 from treadle.db.errors import translate_errors
+from treadle.db.reach import Reach
 from treadle.errors import (
     DagNotFound,
     Unavailable,
@@ -28,7 +30,7 @@ PAUSES_S = (0.05, 0.5)
 
 
 class CreatedDag(NamedTuple):
-    """A DAG that was made, or the one that already had its key; ids in the order of its tasks."""
+    """A new DAG, or the existing one with the same key; ids are in the order of its tasks."""
 
     id: UUID
     created: bool
@@ -42,8 +44,8 @@ class Dags:
         self._calls = calls
 
     async def create(self, document: bytes) -> CreatedDag:
-        """Make a whole DAG; with a key in it, a connection lost on the way is tried again."""
-        # A transaction around it begins anew as a whole.
+        """Create a whole DAG; retry if the connection is lost, unless inside a transaction."""
+        # A transaction is repeated as a whole by its owner.
         pauses = PAUSES_S if self._calls.tries > 1 else ()
         for pause in (*pauses, None):
             try:
@@ -99,30 +101,51 @@ class Dags:
         return int(rows[0][0])
 
     async def get(self, dag_id: UUID) -> Record:
-        """One DAG with its counts."""
+        """Get one DAG with its counts."""
         found = await self._calls.rows(
             "select * from treadle.dag_overview where id = %(id)s", {"id": dag_id}
         )
         if not found:
             raise DagNotFound(
-                f"there is no DAG {dag_id}", hint="List them: treadle dag list", dag_id=str(dag_id)
+                f"there is no DAG {dag_id}", hint="List them: treadle dags list", dag_id=str(dag_id)
             )
         return found[0]
 
     async def tasks(self, dag_id: UUID) -> list[Record]:
-        """The tasks of a DAG with what each waits for, in the order of their making."""
+        """List the tasks of a DAG with their dependencies, oldest first."""
         return await self._calls.rows(
             "select * from treadle.dag_tasks where dag_id = %(id)s order by id", {"id": dag_id}
         )
 
     async def find(self, text: str) -> UUID:
-        """A DAG's id from its full form or a unique ending of six characters or more."""
+        """Find the id of a DAG by the id, or by a unique ending of six characters or more."""
         query = "select id from treadle.dag_overview where id::text like %(end)s limit 2"
-        missing = DagNotFound(f"no DAG id ends in {text}", hint="List them: treadle dag list")
+        missing = DagNotFound(f"no DAG id ends in {text}", hint="List them: treadle dags list")
         return await self._calls.find(text, query, "DAG", missing)
 
+    async def page(
+        self, reach: Reach, *, status: str | None, after: UUID | None, limit: int
+    ) -> list[Record]:
+        """Visible DAGs, the newest first."""
+        return await self._calls.page(
+            "dag_overview",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={"status = {}": status},
+            reach=reach,
+            visible=partial(Reach.of_dag, column="dag_overview.id"),
+        )
+
+    async def task_page(self, dag_id: UUID, *, after: UUID | None, limit: int) -> list[Record]:
+        """The tasks of a DAG with what each waits for, in the order of their making."""
+        return await self._calls.page(
+            "dag_tasks", key="id", after=after, limit=limit, where={"dag_id = {}": dag_id}
+        )
+
     async def list(self, *, status: str | None = None, limit: int = 50) -> list[Record]:
-        """The newest DAGs, or those in one state."""
+        """List the newest DAGs, of all states or of one."""
         return await self._calls.rows(
             """
             select * from treadle.dag_overview
@@ -135,7 +158,7 @@ class Dags:
 
 
 def create_sync(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
-    """Make a DAG on a plain connection: it is there exactly if the caller commits."""
+    """Create a DAG on a sync connection, as part of the caller's transaction."""
     with translate_errors(), conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(CREATE, [RawJson(document)])
         [row] = cursor.fetchall()
@@ -143,7 +166,7 @@ def create_sync(conn: psycopg.Connection[Any], document: bytes) -> CreatedDag:
 
 
 async def create_async(conn: AsyncConnection[Any], document: bytes) -> CreatedDag:
-    """Make a DAG on an async connection."""
+    """Create a DAG on an async connection, as part of the caller's transaction."""
     with translate_errors():
         async with conn.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(CREATE, [RawJson(document)])

@@ -1,13 +1,13 @@
 """The SQL interface: one attribute per noun, one method per SQL function or view.
 
-Nothing else in treadle changes the database. A method names the function, passes its arguments and
-turns rows into models; decisions belong in SQL, where every client gets them. Views are rows by
-column name.
+No other module changes the database. A method names the function, passes its arguments and turns
+rows into models. Decisions belong in SQL, where every client gets them. Rows of views are dicts.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
+from typing import TypeVar
 
 import anyio
 
@@ -20,6 +20,7 @@ from treadle.db.calls import Calls, pause_before_repeat
 from treadle.db.claims import Claims
 from treadle.db.dags import Dags
 from treadle.db.dead_letters import DeadLetters
+from treadle.db.errors import may_have_happened
 from treadle.db.events import Events
 from treadle.db.gates import Gates
 from treadle.db.harness import Harness
@@ -41,9 +42,11 @@ from treadle.db.webhooks import Webhooks
 from treadle.db.work import Work
 from treadle.errors import TreadleError
 
+Result = TypeVar("Result")
+
 
 class Database:
-    """The SQL interface; the pool opens on first use, so nothing is awaited to reach a noun."""
+    """The SQL interface; its pool opens on first use."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
@@ -154,31 +157,43 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Database"]:
-        """The same nouns on one connection, in one transaction."""
+        """Open a transaction; the yielded Database uses its connection."""
         async with self.calls.transaction() as calls:
             yield Database(calls)
 
     async def run_once(
-        self, asked: KeyedRequest, effect: Callable[["Database"], Awaitable[StoredResponse]]
+        self, request: KeyedRequest, effect: Callable[["Database"], Awaitable[StoredResponse]]
     ) -> StoredResponse:
-        """Do it and store the answer in the same transaction; a repeat only gets the answer."""
+        """Run `effect` and store its response in one transaction; repeats get the response."""
+
+        async def run(db: "Database") -> StoredResponse:
+            stored = await db.replies.begin(request)
+            if stored is None:
+                stored = await effect(db)
+                await db.replies.keep(request, stored)
+            return stored
+
+        return await self.repeat(run, once=False)
+
+    async def repeat(
+        self, effect: Callable[["Database"], Awaitable[Result]], *, once: bool = True
+    ) -> Result:
+        """Run `effect` in one transaction; repeat it after a deadlock or a lost connection.
+
+        With `once` the transaction is repeated only if it is known to have changed nothing.
+        """
         attempt = 0
         while True:
             attempt += 1
             try:
                 async with self.transaction() as db:
-                    stored = await db.replies.begin(asked)
-                    if stored is not None:
-                        return stored
-                    reply = await effect(db)
-                    await db.replies.keep(asked, reply)
-                return reply
+                    return await effect(db)
             except TreadleError as error:
                 pause_s = pause_before_repeat(error, attempt)
-                if pause_s is None:
+                if pause_s is None or (once and may_have_happened(error.__cause__)):
                     raise
                 await anyio.sleep(pause_s)
 
     async def for_handlers(self, transactions: Pool) -> "Database":
-        """The same nouns, with connections of their own for transactions of handlers."""
+        """Return a Database with separate connections for the transactions of handlers."""
         return Database(await self.calls.for_handlers(transactions))

@@ -1,4 +1,4 @@
-"""Dead letters: what to read before a decision, and the decisions; reached as `db.dead_letters`."""
+"""Dead letters and the decisions about them; reached as `db.dead_letters`."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Protocol, TypedDict, Unpack
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.errors import (
     InvalidArgument,
     TaskNotFound,
@@ -19,7 +20,7 @@ BATCH = 1000
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided: retry, cancel, modify_and_retry or escalate; by whom and why."""
+    """A decision: retry, cancel, modify_and_retry or escalate, with its author and note."""
 
     resolution: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -29,16 +30,16 @@ class Decision:
     to: str | None = None
 
     def parameters(self) -> tuple[object, ...]:
-        """As the SQL functions take them."""
+        """Return the parameters of the SQL functions."""
         changes = RawJson(encode(dict(self.changes), name="changes"))
         return self.resolution, changes, self.by, self.note, self.delay_s, self.to
 
 
 class DecisionTerms(TypedDict, total=False):
-    """What goes with a resolution.
+    """The options of a decision.
 
-    `changes` are for modify_and_retry, `delay` in seconds is before a retry, and `to` is who is
-    asked when it is escalated.
+    `changes` are for modify_and_retry, `delay` is the time before a retry in seconds, and `to` is
+    the person to escalate to.
     """
 
     changes: Mapping[str, Any] | None
@@ -49,14 +50,14 @@ class DecisionTerms(TypedDict, total=False):
 
 
 class HasId(Protocol):
-    """A task, for example the handle of one."""
+    """An object with a task id, such as a handle."""
 
     id: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of one dead letter: retried, cancelled, escalated, already, refused, unknown."""
+    """The verdict on one letter: retried, cancelled, escalated, already, refused or unknown."""
 
     id: UUID
     task_id: UUID | None
@@ -68,7 +69,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class LetterCount:
-    """So many dead letters of one kind, and what became of them."""
+    """The number of dead letters with the same properties and verdict."""
 
     queue: str
     type: str
@@ -93,8 +94,8 @@ class DeadLetters:
     ) -> dict[UUID, Decided]:
         """Decide about dead letters: retry, cancel, modify_and_retry or escalate.
 
-        What cannot be done says so and does not stop the others. The keys of the answer are UUIDs,
-        also of ids that were given as text.
+        A letter whose decision is refused has that verdict and does not stop the others. The keys
+        of the result are UUIDs.
         """
         rows = await self._calls.call(
             """
@@ -116,9 +117,9 @@ class DeadLetters:
         on_batch: Callable[[int], None] = lambda _: None,
         **terms: Unpack[DecisionTerms],
     ) -> list[LetterCount]:
-        """Decide about all that a filter finds, so many in each transaction, or count them.
+        """Decide about all letters that match a filter, in batches, or count them.
 
-        `on_batch` hears after each transaction how many were looked at so far.
+        `on_batch` is called after each transaction with the number of letters so far.
         """
         parameters = _decision(decision, terms).parameters()
         counts: Counter[tuple[Any, ...]] = Counter()
@@ -127,7 +128,7 @@ class DeadLetters:
             rows = await self._calls.call(
                 """
                 select queue, type, class, fingerprint, verdict, why, letters, last_task
-                from treadle.resolve_dead_where(
+                from treadle.resolve_dead_letters_where(
                   %b, %b, %b, %b, %b, %b::float8, %b, %b, %b::integer, %b::uuid
                 )
                 """,
@@ -146,7 +147,7 @@ class DeadLetters:
             after = max(row[7] for row in rows if row[7] is not None)
 
     async def groups(self) -> list[dict[str, Any]]:
-        """The groups of open letters: those escalated first, then the largest."""
+        """List the groups of open letters: escalated ones first, then the largest."""
         return await self._calls.rows(
             """
             select * from treadle.dead_letter_groups
@@ -155,10 +156,10 @@ class DeadLetters:
         )
 
     async def history(self, letter_id: UUID) -> list[dict[str, Any]]:
-        """Every attempt that led to a letter, oldest first."""
+        """List the attempts that led to a letter, oldest first."""
         return await self._calls.rows(
             """
-            select * from treadle.dead_letter_history
+            select * from treadle.dead_letter_attempts
             where letter_id = %(id)s order by ended_at, attempt
             """,
             {"id": letter_id},
@@ -167,10 +168,10 @@ class DeadLetters:
     async def decisions(
         self, *, task_id: UUID | None = None, limit: int = 50
     ) -> list[dict[str, Any]]:
-        """What was decided, the newest first; of one task, or of all."""
+        """List the decisions about one task or all, newest first."""
         return await self._calls.rows(
             """
-            select * from treadle.dead_letter_log
+            select * from treadle.dead_letter_decision_log
             where %(id)s::uuid is null or task_id = %(id)s
             order by id desc
             limit %(limit)s
@@ -179,7 +180,7 @@ class DeadLetters:
         )
 
     async def find(self, text: str) -> UUID:
-        """The id of a letter or of its task, from its full form or a unique ending."""
+        """Find the id of a letter or of its task by the id, or by a unique ending."""
         try:
             return UUID(text)
         except ValueError:
@@ -187,15 +188,15 @@ class DeadLetters:
         if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
             raise InvalidArgument(
                 f"{text!r} is not a task id",
-                hint="Give the whole id, or at least its last 6 characters.",
+                hint="Pass the whole id, or at least its last 6 characters.",
                 argument="task_id",
             )
         found = await self._calls.rows(
             """
             select distinct id from (
-              select task_id as id from treadle.dead_letter_review
+              select task_id as id from treadle.dead_letter_details
               union all
-              select id from treadle.dead_letter_review
+              select id from treadle.dead_letter_details
             ) as known
             where id::text like %(end)s
             limit 2
@@ -205,12 +206,73 @@ class DeadLetters:
         if not found:
             raise TaskNotFound(
                 f"no dead letter has an id that ends in {text}",
-                hint="List them: treadle dead list",
+                hint="List them: treadle dead-letters list",
             )
         if len(found) > 1:
-            raise InvalidArgument(f"more than one id ends in {text}", hint="Give more of it.")
+            raise InvalidArgument(
+                f"more than one id ends in {text}", hint="Pass more characters of the id."
+            )
         letter: UUID = found[0]["id"]
         return letter
+
+    async def page(
+        self,
+        reach: Reach,
+        *,
+        queue: str | None,
+        type: str | None,
+        failure_class: str | None,
+        fingerprint: str | None,
+        poison: bool | None,
+        escalated: bool | None,
+        before: datetime | None,
+        reviewed: bool,
+        after: UUID | None,
+        limit: int,
+    ) -> list[Record]:
+        """Visible dead letters that match, the newest first."""
+        return await self._calls.page(
+            "dead_letter_details",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={
+                "queue = {}": queue,
+                "type = {}": type,
+                "class = {}": failure_class,
+                "fingerprint = {}": fingerprint,
+                "poison_pill = {}": poison,
+                "(escalated_at is not null) = {}": escalated,
+                "dead_lettered_at < {}": before,
+                "reviewed = {}": None if reviewed else False,
+            },
+            reach=reach,
+        )
+
+    async def group_page(self, reach: Reach, *, after: str | None, limit: int) -> list[Record]:
+        """Open dead letters by what went wrong; groups without letters of other queues."""
+        return await self._calls.page(
+            "dead_letter_groups",
+            key="fingerprint",
+            after=after,
+            limit=limit,
+            where={"queues <@ {}": None if reach.queues is None else [*reach.queues]},
+        )
+
+    async def decision_page(
+        self, reach: Reach, *, task_id: UUID | None, after: int | None, limit: int
+    ) -> list[Record]:
+        """Decisions about visible dead letters, the newest first."""
+        return await self._calls.page(
+            "dead_letter_decision_log",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={"task_id = {}": task_id},
+            reach=reach,
+        )
 
     async def list(
         self,
@@ -226,10 +288,10 @@ class DeadLetters:
         task_id: UUID | None = None,
         limit: int = 50,
     ) -> list[dict[str, Any]]:
-        """Dead letters, those escalated first, then the newest; reviewed ones when asked for."""
+        """List dead letters: escalated ones first, then the newest; `reviewed` adds closed ones."""
         return await self._calls.rows(
             """
-            select * from treadle.dead_letter_review
+            select * from treadle.dead_letter_details
             where
               (%(reviewed)s or not reviewed)
               and (%(queue)s::text is null or queue = %(queue)s)
@@ -278,5 +340,7 @@ def _id(given: UUID | str | HasId) -> UUID:
         return UUID(given) if isinstance(given, str) else given.id
     except (ValueError, AttributeError):
         raise InvalidArgument(
-            f"{given!r} is no id of a task", hint="List them: treadle dead list", argument="tasks"
+            f"{given!r} is not a task id",
+            hint="List them: treadle dead-letters list",
+            argument="tasks",
         ) from None

@@ -1,10 +1,11 @@
-"""Events: emitted, read in order, and listed; reached as `db.events`."""
+"""Events: emit, read in order, and list; reached as `db.events`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.json import encode
 from treadle.models import Event
 
@@ -58,7 +59,7 @@ class Events:
     async def read(
         self, after: str | None, kinds: Sequence[str] | None, limit: int
     ) -> tuple[list[Event], str]:
-        """Events after a place, and the place that is reached with them; None is the end."""
+        """Read events after a place, and the place of the last; `after=None` starts at the end."""
         rows = await self._calls.call(
             """
             select wanted, place, id, at, kind, task_id, dag_id, queue, actor, key, data
@@ -71,12 +72,12 @@ class Events:
         return [Event(*row[1:]) for row in rows if row[0]], rows[-1][1]
 
     async def place(self, after: str) -> str:
-        """The place of an event by its id; a place is one already, and 0 the beginning."""
-        rows = await self._calls.call("select treadle.event_place(%b)", after)
+        """Return the place of an event id; a place is returned unchanged, 0 is the beginning."""
+        rows = await self._calls.call("select treadle.event_cursor(%b)", after)
         return str(rows[0][0])
 
     async def listen(self, name: str, seconds: float, kinds: Sequence[str] | None = None) -> None:
-        """Ask for NOTIFY treadle_events for so many seconds; none gives it up."""
+        """Request NOTIFY treadle_events for a number of seconds; 0 ends the request."""
         await self._calls.call(
             "select treadle.listen_events(%b, %b::float8, %b::text[])",
             name,
@@ -88,6 +89,34 @@ class Events:
         rows = await self._calls.call("select treadle.rebase_events()")
         return int(rows[0][0])
 
+    async def page(
+        self,
+        reach: Reach,
+        *,
+        kinds: Sequence[str] | None = None,
+        task_id: UUID | None = None,
+        dag_id: UUID | None = None,
+        key: str | None = None,
+        after: int | None,
+        limit: int,
+    ) -> list[Record]:
+        """Visible events that match, the newest first."""
+        return await self._calls.page(
+            "event_log",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={
+                "kind = any({})": list(kinds) if kinds else None,
+                "task_id = {}": task_id,
+                "dag_id = {}": dag_id,
+                "key = {}": key,
+            },
+            reach=reach,
+            visible=Reach.of_event,
+        )
+
     async def list(
         self,
         *,
@@ -96,7 +125,7 @@ class Events:
         dag_id: UUID | None = None,
         limit: int = 50,
     ) -> list[dict[str, Any]]:
-        """The newest events that match."""
+        """List the newest events that match."""
         return await self._calls.rows(
             """
             select * from treadle.event_log

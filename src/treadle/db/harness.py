@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
-from treadle.errors import TaskNotFound
+from treadle.db.calls import Calls, RawJson, Record
+from treadle.errors import NotFound, TaskNotFound
 from treadle.json import encode
 
 _ACTION = "id, agent_url, payload, decision, tries, retry_count, created_at, completed_at"
@@ -24,18 +24,18 @@ class HarnessClaim:
     max_retries: int
     created_at: datetime
     claim_until: datetime
-    # Claimed by an earlier call with the same token.
+    # Whether an earlier call with the same token claimed it.
     already: bool
 
 
 @dataclass(frozen=True)
 class HarnessTask:
-    """A task that has come back with a decision; the callback gets it, its id as agents see it."""
+    """A task with a decision, as the callback gets it."""
 
     task_id: str
     agent_url: str
     payload: dict[str, Any]
-    # Which try of the action this is: above 1 an earlier one failed, or an operator asked again.
+    # The number of this try; above 1, an earlier one failed or an operator repeated the action.
     tries: int
     retry_count: int
     created_at: datetime
@@ -44,18 +44,18 @@ class HarnessTask:
 
 @dataclass(frozen=True)
 class Action:
-    """What the harness is to do now: hand a decision to the callback."""
+    """A decision to call the callback with."""
 
     task_id: UUID
     task: HarnessTask
-    # No object where the task was completed past the protocol.
+    # Not an object if the task was completed outside the harness protocol.
     decision: Any
     token: UUID = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Requeued:
-    """A task whose claim ran out: pending again, or failed."""
+    """A task whose claim expired: pending again, or failed."""
 
     task_id: UUID
     agent_url: str
@@ -66,7 +66,7 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Nudge:
-    """An agent that is to be told of a task."""
+    """A nudge to send: an agent and a task that waits for it."""
 
     agent_url: str
     task_id: UUID
@@ -87,9 +87,9 @@ class Harness:
         task_id: UUID | None = None,
         secrets: bool = False,
     ) -> tuple[UUID, bool]:
-        """Store a task; its id, and whether it is new."""
+        """Store a task; return its id and whether it is new."""
         rows = await self._calls.call_once(
-            "select id, created from treadle.enqueue_harness(%b, %b, %b, %b)",
+            "select id, created from treadle.enqueue_harness_task(%b, %b, %b, %b)",
             agent_url,
             RawJson(encode(dict(payload), name="payload")),
             task_id,
@@ -98,12 +98,12 @@ class Harness:
         return rows[0][0], rows[0][1]
 
     async def claim(self, agent_url: str, token: UUID, timeout_s: float) -> HarnessClaim | None:
-        """Claim the oldest task of an agent; repeat with the token when the answer was lost."""
+        """Claim the oldest task of an agent; if the response is lost, repeat with the token."""
         rows = await self._calls.call(
             """
             select
               id, agent_url, payload, retry_count, max_retries, created_at, claim_until, already
-            from treadle.claim_harness(%b, %b, %b::float8)
+            from treadle.claim_harness_task(%b, %b, %b::float8)
             """,
             agent_url,
             token,
@@ -112,16 +112,18 @@ class Harness:
         return HarnessClaim(*rows[0]) if rows else None
 
     async def heartbeat(self, task_id: UUID, token: UUID) -> datetime:
-        rows = await self._calls.call("select treadle.heartbeat_harness(%b, %b)", task_id, token)
+        rows = await self._calls.call(
+            "select treadle.heartbeat_harness_task(%b, %b)", task_id, token
+        )
         until: datetime = rows[0][0]
         return until
 
     async def complete(
         self, task_id: UUID, token: UUID, decision: Mapping[str, Any], *, secrets: bool = False
     ) -> str:
-        """Store a decision: completed, or already when it was stored before."""
+        """Store a decision; return `completed`, or `already` if it was stored before."""
         rows = await self._calls.call(
-            "select treadle.complete_harness(%b, %b, %b, %b)",
+            "select treadle.complete_harness_task(%b, %b, %b, %b)",
             task_id,
             token,
             RawJson(encode(dict(decision), name="decision")),
@@ -130,9 +132,9 @@ class Harness:
         return str(rows[0][0])
 
     async def fail(self, task_id: UUID, token: UUID, error: str, *, retry: bool = True) -> str:
-        """End an attempt that did not work out; the state of the task then, or already.
+        """Fail an attempt; return the new state of the task, or `already`.
 
-        Whatever the text says, it is this agent's error: a rate limit would hold up all of them.
+        The class is always `error`: a rate limit found in the text would stop other agents.
         """
         rows = await self._calls.call(
             "select treadle.fail_task(%b, %b, %b, 'error', %b)",
@@ -144,13 +146,13 @@ class Harness:
         return str(rows[0][0])
 
     async def wake(self) -> None:
-        await self._calls.call("select treadle.wake_harness()")
+        await self._calls.call("select treadle.notify_harness()")
 
     async def requeue(self, limit: int, skip: Sequence[UUID]) -> list[Requeued]:
         rows = await self._calls.call(
             """
             select id, agent_url, reason, status, problem
-            from treadle.requeue_harness(%b::integer, %b::uuid[])
+            from treadle.requeue_harness_tasks(%b::integer, %b::uuid[])
             """,
             limit,
             list(skip),
@@ -158,7 +160,7 @@ class Harness:
         return [Requeued(*row) for row in rows]
 
     async def take_actions(self, token: UUID, limit: int, lease_s: float) -> list[Action]:
-        """Decisions to act on now, in the log already; repeat with the token, not a new one."""
+        """Take decisions to act on and log them; if the call fails, repeat it with the token."""
         rows = await self._calls.call(
             f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8)",
             token,
@@ -176,7 +178,7 @@ class Harness:
         ]
 
     async def renew_actions(self, held: Sequence[tuple[UUID, UUID]], lease_s: float) -> set[UUID]:
-        """Renew leases; the tasks whose actions are still held."""
+        """Renew leases; return the tasks whose actions are still held."""
         rows = await self._calls.call(
             "select renewed.id from treadle.renew_actions(%b, %b, %b::float8) as renewed (id)",
             [task_id for task_id, _ in held],
@@ -188,7 +190,7 @@ class Harness:
     async def finish_action(
         self, action: Action, outcome: str, *, error: str | None = None, tries: int = 3
     ) -> str:
-        """How an action ended; its status then, or lost."""
+        """Record the outcome of an action; return its new status, or `lost`."""
         rows = await self._calls.call(
             "select treadle.finish_action(%b, %b, %b, %b, %b::integer)",
             action.task_id,
@@ -236,7 +238,7 @@ class Harness:
         return [Nudge(*row) for row in rows]
 
     async def note_nudge(self, agent_url: str, error: str | None) -> None:
-        await self._calls.call("select treadle.note_nudge(%b, %b)", agent_url, error)
+        await self._calls.call("select treadle.record_nudge(%b, %b)", agent_url, error)
 
     async def allow_nudges(
         self,
@@ -246,7 +248,7 @@ class Harness:
         private: bool = False,
         actor: str | None = None,
     ) -> str:
-        """The address of the agent as it is kept."""
+        """Allow or forbid nudges; return the address of the agent as it is stored."""
         rows = await self._calls.call(
             "select treadle.allow_nudges(%b, %b, %b, %b)", agent_url, allow, private, actor
         )
@@ -259,19 +261,19 @@ class Harness:
         if not found:
             raise TaskNotFound(
                 f"the harness has no task {task_id}",
-                hint="What has ended is there until it is pruned.",
+                hint="It may have been pruned after it ended.",
                 task_id=str(task_id),
             )
         return found[0]
 
     async def agent(self, task_id: UUID) -> str:
-        """Whose task it is."""
+        """Return the address of the agent of a task."""
         return str((await self.get(task_id, "agent_url"))["agent_url"])
 
     async def actions(
         self, status: str | None = None, limit: int = 50, *, after: UUID | None = None
     ) -> list[dict[str, Any]]:
-        """Tasks with an action, the newest first."""
+        """List tasks with an action, newest first."""
         return await self._calls.rows(
             """
             select
@@ -289,4 +291,21 @@ class Harness:
         )
 
     async def nudging(self) -> list[dict[str, Any]]:
-        return await self._calls.rows("select * from treadle.harness_nudging order by agent_url")
+        return await self._calls.rows(
+            "select * from treadle.harness_agent_status order by agent_url"
+        )
+
+    async def nudging_page(self, *, after: str | None, limit: int) -> list[Record]:
+        """Agents that are nudged, by address."""
+        return await self._calls.page(
+            "harness_agent_status", key="agent_url", after=after, limit=limit
+        )
+
+    async def nudged(self, agent_url: str) -> Record:
+        found = await self._calls.rows(
+            "select * from treadle.harness_agent_status where agent_url = %(url)s",
+            {"url": agent_url},
+        )
+        if not found:
+            raise NotFound(f"agent {agent_url} is not nudged", agent_url=agent_url)
+        return found[0]

@@ -1,8 +1,8 @@
-"""LISTEN on a connection of its own: for workers and services, and for readers of events.
+"""LISTEN on dedicated connections, for workers, services and readers of events.
 
-NOTIFY is a hint: when notifications do not arrive, workers and readers poll. After every
-(re)connect a `Listener` listens first and then reports it, so that its callers look once more. An
-echo checks its health: a connection that does not return it in time is closed and replaced.
+NOTIFY is only a hint: without notifications, workers and readers poll. After every (re)connect a
+`Listener` starts to listen and then calls back, so that its caller polls once more. It checks its
+connection with an echo: if the echo does not arrive in time, the connection is replaced.
 """
 
 import random
@@ -16,9 +16,8 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from treadle.db.connection import Connection
 from treadle.db.events import Events
-from treadle.db.pool import connect
+from treadle.db.pool import Connection, connect
 from treadle.errors import TreadleError
 
 log = structlog.get_logger(__name__)
@@ -27,7 +26,8 @@ ECHO_EVERY_S = 30.0
 ECHO_WITHIN_S = 5.0
 BLOCKED_FOR_S = 300.0
 _BLOCKED_HINT = (
-    "A transaction pooler? Set TREADLE_LISTEN_URL to a direct connection; it polls until then."
+    "Behind a transaction pooler, set TREADLE_LISTEN_URL to a direct connection. Until then,"
+    " only polling is used."
 )
 LISTEN_S = 60.0
 CONNECT_S = 10.0
@@ -35,13 +35,13 @@ ANSWER_S = 5.0
 
 
 class _NotificationsBlocked(Exception):
-    """LISTEN is accepted on this connection, but nothing is heard."""
+    """LISTEN succeeds on this connection, but no notifications arrive."""
 
 
 class Listener:
     """Calls `on_notify` with a channel name, or with None after a (re)connect.
 
-    A notification with a payload goes to `on_payload` instead, where that is given.
+    A notification with a payload goes to `on_payload` instead, if that is given.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Listener:
         self.listening = False
 
     async def run(self) -> None:
-        """Listen for ever; connection trouble is logged and mended."""
+        """Listen until cancelled; reconnect after errors."""
         delay = 0.2
         while True:
             try:
@@ -72,21 +72,23 @@ class Listener:
                     await self._listen(conn)
                     delay = 0.2
                     await self._check(conn)
-                    await self._hear(conn)
+                    await self._receive(conn)
                 finally:
                     self.listening = False
                     with anyio.CancelScope(shield=True):
                         await conn.close()
             except _NotificationsBlocked:
-                log.warning("listener.deaf", hint=_BLOCKED_HINT, retry_in_s=BLOCKED_FOR_S)
+                log.warning("listener.blocked", hint=_BLOCKED_HINT, retry_in_s=BLOCKED_FOR_S)
                 delay = BLOCKED_FOR_S
             except (psycopg.Error, TreadleError, OSError) as error:
-                log.warning("listener.lost", error=str(error).strip(), retry_in_s=round(delay, 1))
+                log.warning(
+                    "listener.disconnected", error=str(error).strip(), retry_in_s=round(delay, 1)
+                )
             await anyio.sleep(random.uniform(delay / 2, delay))
             delay = min(delay * 2, 30.0)
 
     async def _connect(self) -> Connection:
-        """A connection whose statements have to be answered soon: they are all small."""
+        """Open a connection with a short call timeout: all its statements are small."""
         with anyio.fail_after(2 * self._connect_timeout_s):
             return await connect(
                 self._url,
@@ -102,9 +104,9 @@ class Listener:
         self._on_notify(None)
 
     async def _check(self, conn: Connection) -> None:
-        """Find out whether a pooler stands in between that gives connections by transaction.
+        """Raise if a transaction pooler keeps notifications from arriving.
 
-        An echo from the same connection would not tell: it may come back on the way.
+        An echo sent from the same connection is no proof: it may arrive on the same connection.
         """
         cursor = await conn.execute("select pg_backend_pid()")
         if await cursor.fetchone() == (conn.info.backend_pid,):
@@ -115,11 +117,11 @@ class Listener:
         finally:
             await other.close()
         if not await self._echoed(conn):
-            # The server connection goes on to others; it should not carry our channels.
+            # The pooler gives the server connection to others, so it must not keep listening.
             await conn.execute("unlisten *")
             raise _NotificationsBlocked
 
-    async def _hear(self, conn: Connection) -> None:
+    async def _receive(self, conn: Connection) -> None:
         echo = self._echo_channel(conn)
         while True:
             async for notify in conn.notifies(timeout=self._echo_every_s):
@@ -152,7 +154,7 @@ class Listener:
 
 
 class EventListener:
-    """Listens on a connection of its own; without one it only sleeps."""
+    """Waits for events on a dedicated connection; without a URL it only sleeps."""
 
     def __init__(self, events: Events, url: str | None, kinds: Sequence[str] | None) -> None:
         self._events = events
@@ -164,7 +166,7 @@ class EventListener:
         self._retry_at = 0.0
 
     async def open(self) -> None:
-        """Listen, and say for how long; trouble with it is no trouble for who reads."""
+        """Listen and request notifications; errors are logged, since readers also poll."""
         now = time.monotonic()
         if self._url is None or now < self._retry_at:
             return
@@ -179,16 +181,16 @@ class EventListener:
                     )
                 self._until = 0.0
             if now > self._until - LISTEN_S / 2:
-                # Also again: a connection that fell silent is noticed by its missing answer.
+                # Repeated, because a dead connection is noticed by a statement that fails.
                 await self._conn.execute("listen treadle_events")
                 await self._events.listen(self._name, LISTEN_S, self._kinds)
                 self._until = now + LISTEN_S
         except (psycopg.Error, TreadleError, OSError) as error:
-            log.warning("events.not_listening", error=str(error).strip())
+            log.warning("events.listen_failed", error=str(error).strip())
             self._retry_at = now + LISTEN_S
 
     async def wait(self, seconds: float) -> None:
-        """Until something is new, but no longer than this."""
+        """Wait for a notification, for at most this time."""
         if self._conn is not None and not self._conn.closed:
             with suppress(psycopg.Error):
                 async for _ in self._conn.notifies(timeout=seconds, stop_after=1):

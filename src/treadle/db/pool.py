@@ -1,47 +1,60 @@
-"""Connections: one pool per purpose, single ones for LISTEN, and plain ones for one-shot commands.
+"""Async connections with timeouts: pools, and single connections for LISTEN.
 
-Connections are in autocommit: one call of a function is one transaction and one round trip. See
-ADR 23 for deadlines, and for what becomes of a pool whose connections were lost. A plain connection
-is for migrations and their status only; everything that runs for long uses the pool.
+Connections use autocommit: one call of a function is one transaction and one round trip. Every wait
+of psycopg on an open connection goes through `Connection.wait`: statements, commits and rollbacks.
+So the timeout is implemented only there. ADR 23 describes timeouts and lost connections.
 """
 
 import asyncio
-import re
+import socket
 import time
-from collections.abc import Mapping
-from typing import Any, Literal, TypeGuard
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar
 
 import anyio
 import psycopg
 import structlog
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import AsyncConnection, capabilities
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from treadle.db.connection import CALL_TIMEOUT_S, Connection
-from treadle.db.errors import to_treadle_error, translate_errors
-from treadle.errors import ConfigurationError, Forbidden, SchemaError, TreadleError, Unavailable
+from treadle.db.connection import TCP_DEFAULTS, parsed
+from treadle.db.errors import CallTimeout, translate_errors
+from treadle.errors import TreadleError
 from treadle.json import decode
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
-# A connection that nobody has used for so long is asked first, and has so long to answer.
+CALL_TIMEOUT_S = 30.0
+# The time for the server to accept a cancellation, and then to end the statement.
+CANCEL_S = 1.5
+CANCELLED_S = 1.0
+# A response that was sent has arrived after this time.
+WATCH_AGAIN_S = 1.0
+# The interval at which psycopg checks for interrupts.
+_INTERVAL_S = 0.1
+# A connection that was idle for this time is checked before use, with this timeout.
 CHECK_AFTER_S = 1.0
 CHECK_S = 2.0
-# A pool tries to connect for so long with growing pauses, then begins with short ones again.
+# A pool increases the pauses between connection attempts for this time, then starts over.
 RECONNECT_S = 5.0
-# A connection that was not needed for so long is closed; sooner in a pool that may be empty.
+# An idle connection is closed after this time; earlier in a pool that may become empty.
 MAX_IDLE_S = 600.0
 SPARE_IDLE_S = 60.0
-# How long a pool may take to close; what is left then is cut off.
+# The time for a pool to close; then the remaining connections are cut.
 CLOSE_S = 1.0
-# A wait of this length for a connection is a warning, repeated once in a while.
+# A wait for a connection is logged after this time, and repeated at this interval.
 WARN_AFTER_S = 5.0
 WARN_EVERY_S = 30.0
-# Longer than any attempt: its deadline and its lease end the wait.
-FOR_EVER_S = 7 * 86_400.0
+# Longer than any attempt, whose timeout and lease end the wait.
+NO_TIMEOUT_S = 7 * 86_400.0
 
-# A state that this role may not see is no news.
+# The state is null if this role may not see it; then the connection counts as active.
 _ACTIVE = """
     select
       pg_backend_pid(),
@@ -57,27 +70,121 @@ _END = """
 """
 
 Patience = Literal["connect", "shortage", "always"]
-CONNECT_TIMEOUT_S = 10
-OLDEST_SERVER = 150000
-# A peer that vanished is noticed within 25 seconds. Parameters of the URL take precedence.
-TCP_DEFAULTS = {
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 25_000,
-}
 
-_PASSWORDS = (
-    re.compile(r"(?<=://)([^:/@\s]*):[^\s]*(?=@)"),
-    re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
-)
+
+class Watch(Protocol):
+    """Returns whether the server still runs a statement; with `end`, ends an idle session."""
+
+    def __call__(self, conn: "Connection", *, end: bool = False) -> Awaitable[bool]: ...
+
+
+class Connection(AsyncConnection[tuple[Any, ...]]):
+    """An async connection whose statements have a timeout.
+
+    When it expires, the connection tries to cancel the statement for a short time and is closed.
+    Neither needs a response from the server, so a dead connection cannot block its users.
+    """
+
+    # The timeout of one statement; users that wait longer by design raise it while they hold the
+    # connection.
+    call_timeout_s = CALL_TIMEOUT_S
+    # For long statements: checks every `watch_every_s` whether the server still runs the statement.
+    # If not, the statement or its response was lost.
+    watch: Watch | None = None
+    watch_every_s = CALL_TIMEOUT_S
+    # Whether to cancel a statement that times out; a health check does not need it.
+    cancels_statements = True
+
+    def __init__(self, pgconn: PGconn, *arguments: Any, **options: Any) -> None:
+        super().__init__(pgconn, *arguments, **options)
+        self.opened_at = self.answered_at = time.monotonic()
+        # Whether the last call timed out without any response from the server.
+        self.silent = False
+        self._ending: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def wait(
+        self, gen: PQGen[T], interval: float = _INTERVAL_S, timeout: float | None = None
+    ) -> T:
+        """Wait for a response until the timeout of calls; `timeout` is for notifications."""
+        if timeout is not None:
+            return await super().wait(gen, interval, timeout)
+        seconds = self.call_timeout_s
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self._time_out, seconds)
+        watch_timer = None
+        if self.watch is not None:
+            watch_timer = loop.call_later(self.watch_every_s, self._start_watching)
+        try:
+            answer = await super().wait(gen, interval)
+        except psycopg.Error as error:
+            if self._watching is not None and self._watching.done():
+                raise CallTimeout("no response and does not run the statement") from error
+            if self._ending is None:
+                raise
+            self.silent = not isinstance(error, psycopg.errors.QueryCanceled)
+            raise CallTimeout(f"no response within {seconds:g} s") from error
+        finally:
+            timer.cancel()
+            if watch_timer is not None:
+                watch_timer.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+                self._watching = None
+            if self._ending is not None:
+                # A cancellation in progress could hit the next statement.
+                self._ending.cancel()
+                self._ending = None
+                await self.close()
+        self.answered_at = time.monotonic()
+        return answer
+
+    def _start_watching(self) -> None:
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Cut the connection if the server does not run the statement."""
+        while self.watch is not None:
+            # Check twice: the response may be on its way.
+            if not await self.watch(self):
+                await asyncio.sleep(WATCH_AGAIN_S)
+                if not await self.watch(self, end=True):
+                    break
+            await asyncio.sleep(self.watch_every_s)
+        log.warning("connection.response_lost", backend_pid=self.info.backend_pid)
+        self.cut()
+
+    def _time_out(self, seconds: float) -> None:
+        log.warning(
+            "connection.timed_out",
+            after_s=seconds,
+            backend_pid=self.info.backend_pid,
+            idle_before_s=round(max(0.0, time.monotonic() - seconds - self.answered_at), 1),
+        )
+        self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        """Try to cancel the statement, then cut the connection."""
+        active = self.pgconn.transaction_status == TransactionStatus.ACTIVE
+        if self.cancels_statements and active and capabilities.has_cancel_safe():
+            with suppress(psycopg.Error, OSError):
+                await self.cancel_safe(timeout=CANCEL_S)
+                await asyncio.sleep(CANCELLED_S)
+        self.cut()
+
+    def cut(self) -> None:
+        """Shut down the socket locally, which ends any wait on it."""
+        with suppress(psycopg.Error, OSError):
+            duplicate = socket.fromfd(self.pgconn.socket, socket.AF_INET, socket.SOCK_STREAM)
+            with duplicate:
+                duplicate.shutdown(socket.SHUT_RDWR)
 
 
 class Pool(AsyncConnectionPool[Connection]):
-    """A pool that avoids handing out connections that were lost.
+    """A pool that checks idle connections before use and drops lost ones.
 
-    `patience` says how long a caller waits for a connection: "connect" is the time for connecting,
-    "shortage" goes on while all connections are in use, and "always" goes on whatever the reason.
+    `patience` is how long a caller waits for a connection: "connect" for the connect timeout,
+    "shortage" also while all connections are in use, "always" without a limit.
     """
 
     def __init__(
@@ -117,7 +224,7 @@ class Pool(AsyncConnectionPool[Connection]):
         )
 
     async def getconn(self, timeout: float | None = None) -> Connection:
-        """A connection, waited for as the patience of the pool says."""
+        """Return a connection; wait for it according to `patience`."""
         if self.patience == "connect":
             conn = await super().getconn(timeout)
         else:
@@ -127,7 +234,7 @@ class Pool(AsyncConnectionPool[Connection]):
         return conn
 
     async def putconn(self, conn: Connection) -> None:
-        """Take a connection back; one that was lost takes the idle ones along."""
+        """Return a connection to the pool; if it was lost, drop the idle ones as well."""
         self._in_use.discard(conn)
         if conn.answered_at > self.contact_at:
             self.contact_at = conn.answered_at
@@ -136,7 +243,7 @@ class Pool(AsyncConnectionPool[Connection]):
         await super().putconn(conn)
 
     async def close(self, timeout: float = 5.0) -> None:
-        """Close, and cut off whoever still waits for an answer."""
+        """Close the pool and cut the connections that are still in use."""
         try:
             await super().close(timeout)
         finally:
@@ -144,10 +251,11 @@ class Pool(AsyncConnectionPool[Connection]):
                 conn.cut()
 
     async def is_active(self, conn: Connection, *, end: bool = False) -> bool:
-        """Whether the server works on what this connection asked for, as another one sees it.
+        """Return whether the server still runs the statement of a connection.
 
-        Also when nobody can tell: the server cannot be reached, or a pooler stands in between. With
-        `end`, a session that waits for us in vain is ended: its transaction may hold locks.
+        A second connection checks this. If it cannot tell, because the server is unreachable or
+        behind a pooler, the result is true. With `end`, an idle session is terminated: its
+        transaction may hold locks.
         """
         try:
             probe = await connect(
@@ -177,8 +285,8 @@ class Pool(AsyncConnectionPool[Connection]):
         loop = asyncio.get_running_loop()
         timer = loop.call_later(WARN_AFTER_S, self._warn, began)
         if timeout is None and self.patience == "always":
-            # One long wait: a caller that asks again would have to stand behind the others.
-            timeout = FOR_EVER_S
+            # One long wait: a new request would be queued behind the others.
+            timeout = NO_TIMEOUT_S
         try:
             while True:
                 try:
@@ -190,7 +298,7 @@ class Pool(AsyncConnectionPool[Connection]):
             timer.cancel()
 
     def _warn(self, began: float) -> None:
-        """Say that handlers wait for connections; once in a while for all that wait."""
+        """Log that handlers are waiting for connections, at most once per interval."""
         now = time.monotonic()
         if now - self._warned_at < WARN_EVERY_S or self.closed:
             return
@@ -205,35 +313,35 @@ class Pool(AsyncConnectionPool[Connection]):
         )
 
     async def _verify(self, conn: Connection) -> None:
-        """Ask a connection that was idle whether it lives: that costs less than a deadline."""
+        """Check a connection that was idle, with a shorter timeout than that of a call."""
         if time.monotonic() - conn.answered_at < self._check_after_s:
             return
         conn.call_timeout_s = CHECK_S
-        conn.asks_to_stop = False
+        conn.cancels_statements = False
         try:
             await conn.execute("", prepare=False)
         except psycopg.Error:
             await self._drop_idle(conn)
             raise
         finally:
-            conn.asks_to_stop = True
+            conn.cancels_statements = True
 
     async def _drop_idle(self, lost: Connection) -> None:
-        """Give up the idle connections too: what happened to one has often happened to all."""
+        """Drop the idle connections: they were probably lost at the same time."""
         if lost.opened_at > self._dropped_at:
             self._dropped_at = time.monotonic()
             await self.drain()
 
 
 def options(url: str, *, prepare: bool, connect_timeout_s: float, name: str) -> Mapping[str, Any]:
-    """What every connection of treadle is opened with; the URL may say otherwise about TCP."""
-    given = parsed(url)
-    hosts = str(given.get("host") or given.get("hostaddr") or "").count(",") + 1
+    """Return the options of every connection; parameters of the URL take precedence."""
+    parameters = parsed(url)
+    hosts = str(parameters.get("host") or parameters.get("hostaddr") or "").count(",") + 1
     defaults = {
         **TCP_DEFAULTS,
-        # It counts for each host: a frozen one must not take the time of the others.
+        # The timeout applies to each host: one that hangs must not use up the time of the others.
         "connect_timeout": max(1, round(connect_timeout_s / hosts)),
-        # A standby could answer nothing that we ask; after a failover the next host is tried.
+        # Skip standbys, so that the next host is tried after a failover.
         "target_session_attrs": "read-write",
     }
     return {
@@ -241,7 +349,7 @@ def options(url: str, *, prepare: bool, connect_timeout_s: float, name: str) -> 
         # Behind a transaction pooler a prepared statement may be on another server connection.
         "prepare_threshold": 0 if prepare else None,
         "application_name": name,
-        **{key: value for key, value in defaults.items() if key not in given},
+        **{key: value for key, value in defaults.items() if key not in parameters},
     }
 
 
@@ -255,20 +363,22 @@ def make_pool(
     name: str = "treadle",
     **settings: Any,
 ) -> Pool:
-    """A pool that is not open yet; it reconnects by itself.
+    """Create a pool, which must be opened; it reconnects by itself.
 
-    Behind a transaction pooler a limit for statements cannot be sent: it would refuse the
-    connection, or keep the limit for others.
+    Without `prepare`, which means behind a transaction pooler, the statement timeout is not set:
+    the pooler would reject the connection, or keep the setting for other clients.
     """
-    given = dict(options(url, prepare=prepare, connect_timeout_s=connect_timeout_s, name=name))
+    connection_options = dict(
+        options(url, prepare=prepare, connect_timeout_s=connect_timeout_s, name=name)
+    )
     if statement_timeout_s > 0 and prepare:
-        given["options"] = _limited(url, statement_timeout_s)
+        connection_options["options"] = _with_statement_timeout(url, statement_timeout_s)
     return Pool(
         url,
         size=size,
         connect_timeout_s=connect_timeout_s,
         name=name,
-        options=given,
+        options=connection_options,
         **settings,
     )
 
@@ -285,7 +395,7 @@ async def open_pool(pool: Pool) -> Pool:
 
 
 async def close_pool(pool: Pool) -> None:
-    """Close a pool; what takes too long is cut off."""
+    """Close a pool within a time limit."""
     with anyio.move_on_after(CLOSE_S + 1, shield=True):
         await pool.close(timeout=CLOSE_S)
 
@@ -293,7 +403,7 @@ async def close_pool(pool: Pool) -> None:
 async def connect(
     url: str, *, connect_timeout_s: float, name: str, call_timeout_s: float = CALL_TIMEOUT_S
 ) -> Connection:
-    """One connection of its own, outside the pool."""
+    """Open a single connection outside the pools."""
     with translate_errors():
         conn = await Connection.connect(
             url, **options(url, prepare=False, connect_timeout_s=connect_timeout_s, name=name)
@@ -302,10 +412,10 @@ async def connect(
     return conn
 
 
-def _limited(url: str, seconds: float) -> str:
-    """The options of a URL with a limit for statements; one that it has already stays."""
-    given = parsed(url).get("options") or ""
-    return f"-c statement_timeout={round(seconds * 1000)} {given}".strip()
+def _with_statement_timeout(url: str, seconds: float) -> str:
+    """Add a statement timeout to the options of a URL, which override it."""
+    options_of_url = parsed(url).get("options") or ""
+    return f"-c statement_timeout={round(seconds * 1000)} {options_of_url}".strip()
 
 
 async def _configure(conn: Connection) -> None:
@@ -313,106 +423,12 @@ async def _configure(conn: Connection) -> None:
 
 
 async def _connect_again(pool: AsyncConnectionPool[Any]) -> None:
-    """After the server was away for long it is still tried every second or two."""
+    """Keep trying every second or two after the server was unreachable for long."""
     if not pool.closed and not pool.get_stats()[pool._POOL_AVAILABLE]:
-        # With nothing to check this does one thing: it lets the pool grow.
+        # The pool is empty, so this only starts new connections.
         await pool.check()
 
 
 def is_sync(conn: object) -> TypeGuard[psycopg.Connection[Any]]:
-    """Whether a caller's connection is a plain psycopg one."""
+    """Return whether a connection of the caller is a sync connection of psycopg."""
     return isinstance(conn, psycopg.Connection)
-
-
-def connect_sync(url: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """Open an autocommit connection; no answer in time is an error, not a wait."""
-    options = {
-        **TCP_DEFAULTS,
-        "connect_timeout": CONNECT_TIMEOUT_S,
-        "application_name": "treadle db",
-        **parsed(url),
-        "client_encoding": "utf8",
-    }
-    try:
-        conn = psycopg.connect(autocommit=True, prepare_threshold=None, **options)
-    except psycopg.OperationalError as error:
-        said = mask_password(_said(error))
-        if options.get("password"):
-            said = said.replace(str(options["password"]), "***")
-        raise Unavailable(
-            f"cannot connect to {_target(options)}: {said}",
-            hint="Is the server up, and are host, port, name and password right?",
-        ) from None
-    try:
-        refuse_old_server(conn.info.server_version)
-    except TreadleError:
-        conn.close()
-        raise
-    return conn
-
-
-def parsed(url: str) -> dict[str, Any]:
-    """The parts of a database URL; an error without any password when it cannot be read."""
-    try:
-        return {**conninfo_to_dict(url)}
-    except psycopg.ProgrammingError as error:
-        # libpq quotes what it could not read, which may be a password.
-        said = re.sub(r'"(?![a-z_]+")[^"]*"', '"***"', mask_password(_said(error)))
-        raise ConfigurationError(
-            f"the database URL is wrong: {said}", hint="postgresql://user:password@host:5432/name"
-        ) from None
-
-
-def refuse_old_server(version: int) -> None:
-    """Raise unless the server is one that treadle is tested on."""
-    if version < OLDEST_SERVER:
-        raise ConfigurationError(
-            f"the server is PostgreSQL {version // 10000}; treadle needs 15 or newer",
-            hint="Upgrade the server, or use the embedded one: treadle dev",
-        )
-
-
-def mask_password(text: str) -> str:
-    """The text without the password of any URL or connection string in it."""
-    text = _PASSWORDS[0].sub(r"\1:***", text)
-    return _PASSWORDS[1].sub(r"\1***", text)
-
-
-def describe_error(error: psycopg.Error, doing: str) -> TreadleError:
-    """The treadle error for a database error, with what was being done in its message."""
-    code, said = error.sqlstate or "", error.diag.message_primary or _said(error)
-    hint, detail = error.diag.message_hint, error.diag.message_detail
-    if code.startswith("TR") and (known := to_treadle_error(error)) is not None:
-        return known
-    if code in ("55P03", "40P01"):
-        return Unavailable(
-            f"{doing}: a lock was not free in time",
-            hint="Nothing was changed by it. See who holds it in pg_locks and pg_stat_activity,"
-            " then run it again; the wait is --lock-timeout.",
-        )
-    if not code or code.startswith(("08", "53", "57P")):
-        return Unavailable(
-            f"{doing}: {said}", hint="Run it again: what was finished stays, the rest was undone."
-        )
-    if code == "42501":
-        return Forbidden(
-            f"{doing}: {said}",
-            hint="Use a login that is a member of treadle_owner and may create in this database.",
-        )
-    if code == "2BP01":
-        return SchemaError(
-            f"{doing}: {said}: {detail}",
-            hint="Drop what depends on it, migrate, then create it again.",
-        )
-    return SchemaError(f"{doing}: {said}" + (f" ({detail})" if detail else ""), hint=hint)
-
-
-def _said(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())
-
-
-def _target(options: dict[str, Any]) -> str:
-    where = options.get("host") or options.get("hostaddr") or "the default server"
-    if options.get("port"):
-        where = f"{where}:{options['port']}"
-    return f"database {options.get('dbname') or '(default)'} at {where}"

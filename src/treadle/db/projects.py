@@ -1,10 +1,13 @@
 """Projects with their shares, and the projects of the work API; reached as `db.projects`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from psycopg import sql
+
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.errors import UnknownProject
 from treadle.json import encode
 
@@ -15,12 +18,15 @@ class Projects:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    async def define(self, name: str, settings: Mapping[str, Any]) -> UUID:
+    async def define(self, name: str, settings: Mapping[str, Any]) -> tuple[UUID, bool]:
+        """Create or change a project; return its id and whether it is new."""
         rows = await self._calls.call(
-            "select treadle.define_project(%b, %b)", name, RawJson(encode(settings))
+            "select id, created from treadle.define_project(%b, %b)",
+            name,
+            RawJson(encode(settings)),
         )
-        made: UUID = rows[0][0]
-        return made
+        made, created = rows[0]
+        return made, created
 
     async def create(self, name: str, external_ref: str | None) -> UUID:
         rows = await self._calls.call_once(
@@ -31,7 +37,7 @@ class Projects:
 
     async def change(self, project_id: UUID, changes: Mapping[str, str | None]) -> None:
         await self._calls.call(
-            "select treadle.change_project(%b, %b)",
+            "select treadle.update_project(%b, %b)",
             project_id,
             RawJson(encode(dict(changes), name="changes")),
         )
@@ -54,45 +60,33 @@ class Projects:
 
     async def page(
         self,
+        reach: Reach,
         *,
         only: UUID | None = None,
-        queues: Sequence[str] | None = None,
-        agent: str | None = None,
         after: UUID | None = None,
         limit: int,
     ) -> list[Record]:
         """Projects in the order of their making, or only one.
 
-        With queues or an agent: those that have a task in one of the queues that the agent, or
-        nobody yet, has.
+        A restricted caller sees its own project, and projects that have a task that it sees.
         """
-        return await self._calls.rows(
-            """
-            select id, name, label, external_ref, created_at, updated_at
-            from treadle.project_list
-            where
-              (%(only)s::uuid is null or id = %(only)s)
-              and (%(after)s::uuid is null or id > %(after)s)
-              and (
-                (%(queues)s::text[] is null and %(agent)s::text is null)
-                or id in (
-                  select places.project_id from treadle.task_places as places
-                  where
-                    (%(queues)s::text[] is null or places.queue = any (%(queues)s::text[]))
-                    and (%(agent)s::text is null or coalesce(places.agent, %(agent)s) = %(agent)s)
-                )
-              )
-            order by id
-            limit %(limit)s
-            """,
-            {
-                "only": only,
-                "queues": None if queues is None else list(queues),
-                "agent": agent,
-                "after": after,
-                "limit": limit,
-            },
+        of_tasks = reach.queues is not None or reach.agent is not None
+        return await self._calls.page(
+            "project_list",
+            key="id",
+            after=after,
+            limit=limit,
+            where={"id = {}": only, "id in ({})": reach.project_id},
+            reach=reach if of_tasks else Reach.ALL,
+            visible=_of_tasks,
         )
 
     async def list(self) -> list[Record]:
         return await self._calls.rows("select * from treadle.project_load order by name")
+
+
+def _of_tasks(reach: Reach) -> sql.Composed:
+    """A condition: the project has a visible task."""
+    return sql.SQL("id in (select project_id from treadle.task_access where {})").format(
+        reach.of_row()
+    )

@@ -1,4 +1,4 @@
-"""Queue `push`: prompts that wait to be sent, and what was sent; reached as `db.push`."""
+"""Queue `push`: prompts to send to agents, and their submissions; reached as `db.push`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _TARGET = """
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A prompt that was queued, and how it stands there."""
+    """A queued prompt and its position."""
 
     queue_id: str
     position: int
@@ -28,7 +28,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class PushAgent:
-    """An agent that may be sent something."""
+    """An agent that prompts can be sent to."""
 
     id: str
     url: str
@@ -39,7 +39,7 @@ class PushAgent:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A submission of a task to an agent, as far as it is known."""
+    """A submission of a task to an agent."""
 
     task_id: UUID
     claim_token: UUID = field(repr=False)
@@ -52,7 +52,7 @@ class Dispatch:
     agent_task_id: str | None
     spec: Any = field(repr=False)
     verdict: str
-    # The agent was sent the same before, and may have it.
+    # Whether it was sent to the agent before, which may have it.
     again: bool
 
     @property
@@ -61,12 +61,12 @@ class Dispatch:
 
     @property
     def key(self) -> str:
-        """The same for every try of this submission, and for nothing else."""
+        """The idempotency key, which is the same for every try of this submission."""
         return f"{self.queue_id}.{self.number}"
 
 
 class Push:
-    """Submit prompts, send them to agents and follow them."""
+    """Submit prompts, dispatch them to agents and track them."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -76,11 +76,11 @@ class Push:
         request: Mapping[str, Any],
         *,
         source: str,
-        source_job: str | None = None,
+        job: str | None = None,
         max_depth: int | None = None,
         max_attempts: int | None = None,
     ) -> Submitted:
-        """Queue a prompt; QueueFull when as many wait as may."""
+        """Queue a prompt; raise QueueFull if the queue has reached its maximum size."""
         rows = await self._calls.call_once(
             """
             select queue_id, position, state, depth
@@ -88,7 +88,7 @@ class Push:
             """,
             RawJson(encode(dict(request), name="request")),
             source,
-            source_job,
+            job,
             max_depth,
             max_attempts,
         )
@@ -97,7 +97,7 @@ class Push:
     async def cancel(
         self, queue_id: str, reason: str | None = None, actor: str | None = None
     ) -> str:
-        """Cancel an entry; the state it is in then."""
+        """Cancel an entry; return its new state."""
         _task_id(queue_id)
         rows = await self._calls.call(
             "select treadle.cancel_push(%b, %b, %b)", queue_id, reason, actor
@@ -117,11 +117,11 @@ class Push:
     async def dispatch(
         self, agent: str, token: UUID, holder: UUID, *, lease_s: float, rest_s: float
     ) -> Dispatch | None:
-        """The next task for an agent; repeat with the same token when the answer was lost."""
+        """Claim the next task for an agent; if the response is lost, repeat with the token."""
         rows = await self._calls.call(
             f"""
             select {_TARGET}
-            from treadle.dispatch_task(%b, %b, %b, %b::float8, p_rest_s => %b::float8)
+            from treadle.dispatch_task(%b, %b, %b, %b::float8, p_cooldown_s => %b::float8)
             """,
             agent,
             token,
@@ -153,7 +153,7 @@ class Push:
         error: str | None = None,
         output: bytes | None = None,
     ) -> str | None:
-        """The state of the task then; None when somebody else follows the submission."""
+        """Record the outcome; return the new state, None if another dispatcher took over."""
         rows = await self._calls.call(
             "select treadle.end_dispatch(%b, %b, %b, %b, %b, %b::jsonb)",
             dispatch.task_id,
@@ -169,9 +169,9 @@ class Push:
     async def give_up(
         self, dispatch: Dispatch, holder: UUID, error: str, *, unsure_s: float, silent_s: float
     ) -> str | None:
-        """The state of the task then; None when its agent is to be asked again."""
+        """End a submission whose outcome stays unknown; return None if it is too early."""
         rows = await self._calls.call(
-            "select treadle.give_up_dispatch(%b, %b, %b, %b, %b::float8, %b::float8)",
+            "select treadle.expire_dispatch(%b, %b, %b, %b, %b::float8, %b::float8)",
             dispatch.task_id,
             dispatch.claim_token,
             holder,
@@ -182,20 +182,22 @@ class Push:
         state: str | None = rows[0][0]
         return state
 
-    async def renew(self, holder: UUID, heard: Iterable[UUID], *, lease_s: float) -> list[Dispatch]:
-        """All that this dispatcher follows."""
+    async def renew(
+        self, holder: UUID, responded: Iterable[UUID], *, lease_s: float
+    ) -> list[Dispatch]:
+        """Renew the leases of a dispatcher; return all submissions that it holds."""
         rows = await self._calls.call(
             f"select {_TARGET} from treadle.renew_dispatches(%b, %b::uuid[], %b::float8)",
             holder,
-            list(heard),
+            list(responded),
             lease_s,
         )
         return [Dispatch(*row) for row in rows]
 
     async def take(self, holder: UUID, limit: int, *, lease_s: float) -> list[Dispatch]:
-        """What dispatchers that are gone have left behind."""
+        """Take over submissions whose leases have expired."""
         rows = await self._calls.call(
-            f"select {_TARGET} from treadle.take_dispatches(%b, %b::integer, %b::float8)",
+            f"select {_TARGET} from treadle.take_over_dispatches(%b, %b::integer, %b::float8)",
             holder,
             limit,
             lease_s,
@@ -203,7 +205,7 @@ class Push:
         return [Dispatch(*row) for row in rows]
 
     async def leave(self, holder: UUID) -> int:
-        rows = await self._calls.call("select treadle.leave_dispatches(%b)", holder)
+        rows = await self._calls.call("select treadle.release_dispatches(%b)", holder)
         return int(rows[0][0])
 
     async def get(self, queue_id: str) -> dict[str, Any]:
@@ -215,7 +217,7 @@ class Push:
         return found[0]
 
     async def summary(self) -> dict[str, Any]:
-        """How many wait, for how long the oldest does, and how many are with agents."""
+        """Return the number of waiting and dispatched prompts, and the age of the oldest."""
         found = await self._calls.rows(
             """
             select
@@ -233,7 +235,7 @@ class Push:
         return found[0]
 
     async def jobs(self) -> list[dict[str, Any]]:
-        """The schedules that submit to the queue, and what became of their last times."""
+        """List the schedules that submit to the queue, with their last runs."""
         return await self._calls.rows(
             """
             select name, last_status, last_queue_id, last_at as last_run, next_at as next_run
@@ -244,7 +246,7 @@ class Push:
         )
 
     async def list(self, limit: int = 1000) -> list[dict[str, Any]]:
-        """What has not ended: what agents have, then what waits, in order; each with the depth."""
+        """List active entries: dispatched ones, then waiting ones in order; each with the depth."""
         return await self._calls.rows(
             """
             select *, count(position) over () as depth
@@ -270,6 +272,6 @@ def _task_id(queue_id: str) -> UUID:
 def _missing(queue_id: str) -> TaskNotFound:
     return TaskNotFound(
         f"there is no {queue_id[:60]} in the queue",
-        hint="What has ended is there until it is pruned.",
+        hint="It may have been pruned after it ended.",
         queue_id=queue_id[:200],
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.json import encode
 
 
@@ -15,9 +16,13 @@ class Queues:
 
     async def define(
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
-    ) -> None:
+    ) -> bool:
+        """Create or change a queue; return whether it is new."""
         document = RawJson(encode(settings, name="settings"))
-        await self._calls.call("select treadle.define_queue(%b, %b, %b)", name, document, actor)
+        rows = await self._calls.call(
+            "select treadle.define_queue(%b, %b, %b)", name, document, actor
+        )
+        return bool(rows[0][0])
 
     async def pause(self, name: str, reason: str | None, actor: str | None = None) -> None:
         await self._calls.call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)
@@ -26,12 +31,12 @@ class Queues:
         await self._calls.call("select treadle.resume_queue(%b, %b)", name, actor)
 
     async def get(self, name: str) -> Record:
-        """A queue with its settings."""
+        """Get a queue with its settings."""
         found = await self._calls.rows("select * from treadle.read_queue(%(name)s)", {"name": name})
         return found[0]
 
     async def claim_order(self, queue: str, limit: int) -> list[Record]:
-        """The ready tasks of a queue in the order in which they would be claimed."""
+        """List the ready tasks of a queue in the order in which they would be claimed."""
         return await self._calls.rows(
             "select * from treadle.claim_order(%(queue)s, %(limit)s)",
             {"queue": queue, "limit": limit},
@@ -39,6 +44,23 @@ class Queues:
 
     async def stuck(self) -> list[Record]:
         return await self._calls.rows("select * from treadle.stuck order by since")
+
+    async def page(self, reach: Reach, *, after: str | None, limit: int) -> list[Record]:
+        """Queues by name with their depth and speed; those that the caller is restricted to."""
+        return await self._calls.page(
+            "queue_health",
+            key="queue",
+            after=after,
+            limit=limit,
+            where={"queue = any({})": None if reach.queues is None else [*reach.queues]},
+        )
+
+    async def health(self, name: str) -> Record:
+        """The depth and the speed of a queue."""
+        found = await self._calls.rows(
+            "select * from treadle.queue_health where queue = %(name)s", {"name": name}
+        )
+        return found[0]
 
     async def list(self) -> list[Record]:
         return await self._calls.rows("select * from treadle.queue_health order by queue")

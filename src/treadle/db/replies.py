@@ -1,4 +1,4 @@
-"""Stored answers: what is done once for a key; reached as `db.replies`."""
+"""Stored responses to requests with an idempotency key; reached as `db.replies`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from treadle.json import encode
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An answer over HTTP; `replayed` says that it was stored before."""
+    """An HTTP response; `replayed` means that it was stored by an earlier request."""
 
     status: int
     body: bytes
@@ -19,7 +19,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request with a key: who sent it where, and a hash of what it says."""
+    """A request with an idempotency key: its principal, its route and a hash of its body."""
 
     key: str
     principal: str
@@ -28,31 +28,31 @@ class KeyedRequest:
 
 
 class Replies:
-    """Stored answers of requests with an idempotency key."""
+    """Read and store responses to requests with an idempotency key."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    async def begin(self, asked: KeyedRequest) -> StoredResponse | None:
+    async def begin(self, request: KeyedRequest) -> StoredResponse | None:
         rows = await self._calls.call(
             "select status, headers, body from treadle.begin_reply(%b, %b, %b, %b)",
-            asked.key,
-            asked.principal,
-            asked.route,
-            asked.hash,
+            request.key,
+            request.principal,
+            request.route,
+            request.hash,
         )
         if not rows:
             return None
         status, headers, body = rows[0]
         return StoredResponse(status, body, headers, replayed=True)
 
-    async def keep(self, asked: KeyedRequest, reply: StoredResponse) -> None:
+    async def keep(self, request: KeyedRequest, reply: StoredResponse) -> None:
         await self._calls.call(
-            "select treadle.keep_reply(%b, %b, %b, %b, %b::integer, %b, %b)",
-            asked.key,
-            asked.principal,
-            asked.route,
-            asked.hash,
+            "select treadle.save_reply(%b, %b, %b, %b, %b::integer, %b, %b)",
+            request.key,
+            request.principal,
+            request.route,
+            request.hash,
             reply.status,
             RawJson(encode(dict(reply.headers), name="headers")),
             reply.body,

@@ -1,4 +1,4 @@
-"""Retention: what the pruner removes and what is kept; reached as `db.retention`."""
+"""Retention: prune old rows, and read ages and the archive; reached as `db.retention`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ START = "(0,0)"
 
 @dataclass(frozen=True)
 class Pruned:
-    """A stretch of the walk over the tasks: what went, what stayed, where to go on."""
+    """The result of one batch: the next place, and the tasks removed, kept and skipped."""
 
     place: str | None
     pruned: int
@@ -23,7 +23,7 @@ class Pruned:
 
 
 class Retention:
-    """Remove what is old, and read what is kept."""
+    """Remove old rows, and read retention ages and archived tasks."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -34,7 +34,7 @@ class Retention:
         )
 
     async def prune_tasks(self, after: str, limit: int, skip: Iterable[UUID]) -> Pruned:
-        """One stretch of the walk; its commit waits for no disk, since a crash only undoes it."""
+        """Remove one batch; the commit is asynchronous, since a crash only repeats the batch."""
         rows = await self._calls.long_call(
             """
             with quick as materialized (select set_config('synchronous_commit', 'off', true))
@@ -50,7 +50,7 @@ class Retention:
     async def prune_events(
         self, after: int, limit: int, open_since: datetime | None
     ) -> tuple[int | None, int]:
-        """Where to go on among the events, and how many went."""
+        """Remove one batch of events; return the next place and the number removed."""
         rows = await self._calls.long_call(
             "select place, pruned from treadle.prune_events(%b::bigint, %b::integer, %b)",
             after,
@@ -61,32 +61,32 @@ class Retention:
 
     async def prune_rest(self, limit: int) -> dict[str, int]:
         rows = await self._calls.long_call(
-            "select kind, pruned from treadle.prune_rest(%b::integer)", limit
+            "select kind, pruned from treadle.prune_other(%b::integer)", limit
         )
         return dict(rows)
 
     async def oldest_open_at(self) -> datetime | None:
         rows = await self._calls.call("select treadle.oldest_open_at()")
-        moment: datetime | None = rows[0][0]
-        return moment
+        oldest: datetime | None = rows[0][0]
+        return oldest
 
     async def ages(self) -> list[Record]:
-        """What is kept how long."""
+        """List how long rows of each kind are kept."""
         return await self._calls.rows(
-            "select * from treadle.retention_ages order by queue nulls last, what"
+            "select * from treadle.retention_status order by queue nulls last, what"
         )
 
     async def queue_ages(self, queue: str) -> Record:
-        """How long a queue keeps what has ended, under the names of its settings."""
+        """Return how long a queue keeps ended tasks, with the names of its settings."""
         found = await self._calls.rows(
-            "select what, keep_s, mode from treadle.retention_ages where queue = %s", [queue]
+            "select what, keep_s, mode from treadle.retention_status where queue = %s", [queue]
         )
         words = {"completed": "completed", "cancelled": "cancelled", "dead_lettered": "dead"}
         ages: Record = {f"keep_{words[row['what']]}_s": row["keep_s"] for row in found}
         return {**ages, "prune_mode": found[0]["mode"] if found else None}
 
     async def prunable(self) -> list[Record]:
-        """How many tasks are older than they are kept, by queue and state."""
+        """Count the tasks that are older than their retention, by queue and state."""
         return await self._calls.rows(
             """
             select queue, status, count(*) as tasks, min(completed_at) as oldest
@@ -103,7 +103,7 @@ class Retention:
         after: UUID | None = None,
         limit: int = 50,
     ) -> list[Record]:
-        """Archived tasks, the newest first; `within` some queues, `after` one of them."""
+        """List archived tasks, newest first, `within` some queues, `after` a task."""
         return await self._calls.rows(
             """
             select
@@ -118,11 +118,17 @@ class Retention:
             order by id desc
             limit %(limit)s
             """,
-            {"queue": queue, "type": type, "within": within, "after": after, "limit": limit},
+            {
+                "queue": queue,
+                "type": type,
+                "within": None if within is None else [*within],
+                "after": after,
+                "limit": limit,
+            },
         )
 
     async def archived(self, text: str) -> Record:
-        """One archived task, by its id or the end of it."""
+        """Get one archived task by its id, or by an ending of it."""
         try:
             where, value = "id = %(id)s", str(UUID(text))
         except ValueError:
@@ -133,6 +139,8 @@ class Retention:
         )
         if not found:
             raise TaskNotFound(
-                f"no archived task {text}", hint="List them: treadle history list", task_id=text
+                f"there is no archived task {text}",
+                hint="List them: treadle archive list",
+                task_id=text,
             )
         return found[0]

@@ -6,14 +6,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.errors import UnknownSchedule
 from treadle.json import encode
 
 
 @dataclass(frozen=True, slots=True)
 class DueSchedule:
-    """A schedule whose time has come, or whose next time is to be worked out."""
+    """A schedule that is due, or whose next time must be calculated."""
 
     id: UUID
     name: str
@@ -29,14 +30,14 @@ class DueSchedule:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRun:
-    """What became of a nominal time."""
+    """The outcome of a nominal time."""
 
     nominal_at: datetime
     status: str
     task_id: UUID | None
     dag_id: UUID | None
     error: str | None
-    # Of queue `push`, when that is where it went or could not go.
+    # The depth of queue `push`, if the run was submitted there.
     depth: int | None
 
 
@@ -47,6 +48,7 @@ class Schedules:
         self._calls = calls
 
     async def define(self, name: str, settings: Mapping[str, Any], actor: str | None = None) -> str:
+        """Create or change a schedule; return created, changed or unchanged."""
         rows = await self._calls.call(
             "select treadle.define_schedule(%b, %b, %b)",
             name,
@@ -78,9 +80,9 @@ class Schedules:
     async def run(
         self, name: str, actor: str | None = None
     ) -> tuple[UUID | None, UUID | None, bool]:
-        """The task or the DAG that was made, and whether it is new.
+        """Run a schedule now; return its task or DAG, and whether it is new.
 
-        What finds its queue full leaves nothing behind: tell skip_schedule, in a call of its own.
+        If the queue is full, nothing is stored: record it with `skip` in a separate call.
         """
         rows = await self._calls.call_once(
             "select task_id, dag_id, created from treadle.run_schedule(%b, %b)", name, actor
@@ -89,7 +91,7 @@ class Schedules:
         return task_id, dag_id, created
 
     async def skip(self, name: str, error: str, actor: str | None = None) -> None:
-        await self._calls.call("select treadle.skip_schedule(%b, %b, %b)", name, error, actor)
+        await self._calls.call("select treadle.record_skipped_run(%b, %b, %b)", name, error, actor)
 
     async def due(self, limit: int, skip: Iterable[UUID]) -> list[DueSchedule]:
         rows = await self._calls.call(
@@ -105,7 +107,7 @@ class Schedules:
     async def fire(
         self, schedule: UUID, revision: int, due: Sequence[datetime], following: datetime | None
     ) -> list[ScheduleRun]:
-        """Deal with times that have come; nothing when the schedule has changed meanwhile."""
+        """Handle due times; return nothing if the schedule has changed meanwhile."""
         rows = await self._calls.call(
             """
             select nominal_at, status, task_id, dag_id, error, depth
@@ -120,7 +122,7 @@ class Schedules:
 
     async def reject(self, schedule: UUID, revision: int, problem: str) -> bool:
         rows = await self._calls.call(
-            "select treadle.reject_schedule(%b, %b::bigint, %b)", schedule, revision, problem
+            "select treadle.mark_schedule_invalid(%b, %b::bigint, %b)", schedule, revision, problem
         )
         return bool(rows[0][0])
 
@@ -139,8 +141,29 @@ class Schedules:
 
     async def runs(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
         return await self._calls.rows(
-            "select * from treadle.schedule_history where schedule = %s order by id desc limit %s",
+            "select * from treadle.schedule_log where schedule = %s order by id desc limit %s",
             [name, limit],
+        )
+
+    async def page(self, reach: Reach, *, after: str | None, limit: int) -> list[Record]:
+        """Schedules by name; those whose queue the caller is restricted to."""
+        return await self._calls.page(
+            "schedule_status",
+            key="name",
+            after=after,
+            limit=limit,
+            where={"queue = any({})": None if reach.queues is None else [*reach.queues]},
+        )
+
+    async def run_page(self, name: str, *, after: int | None, limit: int) -> list[Record]:
+        """What a schedule made, skipped or missed, the newest first."""
+        return await self._calls.page(
+            "schedule_log",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={"schedule = {}": name},
         )
 
     async def list(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Steps: what a running task saves, spawns and waits for; reached as `db.steps`."""
+"""Steps, subtasks and the suspension of running tasks; reached as `db.steps`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from treadle.models import Enqueued
 
 
 class Steps:
-    """Steps that a running task saves, the subtasks it spawns, and its suspension."""
+    """Save steps, spawn subtasks and suspend a running task."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -28,7 +28,7 @@ class Steps:
         took_s: float,
         calls: Sequence[Mapping[str, Any]],
     ) -> tuple[Any, str]:
-        """Save a step; returns what is kept under its name, and whether the task may go on."""
+        """Save a step; return the output saved under its name, and the verdict of the budgets."""
         rows = await self._calls.call(
             """
             select output, verdict
@@ -50,7 +50,7 @@ class Steps:
         return rows[0][0], rows[0][1]
 
     async def save_sleep(self, task_id: UUID, token: UUID, name: str, seconds: float) -> Any:
-        """Save until when to sleep, by the database's clock; returns what is kept."""
+        """Save the end of a sleep, by the clock of the database; return the saved output."""
         rows = await self._calls.call(
             """
             select output
@@ -88,7 +88,7 @@ class Steps:
         run_at: datetime | None,
         optional: bool,
     ) -> str:
-        """Give up the claim until all of these have ended; returns the new state."""
+        """Release the claim until all of these have ended; return the new state."""
         rows = await self._calls.call(
             """
             select treadle.suspend_task(
@@ -106,7 +106,7 @@ class Steps:
         return str(rows[0][0])
 
     async def list(self, task_id: UUID) -> list[Record]:
-        """What a task has done and remembers, in order."""
+        """List the saved steps of a task, in order."""
         return await self._calls.rows(
             """
             select seq, name, kind, input, output, attempt, agent_id, saved_at, run_s, cost_usd

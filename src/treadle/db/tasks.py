@@ -12,30 +12,21 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import tuple_row
 
+from treadle.db.access import Access
 from treadle.db.calls import Calls, RawJson, Record, json_array
 from treadle.db.errors import translate_errors
-from treadle.errors import (
-    TaskNotFound,
-)
+from treadle.db.reach import Reach
+from treadle.errors import TaskNotFound
+from treadle.fields import detail_fields, list_fields
 from treadle.json import encode
-from treadle.models import (
-    BulkCount,
-    Enqueued,
-    Promoted,
-    TakenResult,
-    TaskResult,
-)
+from treadle.models import BulkCount, Enqueued, Promoted, TakenResult, TaskResult
 
-_LISTED = sql.SQL("""
-    select
-      id, queue, type, name, title, status, priority, effective_priority, attempt, max_attempts,
-      agent_id, assigned_agent, progress, failure_class, failure_reason, tags, dag_id, project_id,
-      parent_id, idempotency_key, run_at, retry_at, deadline_at, created_at, created_by, started_at,
-      completed_at, cost_usd
-    from treadle.task_details
-""")
-# It has the task, or could have.
-_OF_AGENT = sql.SQL("coalesce(agent_id, assigned_agent, %(mine)s) = %(mine)s")
+_LISTED = sql.SQL("select {} from treadle.task_details").format(
+    sql.SQL(", ").join(sql.Identifier(field.wire) for field in list_fields())
+)
+_DETAILS = sql.SQL("select {} from treadle.task_details where id = %(id)s").format(
+    sql.SQL(", ").join(sql.Identifier(field.wire) for field in detail_fields())
+)
 SyncConnection = psycopg.Connection[Any]
 AsyncConn = AsyncConnection[Any]
 AnyConnection = SyncConnection | AsyncConn
@@ -56,7 +47,7 @@ class Tasks:
         options: bytes,
         keys: Sequence[str | None] | None,
     ) -> list[Enqueued]:
-        # A task without a key would be there twice if the first call did succeed.
+        # Without a key, a repeated call could create the task twice.
         call = self._calls.call if keys and None not in keys else self._calls.call_once
         rows = await call(*enqueue_call(queue, type, specs=specs, options=options, keys=keys))
         return [Enqueued(*row) for row in rows]
@@ -90,11 +81,11 @@ class Tasks:
         dry_run: bool,
         limit: int,
     ) -> list[BulkCount]:
-        """Cancel what a filter finds, or only count it."""
+        """Cancel the tasks that match a filter, or only count them."""
         rows = await self._calls.call(
             """
             select queue, type, status, verdict, why, tasks
-            from treadle.cancel_where(%b, %b, %b, %b, %b::integer)
+            from treadle.cancel_tasks_where(%b, %b, %b, %b, %b::integer)
             """,
             RawJson(encode(filters, name="filter")),
             reason,
@@ -132,11 +123,11 @@ class Tasks:
         dry_run: bool,
         limit: int,
     ) -> list[BulkCount]:
-        """Give what a filter finds another round, or only count it."""
+        """Retry the tasks that match a filter, or only count them."""
         rows = await self._calls.call(
             """
             select queue, type, status, verdict, why, tasks
-            from treadle.retry_where(%b, %b, %b, %b, %b::integer)
+            from treadle.retry_tasks_where(%b, %b, %b, %b, %b::integer)
             """,
             RawJson(encode(filters, name="filter")),
             note,
@@ -148,7 +139,7 @@ class Tasks:
 
     async def unhold(self, ids: Sequence[UUID], actor: str | None = None) -> dict[UUID, str]:
         rows = await self._calls.call(
-            "select id, verdict from treadle.unhold_tasks(%b, %b)", list(ids), actor
+            "select id, verdict from treadle.release_held_tasks(%b, %b)", list(ids), actor
         )
         return dict(rows)
 
@@ -199,8 +190,8 @@ class Tasks:
         return await self._calls.seconds_until("treadle.next_due_at()")
 
     async def admit(self, limit: int) -> int:
-        """Let tasks go on for which a key or a budget has room; returns how many."""
-        rows = await self._calls.call("select treadle.admit_tasks(%b::integer)", limit)
+        """Admit tasks that a concurrency key or a budget now allows; return their number."""
+        rows = await self._calls.call("select treadle.admit_waiting_tasks(%b::integer)", limit)
         return int(rows[0][0])
 
     async def rerank(self, limit: int, skip: Iterable[UUID]) -> list[Promoted]:
@@ -212,33 +203,35 @@ class Tasks:
         return [Promoted(*row) for row in rows]
 
     async def get(self, task_id: UUID) -> Record:
-        """One task with everything about it."""
-        found = await self._calls.rows(
-            "select * from treadle.task_details where id = %(id)s", {"id": task_id}
-        )
+        """Get one task with all its details."""
+        found = await self._calls.rows(_DETAILS, {"id": task_id})
         if not found:
             raise TaskNotFound(
                 f"there is no task {task_id}",
-                hint="Tasks: treadle tasks list, GET /v1/tasks; older ones: treadle history list,"
+                hint="Tasks: treadle tasks list, GET /v1/tasks; older ones: treadle archive list,"
                 " GET /v1/history",
                 task_id=str(task_id),
             )
         return found[0]
 
+    async def check_exists(self, task_id: UUID) -> None:
+        """Raise TaskNotFound when there is no such task; for lists that may be empty."""
+        await Access(self._calls).sees(Reach.ALL, "task", task_id)
+
     async def find(self, text: str) -> UUID:
-        """A task's id from its full form or a unique ending of six characters or more."""
+        """Find the id of a task by the id, or by a unique ending of six characters or more."""
         query = "select id from treadle.task_details where id::text like %(end)s limit 2"
         missing = TaskNotFound(f"no task id ends in {text}", hint="List them: treadle tasks list")
         return await self._calls.find(text, query, "task", missing)
 
     async def why(self, task_id: UUID) -> list[Record]:
-        """Every reason why a task is not running now, the weightiest first."""
+        """List the reasons why a task is not running, most important first."""
         return await self._calls.rows(
             "select sentence, reason, until, detail from treadle.why(%(id)s)", {"id": task_id}
         )
 
     async def dependencies(self, task: Record) -> list[Record]:
-        """The tasks that a task waits for or waited for."""
+        """List the dependencies of a task."""
         found = await self._calls.rows(
             """
             select id, name, type, title, status from treadle.task_details
@@ -249,7 +242,7 @@ class Tasks:
         return [{**each, "met": each["id"] not in task["blocked_by"]} for each in found]
 
     async def subtasks(self, task_id: UUID) -> list[Record]:
-        """The tasks that a task has spawned."""
+        """List the subtasks of a task."""
         return await self._calls.rows(
             """
             select id, name, type, title, status, cost_usd from treadle.task_details
@@ -259,7 +252,7 @@ class Tasks:
         )
 
     async def history(self, task_id: UUID) -> list[Record]:
-        """Every attempt of a task, oldest first."""
+        """List the attempts of a task, oldest first."""
         return await self._calls.rows(
             """
             select * from treadle.dispatch_log where task_id = %(id)s
@@ -270,26 +263,20 @@ class Tasks:
 
     async def page(
         self,
+        reach: Reach,
         filters: Mapping[str, Any],
         *,
-        queues: Sequence[str] | None,
-        project_id: UUID | None,
-        agent: str | None,
-        tag: str | None,
-        after: UUID | None,
+        tag: str | None = None,
+        after: UUID | None = None,
         limit: int,
     ) -> list[Record]:
-        """Tasks that match, the newest first."""
+        """List matching tasks that are visible, newest first."""
         given = {name: value for name, value in filters.items() if value is not None}
         where: list[sql.Composable] = [
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
         ]
-        if queues is not None:
-            where.append(sql.SQL("queue = any (%(queues)s)"))
-        if project_id is not None:
-            where.append(sql.SQL("project_id = %(own_project)s"))
-        if agent is not None:
-            where.append(_OF_AGENT)
+        if reach.is_restricted:
+            where.append(reach.of_row("coalesce(agent_id, assigned_agent)"))
         if tag is not None:
             where.append(sql.SQL("tags @> array[%(tag)s::text]"))
         if after is not None:
@@ -298,14 +285,8 @@ class Tasks:
             listed=_LISTED,
             where=sql.SQL("where ") + sql.SQL(" and ").join(where) if where else sql.SQL(""),
         )
-        also = {
-            "queues": queues,
-            "own_project": project_id,
-            "mine": agent,
-            "tag": tag,
-            "after": after,
-        }
-        return await self._calls.rows(query, {**given, **also, "limit": limit})
+        also = {"tag": tag, "after": after, "limit": limit}
+        return await self._calls.rows(query, {**given, **reach.parameters, **also})
 
     async def list(
         self,
@@ -316,27 +297,9 @@ class Tasks:
         agent: str | None = None,
         limit: int = 50,
     ) -> list[Record]:
-        """The newest tasks that match."""
+        """List the newest matching tasks."""
         filters = {"status": status, "queue": queue, "type": type, "agent_id": agent}
-        given = {name: value for name, value in filters.items() if value is not None}
-        where = sql.SQL(" and ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
-        )
-        query = sql.SQL(
-            """
-            select
-              id, queue, type, title, status, priority, effective_priority, attempt, max_attempts,
-              agent_id, progress, failure_class, failure_reason, run_at, retry_at, created_at,
-              started_at, completed_at, cost_usd
-            from treadle.task_details
-            {where}
-            order by id desc
-            limit {limit}
-            """
-        ).format(
-            where=sql.SQL("where ") + where if given else sql.SQL(""), limit=sql.Literal(limit)
-        )
-        return await self._calls.rows(query, given)
+        return await self.page(Reach.ALL, filters, limit=limit)
 
 
 def enqueue_call(
@@ -347,7 +310,7 @@ def enqueue_call(
     options: bytes,
     keys: Sequence[str | None] | None,
 ) -> tuple[Any, ...]:
-    """Query and parameters of an enqueue, for our connections and for a caller's."""
+    """Return the query and the parameters of an enqueue."""
     return (
         "select id, created from treadle.enqueue_batch(%b, %b, %b::jsonb[], %b, %b::text[])",
         queue,
@@ -367,7 +330,7 @@ def enqueue_sync(
     options: bytes,
     keys: Sequence[str | None] | None,
 ) -> list[Enqueued]:
-    """Enqueue on a plain connection."""
+    """Enqueue on a sync connection of the caller."""
     query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
     with translate_errors(), conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(query, parameters)
@@ -383,7 +346,7 @@ async def enqueue_async(
     options: bytes,
     keys: Sequence[str | None] | None,
 ) -> list[Enqueued]:
-    """Enqueue on an async connection."""
+    """Enqueue on an async connection of the caller."""
     query, *parameters = enqueue_call(queue, type, specs=specs, options=options, keys=keys)
     with translate_errors():
         async with conn.cursor(row_factory=tuple_row) as cursor:

@@ -1,6 +1,6 @@
-"""What tests do to a database and nobody else may: make and drop it, age its claims, bend its time.
+"""Helpers for tests: create and drop databases, age claims, change the clock.
 
-Everything here needs a login that may create databases and act for treadle_owner.
+They need a login that may create databases and set the role treadle_owner.
 """
 
 import secrets
@@ -14,16 +14,16 @@ from uuid import UUID
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
+from treadle.db.connection import connect_sync
 from treadle.db.database import Database
 from treadle.db.errors import translate_errors
-from treadle.db.pool import connect_sync
 from treadle.errors import IllegalTransition
 
 BUSY_S = 10.0
 
 
 def with_database(url: str, name: str) -> str:
-    """The same server, another database."""
+    """Return the URL of another database on the same server."""
     if "://" not in url:
         return make_conninfo(url, dbname=name)
     parts = urlsplit(url)
@@ -32,7 +32,7 @@ def with_database(url: str, name: str) -> str:
 
 
 def drop_database(server_url: str, name: str) -> None:
-    """Drop a database, also from under those who use it."""
+    """Drop a database, even if it has connections."""
     with connect_sync(server_url) as conn:
         query = sql.SQL("drop database if exists {} with (force)")
         conn.execute(query.format(sql.Identifier(name)))
@@ -40,7 +40,7 @@ def drop_database(server_url: str, name: str) -> None:
 
 @contextmanager
 def temporary_database(server_url: str, *, template: str | None = None) -> Iterator[str]:
-    """The name of a database that lives as long as the block; a copy when a template is given."""
+    """Create a database for the block and yield its name; with a template, copy that."""
     name = f"treadle_test_{secrets.token_hex(6)}"
     query = sql.SQL("create database {} template {}").format(
         sql.Identifier(name), sql.Identifier(template or "template1")
@@ -52,7 +52,7 @@ def temporary_database(server_url: str, *, template: str | None = None) -> Itera
                 conn.execute(query)
                 break
             except errors.ObjectInUse:
-                # The template's last connection is still on its way out.
+                # The last connection to the template is still being closed.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
@@ -63,7 +63,7 @@ def temporary_database(server_url: str, *, template: str | None = None) -> Itera
 
 
 async def age_claim(db: Database, task_id: UUID, by: timedelta) -> None:
-    """Make a claim look as if it had been taken, started and renewed that much earlier."""
+    """Move the times of a claim into the past."""
     with translate_errors():
         async with db.calls.connection() as conn:
             cursor = await conn.execute(
@@ -85,7 +85,7 @@ async def age_claim(db: Database, task_id: UUID, by: timedelta) -> None:
 
 
 async def set_clock(db: Database, ahead: timedelta) -> None:
-    """Let treadle.clock() of this database run so much ahead of the real time."""
+    """Set treadle.clock() of this database ahead of the real time."""
     with translate_errors():
         async with db.calls.connection() as conn:
             await conn.execute(
@@ -104,7 +104,7 @@ async def set_clock(db: Database, ahead: timedelta) -> None:
 
 @asynccontextmanager
 async def only_task(db: Database, task_id: UUID) -> AsyncIterator[None]:
-    """Hold every other ready task: a claim skips what is locked, so it can find only this one."""
+    """Lock every other ready task: a claim skips locked rows, so it finds only this one."""
     async with db.calls.connection() as conn, conn.transaction():
         await conn.execute(
             "select id from treadle.tasks where status = 'ready' and id <> %s for update",

@@ -1,4 +1,4 @@
-"""Tokens for HTTP: what their holders may do; reached as `db.tokens`."""
+"""Access tokens of the HTTP API; reached as `db.tokens`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from treadle.json import encode
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is stored; believe it when the hash is that of the secret shown."""
+    """A stored token; it is valid for a caller whose secret has this hash."""
 
     name: str
     secret_hash: bytes = field(repr=False)
@@ -19,10 +19,10 @@ class Token:
     queues: list[str] | None
     agent: str | None
     project_id: UUID | None
-    # What that project is called now.
+    # The current name of the project.
     project: str | None
     status: str
-    # Whether its last use was written down within the last minute.
+    # Whether a use was recorded within the last minute.
     used: bool
 
 
@@ -33,7 +33,7 @@ class Tokens:
         self._calls = calls
 
     async def create(self, name: str, settings: Mapping[str, Any], actor: str | None = None) -> str:
-        """The text of the new token: the only time that it is seen."""
+        """Create a token and return its text, which is shown only once."""
         rows = await self._calls.call_once(
             "select treadle.create_token(%b, %b, %b)",
             name,
@@ -43,7 +43,7 @@ class Tokens:
         return str(rows[0][0])
 
     async def revoke(self, token: str, actor: str | None = None) -> str:
-        """Revoke a token by id or name; its id."""
+        """Revoke a token by id or name; return its id."""
         rows = await self._calls.call("select treadle.revoke_token(%b, %b)", token, actor)
         return str(rows[0][0])
 
@@ -58,16 +58,16 @@ class Tokens:
         return Token(*rows[0]) if rows else None
 
     async def exist(self) -> tuple[bool, bool]:
-        """Whether one is not revoked, and whether one of those is live."""
+        """Return whether a token exists that is not revoked, and whether one is valid now."""
         rows = await self._calls.call("select wanted, live from treadle.has_tokens()")
         return rows[0][0], rows[0][1]
 
     async def note_use(self, token_id: str) -> bool:
-        rows = await self._calls.call("select treadle.note_token_use(%b)", token_id)
+        rows = await self._calls.call("select treadle.record_token_use(%b)", token_id)
         return bool(rows[0][0])
 
     async def list(self, *, revoked: bool = False) -> list[dict[str, Any]]:
-        """The tokens by name; those that are revoked only when asked for."""
+        """List the tokens by name; with `revoked` also revoked ones."""
         return await self._calls.rows(
             """
             select * from treadle.token_status

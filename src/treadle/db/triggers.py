@@ -1,10 +1,10 @@
-"""Triggers: tasks and DAGs that follow from events; reached as `db.triggers`."""
+"""Triggers: events that enqueue tasks and DAGs; reached as `db.triggers`."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.errors import UnknownTrigger
 from treadle.json import encode
 from treadle.models import TriggerRun
@@ -18,15 +18,16 @@ class Triggers:
 
     async def define(
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
-    ) -> UUID:
+    ) -> tuple[UUID, bool]:
+        """Create or change a trigger; return its id and whether it is new."""
         rows = await self._calls.call(
-            "select treadle.define_trigger(%b, %b, %b)",
+            "select id, created from treadle.define_trigger(%b, %b, %b)",
             name,
             RawJson(encode(settings, name="settings")),
             actor,
         )
-        made: UUID = rows[0][0]
-        return made
+        made, created = rows[0]
+        return made, created
 
     async def pause(self, name: str, reason: str | None = None, actor: str | None = None) -> None:
         await self._calls.call("select treadle.pause_trigger(%b, %b, %b)", name, reason, actor)
@@ -38,7 +39,7 @@ class Triggers:
         await self._calls.call("select treadle.remove_trigger(%b, %b)", name, actor)
 
     async def fire_all(self, limit: int) -> list[TriggerRun]:
-        """Do what follows from new events; a trigger that cannot fire is among the answers."""
+        """Fire triggers for new events; a trigger that cannot fire has a problem in the result."""
         rows = await self._calls.call(
             "select id, event_id, task_id, dag_id, problem from treadle.fire_triggers(%b::integer)",
             limit,
@@ -46,7 +47,7 @@ class Triggers:
         return [TriggerRun(*row) for row in rows]
 
     async def check_failure_rates(self) -> list[str]:
-        """Say of types whose failures pass a limit; the names of the triggers that will fire."""
+        """Emit events for types that fail too often; return the triggers that will fire."""
         rows = await self._calls.call("select name from treadle.check_failure_rates()")
         return [row[0] for row in rows]
 
@@ -73,7 +74,7 @@ class Triggers:
         return verdict
 
     async def get(self, name: str) -> dict[str, Any]:
-        """One trigger with its template."""
+        """Get one trigger with its template."""
         found = await self._calls.rows(
             "select * from treadle.trigger_status where name = %(name)s", {"name": name}
         )
@@ -84,13 +85,28 @@ class Triggers:
         return found[0]
 
     async def log(self, name: str, limit: int = 20) -> list[dict[str, Any]]:
-        """What a trigger made lately, the newest first."""
+        """List the latest runs of a trigger, newest first."""
         return await self._calls.rows(
             """
             select * from treadle.trigger_log where trigger = %(name)s
             order by fired_at desc, event_id desc limit %(limit)s
             """,
             {"name": name, "limit": limit},
+        )
+
+    async def page(self, *, after: str | None, limit: int) -> list[Record]:
+        """Triggers by name."""
+        return await self._calls.page("trigger_status", key="name", after=after, limit=limit)
+
+    async def log_page(self, name: str, *, after: int | None, limit: int) -> list[Record]:
+        """What a trigger made of events, the newest event first."""
+        return await self._calls.page(
+            "trigger_log",
+            key="event_id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={"trigger = {}": name},
         )
 
     async def list(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Waits: questions, approvals and events that tasks wait for; reached as `db.waits`."""
+"""Waits: the questions, approvals and events that tasks wait for; reached as `db.waits`."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 from psycopg import sql
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.reach import Reach
 from treadle.errors import WaitNotFound
 from treadle.models import ExpiredWait, OpenedWait
 
@@ -27,7 +28,7 @@ class Waits:
         return OpenedWait(*rows[0])
 
     async def answer(self, wait_id: UUID, value: bytes, by: str | None, note: str | None) -> str:
-        """Answer for somebody, or for the login when nobody is named."""
+        """Answer a wait on behalf of `by`, by default the login."""
         rows = await self._calls.call(
             "select treadle.answer_wait(%b, %b, coalesce(%b, session_user), %b)",
             wait_id,
@@ -46,7 +47,7 @@ class Waits:
         return [ExpiredWait(*row) for row in rows]
 
     async def get(self, wait_id: UUID) -> Record:
-        """One wait with the answers so far."""
+        """Get one wait with its answers so far."""
         found = await self._calls.rows(
             "select * from treadle.wait_details where id = %(id)s", {"id": wait_id}
         )
@@ -57,15 +58,35 @@ class Waits:
         return found[0]
 
     async def find(self, text: str) -> UUID:
-        """A wait's id from its full form or a unique ending of six characters or more."""
+        """Find the id of a wait by the id, or by a unique ending of six characters or more."""
         query = "select id from treadle.wait_details where id::text like %(end)s limit 2"
         missing = WaitNotFound(f"no wait id ends in {text}", hint="List them: treadle waits")
         return await self._calls.find(text, query, "wait", missing)
 
+    async def page(
+        self,
+        reach: Reach,
+        *,
+        ended: bool,
+        task_id: UUID | None,
+        after: UUID | None,
+        limit: int,
+    ) -> list[Record]:
+        """Visible waits: open ones, the oldest first; or ended ones, the newest first."""
+        return await self._calls.page(
+            "wait_details",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=ended,
+            where={"(status <> 'open') = {}": ended, "task_id = {}": task_id},
+            reach=reach,
+        )
+
     async def list(
         self, *, ended: bool = False, task_id: UUID | None = None, limit: int = 50
     ) -> list[Record]:
-        """What tasks wait for, the oldest first; with `ended` all waits, the newest first."""
+        """List open waits, oldest first; with `ended` all waits, newest first."""
         order = sql.SQL("id desc" if ended else "opened_at, id")
         query = sql.SQL(
             """

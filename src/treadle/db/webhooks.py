@@ -1,11 +1,11 @@
-"""Webhooks: where events are sent, and what was sent; reached as `db.webhooks`."""
+"""Webhooks and their deliveries; reached as `db.webhooks`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from treadle.db.calls import Calls, RawJson
+from treadle.db.calls import Calls, RawJson, Record
 from treadle.errors import UnknownWebhook
 from treadle.json import encode
 
@@ -14,7 +14,7 @@ _TARGET = "name, id, url, format, stream, max_length, secrets, allow_private"
 
 @dataclass(frozen=True)
 class WebhookTarget:
-    """What it takes to send to an endpoint; what is secret does not show."""
+    """The endpoint of a webhook; secrets are not in its repr."""
 
     name: str
     id: UUID
@@ -28,7 +28,7 @@ class WebhookTarget:
 
 @dataclass(frozen=True)
 class WebhookEvent:
-    """An event to be sent, with its place in the order."""
+    """An event to send, with its position in the order."""
 
     xid: int
     id: int
@@ -37,23 +37,23 @@ class WebhookEvent:
 
 
 class Webhooks:
-    """Define webhooks, deliver events to them and read what was sent."""
+    """Define webhooks, deliver events to them and read deliveries."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
     async def define(
         self, name: str, settings: Mapping[str, Any], actor: str | None = None
-    ) -> str | None:
-        """Make or change a webhook; its secret when that is new."""
+    ) -> tuple[str | None, bool]:
+        """Create or change a webhook; return a new secret and whether the webhook is new."""
         rows = await self._calls.call(
-            "select treadle.define_webhook(%b, %b, %b)",
+            "select secret, created from treadle.define_webhook(%b, %b, %b)",
             name,
             RawJson(encode(dict(settings), name="settings")),
             actor,
         )
-        secret: str | None = rows[0][0]
-        return secret
+        secret, created = rows[0]
+        return secret, created
 
     async def pause(self, name: str, reason: str | None = None, actor: str | None = None) -> None:
         await self._calls.call("select treadle.pause_webhook(%b, %b, %b)", name, reason, actor)
@@ -71,7 +71,7 @@ class Webhooks:
         await self._calls.call("select treadle.remove_webhook(%b, %b)", name, actor)
 
     async def test(self, name: str) -> tuple[WebhookTarget, str]:
-        """The target of a webhook and a test message for it."""
+        """Return the target of a webhook and a test message for it."""
         rows = await self._calls.call_once(
             f"select (target).{_TARGET.replace(', ', ', (target).')}, document"
             " from treadle.test_webhook(%b)",
@@ -106,7 +106,7 @@ class Webhooks:
     async def ack(
         self, name: str, token: UUID, event: WebhookEvent, *, status: int | None, ms: int
     ) -> bool:
-        """Whether to go on: the lease is held and the webhook not paused."""
+        """Record a delivery; return whether the lease is held and the webhook not paused."""
         rows = await self._calls.call(
             "select treadle.ack_webhook(%b, %b, %b::text::xid8, %b::bigint, %b, %b::integer)",
             name,
@@ -129,7 +129,7 @@ class Webhooks:
         after_s: float | None,
         ms: int,
     ) -> str | None:
-        """The status of the webhook now; None when the lease was lost."""
+        """Record a failed delivery; return the status of the webhook, None if the lease is lost."""
         rows = await self._calls.call(
             """
             select treadle.fail_webhook(
@@ -164,15 +164,30 @@ class Webhooks:
         return found[0]
 
     async def deliveries(self, name: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
-        """The last tries, the newest first."""
+        """List the latest delivery attempts, newest first."""
         return await self._calls.rows(
             """
-            select * from treadle.delivery_log
+            select * from treadle.webhook_delivery_log
             where %(name)s::text is null or webhook = %(name)s
             order by id desc
             limit %(limit)s
             """,
             {"name": name, "limit": limit},
+        )
+
+    async def page(self, *, after: str | None, limit: int) -> list[Record]:
+        """Webhooks by name."""
+        return await self._calls.page("webhook_status", key="name", after=after, limit=limit)
+
+    async def delivery_page(self, name: str, *, after: int | None, limit: int) -> list[Record]:
+        """The last attempts to deliver to a webhook, the newest first."""
+        return await self._calls.page(
+            "webhook_delivery_log",
+            key="id",
+            after=after,
+            limit=limit,
+            newest=True,
+            where={"webhook = {}": name},
         )
 
     async def list(self) -> list[dict[str, Any]]:

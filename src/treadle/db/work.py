@@ -1,4 +1,4 @@
-"""Work items: the work API in SQL; reached as `db.work`."""
+"""Work items of the work API; reached as `db.work`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,9 +9,9 @@ from treadle.db.calls import Calls, RawJson, Record
 from treadle.errors import WorkItemNotFound
 from treadle.json import encode
 
-# Of payloads on a page.
+# The maximum size of all payloads on a page.
 PAGE_BYTES = 64 * 2**20
-# Of one item.
+# The maximum number of changes shown for one item.
 CHANGES = 200
 
 
@@ -34,7 +34,7 @@ class Work:
         actor: str | None,
     ) -> UUID:
         rows = await self._calls.call_once(
-            "select treadle.add_work(%b, %b, %b, %b::integer, %b, %b, %b, %b)",
+            "select treadle.create_work_item(%b, %b, %b, %b::integer, %b, %b, %b, %b)",
             type,
             description,
             RawJson(encode(dict(payload), name="payload")),
@@ -56,9 +56,9 @@ class Work:
         as_agent: str | None,
         stale_s: float,
     ) -> None:
-        """Change a work item; `as_agent`: only while it is this agent's."""
+        """Change a work item; with `as_agent`, only while it is assigned to this agent."""
         await self._calls.call(
-            "select treadle.update_work(%b, %b, %b, %b, %b::float8)",
+            "select treadle.update_work_item(%b, %b, %b, %b, %b::float8)",
             item_id,
             RawJson(encode(dict(changes), name="changes")),
             actor,
@@ -77,7 +77,7 @@ class Work:
         return found[0]
 
     async def dispatches(self, item_id: UUID) -> list[Record]:
-        """Who got a work item and how that ended, oldest first."""
+        """List the dispatches of a work item and their outcomes, oldest first."""
         return await self._calls.rows(
             """
             select id, work_item_id, dispatched_at, agent, completed_at, outcome
@@ -87,7 +87,7 @@ class Work:
         )
 
     async def changes(self, item_id: UUID) -> list[Record]:
-        """What happened to a work item of late, oldest first."""
+        """List the latest changes of a work item, oldest first."""
         return await self._calls.rows(
             """
             select id, at, actor, from_status, to_status, agent, note
@@ -113,9 +113,9 @@ class Work:
         after: UUID | None = None,
         limit: int,
     ) -> list[Record]:
-        """The work items that match, in the order of the work API; `more`: another one follows.
+        """List matching work items in the order of the work API; `more` means that others follow.
 
-        Payloads that are too much for an answer are left for the next page.
+        If the payloads are too large for one response, the rest is left for the next page.
         """
         return await self._calls.rows(
             """
@@ -127,7 +127,7 @@ class Work:
                 lead(listed.id) over places is not null as more,
                 sum(octet_length(work_items.payload::text)) over places as bytes
               from
-                treadle.list_work(
+                treadle.list_work_items(
                   %(status)s, %(agent)s, %(project_id)s, %(since)s, %(after)s, %(limit)s + 1
                 ) with ordinality as listed (id, place)
               inner join treadle.work_items on listed.id = work_items.id

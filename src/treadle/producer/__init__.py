@@ -1,1 +1,1 @@
-"""What a producer uses: tasks, handles, DAGs, schedules and events."""
+"""The API of producers: tasks, handles, DAGs, schedules and events."""

@@ -1,4 +1,4 @@
-"""Tasks that belong together: built in a block and made at once, or opened and filled bit by bit.
+"""DAGs: built in a block and created at once, or opened and extended over time.
 
 async with app.dag("Build landing page") as dag:
     research = dag.add(research_task, topic="competitors")
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 from uuid import UUID, uuid4
 
 import anyio
@@ -35,7 +35,7 @@ from treadle.producer.node import (
 if TYPE_CHECKING:
     from treadle.app import Treadle
     from treadle.db.tasks import AnyConnection
-    from treadle.fields import EnqueueOptions
+    from treadle.fields import NodeOptions
     from treadle.producer.task import Task
     from treadle.worker.registry import Call
 
@@ -44,7 +44,7 @@ FIRST_S, LONGEST_S = 0.01, 0.5
 
 
 class DagOptions(TypedDict, total=False):
-    """What can be said of a DAG besides its name and its tasks."""
+    """The options of a DAG."""
 
     key: str | None
     on_dead_letter: Literal["wait", "cancel", "continue"]
@@ -55,7 +55,7 @@ class DagOptions(TypedDict, total=False):
 
 
 class Dag:
-    """A DAG that is being built; it is made whole when the block ends, or not at all."""
+    """A DAG that is being built; it is created as a whole when the block ends without an error."""
 
     def __init__(
         self,
@@ -84,19 +84,20 @@ class Dag:
         name: str | None = None,
         after: After | Iterable[After] = (),
         inputs: Mapping[str, Input] | None = None,
-        options: EnqueueOptions | None = None,
+        options: NodeOptions | None = None,
         **arguments: Any,
     ) -> Node:
         """Add a task; arguments named like the options here go into `task.call(…)`."""
         if self._handle is not None:
             raise InvalidArgument(
-                f"the DAG {self.name} is made", hint="To add tasks over time: app.open_dag(…)"
+                f"the DAG {self.name} is already created",
+                hint="To add tasks over time, use app.open_dag(…)",
             )
         chosen = name if name is not None else self._names.free(type_of(task))
         if chosen in self._nodes:
             raise InvalidArgument(
                 f"two tasks of the DAG are named {chosen}",
-                hint="Give one of them another: dag.add(…, name=…)",
+                hint="Choose another name: dag.add(…, name=…)",
                 argument="name",
             )
         described = task_document(
@@ -109,14 +110,14 @@ class Dag:
 
     @property
     def nodes(self) -> list[Node]:
-        """Its tasks in the order in which they were added."""
+        """The tasks of the DAG in the order in which they were added."""
         return list(self._nodes.values())
 
     @property
     def handle(self) -> DagHandle:
         if self._handle is None:
             raise InvalidArgument(
-                f"the DAG {self.name} does not exist yet", hint="It is made when its block ends."
+                f"the DAG {self.name} does not exist yet", hint="It is created when its block ends."
             )
         return self._handle
 
@@ -126,11 +127,11 @@ class Dag:
 
     @property
     def created(self) -> bool:
-        """False when there was one with this key."""
+        """Whether the DAG is new; False if one with its key existed."""
         return self.handle.created
 
     async def wait(self, timeout: float | None = None) -> DagState:
-        """Wait until it has ended, and say how."""
+        """Wait until the DAG has ended and return its state."""
         return await self.handle.wait(timeout)
 
     async def __aenter__(self) -> Self:
@@ -144,7 +145,7 @@ class Dag:
         if self._conn is None or not is_sync(self._conn):
             raise InvalidArgument(
                 "a plain `with` needs a plain connection",
-                hint="Use `async with app.dag(…)`, or give conn=psycopg.connect(…)",
+                hint="Use `async with app.dag(…)`, or pass conn=psycopg.connect(…)",
                 argument="conn",
             )
         return self
@@ -160,12 +161,13 @@ class Dag:
             return await self._app.db.dags.create(self._text())
         if is_sync(self._conn):
             return create_sync(self._conn, self._text())
-        return await create_async(cast("Any", self._conn), self._text())
+        conn: Any = self._conn
+        return await create_async(conn, self._text())
 
     def _text(self) -> bytes:
         if not self._tasks:
             raise InvalidArgument(
-                f"the DAG {self.name} has no tasks", hint="Add one in the block: dag.add(…)"
+                f"the DAG {self.name} has no tasks", hint="Add a task in the block: dag.add(…)"
             )
         return encode({**self._document, "tasks": self._tasks}, name="dag")
 
@@ -179,14 +181,14 @@ class Dag:
             if source.dag is not self:
                 raise InvalidArgument(
                     f"{source.name} belongs to another DAG",
-                    hint="Once that is made, wait for its task by id: after=[node.id]",
+                    hint="Once that DAG is created, depend on its task by id: after=[node.id]",
                 )
             return source.name
         return id_of(source)
 
 
 def dag_document(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A DAG without its tasks as SQL takes it. It always has a key, so that it can be repeated."""
+    """Return a DAG without its tasks for SQL; it always has a key, so that it can be repeated."""
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(given.get("budget_usd"), Decimal):
         given["budget_usd"] = float(given["budget_usd"])
@@ -194,7 +196,7 @@ def dag_document(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class DagHandle:
-    """One DAG, as its producer sees it."""
+    """The handle of a DAG."""
 
     def __init__(self, app: Treadle, dag_id: UUID, *, created: bool = True) -> None:
         self._app = app
@@ -205,11 +207,11 @@ class DagHandle:
         return f"<{type(self).__name__} {self.id}>"
 
     async def state(self) -> DagState:
-        """How far it is now."""
+        """Return the progress of the DAG."""
         return await self._app.db.dags.read(self.id)
 
     async def wait(self, timeout: float | None = None) -> DagState:
-        """Wait until it has ended, and say how; one that failed still waits for a person."""
+        """Wait until the DAG has ended or failed; return its state."""
         status: str | None = None
         pause = FIRST_S
         try:
@@ -222,17 +224,17 @@ class DagHandle:
             known = f"; it is {status}" if status else ""
             raise ResultTimeout(
                 f"DAG {self.id} has not ended within {timeout:g} s{known}",
-                hint=f"See what it waits for: treadle dag show {self.id}",
+                hint=f"See what it waits for: treadle dags show {self.id}",
                 dag_id=str(self.id),
                 status=status,
             ) from None
 
     async def cancel(self, reason: str | None = None) -> int:
-        """Cancel what has not ended; returns how many tasks that were."""
+        """Cancel the tasks that have not ended; return their number."""
         return await self._app.db.dags.cancel(self.id, reason)
 
     async def retry(self, note: str | None = None) -> int:
-        """Run what gave up or was cancelled again; returns how many tasks that were."""
+        """Retry the dead-lettered and cancelled tasks; return their number."""
         return await self._app.db.dags.retry(self.id, note)
 
     async def _status_or(self, before: str | None) -> str | None:
@@ -243,7 +245,7 @@ class DagHandle:
 
 
 class OpenDag(DagHandle):
-    """A DAG that is filled bit by bit; nothing of it runs before it is started."""
+    """A DAG to which tasks are added over time; its tasks run once it is started."""
 
     async def add(
         self,
@@ -253,10 +255,10 @@ class OpenDag(DagHandle):
         name: str | None = None,
         after: After | Iterable[After] = (),
         inputs: Mapping[str, Input] | None = None,
-        options: EnqueueOptions | None = None,
+        options: NodeOptions | None = None,
         **arguments: Any,
     ) -> DagTask:
-        """Add a task. With a name it can be repeated: the second time is the first task."""
+        """Add a task; a second call with the same name returns the same task."""
         described = task_document(
             task, arguments, registry=self._app.registry, named=id_of,
             name=name, after=after, inputs=inputs, options=options,
@@ -267,9 +269,9 @@ class OpenDag(DagHandle):
         return handle
 
     async def depend(self, task: Handle, on: Handle, *, optional: bool = False) -> bool:
-        """Make a task wait for another; False when it did so before."""
+        """Make a task depend on another; return False if it already did."""
         return await self._app.db.dags.add_dependency(task.id, on.id, optional=optional)
 
     async def start(self) -> int:
-        """Let its tasks run."""
+        """Start the DAG, so that its tasks can run."""
         return await self._app.db.dags.start(self.id)

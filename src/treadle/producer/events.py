@@ -1,4 +1,4 @@
-"""What follows from events: triggers, and code that reads events as they come."""
+"""Events for applications: the settings of triggers, and following events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 500
 
 
 class TriggerSettings(TypedDict, total=False):
-    """What `app.trigger()` takes besides the event; what is left out stays as it is."""
+    """The settings of a trigger; settings that are left out keep their values."""
 
     filter: Mapping[str, Any]
     task: Mapping[str, Any]
@@ -33,9 +33,9 @@ async def follow_events(
     after: str | None,
     poll_s: float,
 ) -> AsyncGenerator[Event]:
-    """Events as they happen, for ever; see `Treadle.events`."""
+    """Yield events as they happen; see `Treadle.events`."""
     if isinstance(kinds, str):
-        raise InvalidArgument("kinds must be a list of kinds", argument="kinds")
+        raise InvalidArgument("kinds must be a list of strings", argument="kinds")
     await db.calls.open()
     listener = EventListener(db.events, listen_url, kinds)
     found: list[Event]

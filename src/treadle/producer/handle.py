@@ -1,7 +1,7 @@
-"""A handle on an enqueued task: ask for its state, wait for its result, cancel it.
+"""The handle of an enqueued task: read its state, wait for its result, cancel it.
 
-One poll per process waits for all results: the first waiter polls for all and hands over to
-another when it is done.
+One poll per process serves all waiters: the first waiter polls for all of them, and another one
+takes over when its own task has ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_S, LONGEST_S = 0.01, 0.5
 
 
 class Handle:
-    """One task, as its producer sees it."""
+    """An enqueued task."""
 
     __slots__ = ("_app", "created", "id")
 
@@ -37,8 +37,8 @@ class Handle:
         return f"<Handle {self.id}>"
 
     async def result(self, timeout: float | None = None) -> Any:
-        """The output, once the task is completed; raises TaskFailed or ResultTimeout otherwise."""
-        # Before the wait, which goes on while the database is away.
+        """Wait for the task and return its output; raise TaskFailed or ResultTimeout."""
+        # Report a wrong URL or schema now: the wait below continues while there is no database.
         await self._app.db.calls.open()
         try:
             with anyio.fail_after(timeout):
@@ -46,7 +46,7 @@ class Handle:
         except TimeoutError:
             raise ResultTimeout(
                 f"task {self.id} has not ended within {timeout:g} s",
-                hint="It goes on. Wait longer, or see: treadle tasks show",
+                hint="It is still active. Wait longer, or see: treadle tasks show",
                 task_id=str(self.id),
             ) from None
         if ended.status == "completed":
@@ -54,11 +54,11 @@ class Handle:
         if ended.status == "unknown":
             raise TaskNotFound(
                 f"there is no task {self.id}",
-                hint="Was the transaction that enqueued it rolled back?",
+                hint="The transaction that enqueued it may have been rolled back.",
                 task_id=str(self.id),
             )
         raise TaskFailed(
-            f"task {self.id} was {ended.status}: {ended.failure_reason or 'no reason given'}",
+            f"task {self.id} ended as {ended.status}: {ended.failure_reason or 'no reason given'}",
             hint=f"See its history: treadle tasks show {self.id}",
             task_id=str(self.id),
             status=ended.status,
@@ -66,12 +66,12 @@ class Handle:
         )
 
     async def status(self) -> str:
-        """The state of the task now."""
+        """Return the current state of the task."""
         row = await self._app.db.tasks.get(self.id)
         return str(row["status"])
 
     async def cancel(self, reason: str | None = None) -> bool:
-        """Cancel the task; False when it had ended before."""
+        """Cancel the task; return False if it had already ended."""
         verdicts = await self._app.db.tasks.cancel([self.id], reason)
         return verdicts[self.id] == "cancelled"
 
@@ -86,7 +86,7 @@ class _Waiter:
 
 
 class Results:
-    """Watches tasks that somebody waits for."""
+    """Polls the results of all awaited tasks of a process."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -94,7 +94,7 @@ class Results:
         self._leader: _Waiter | None = None
 
     async def wait(self, task_id: UUID) -> TaskResult:
-        """Wait until a task has ended; the caller sets the time limit."""
+        """Wait until a task has ended; the caller sets the timeout."""
         waiter = _Waiter(task_id)
         self._waiters.add(waiter)
         try:
@@ -116,9 +116,9 @@ class Results:
             yield
         finally:
             self._leader = None
-            heir = next((other for other in self._waiters if other.ended is None), None)
-            if heir is not None:
-                heir.event.set()
+            successor = next((other for other in self._waiters if other.ended is None), None)
+            if successor is not None:
+                successor.event.set()
 
     async def _poll_for(self, leader: _Waiter) -> None:
         pause = FIRST_S

@@ -1,4 +1,4 @@
-"""The tasks of a DAG while it is built: what they are called, and what they wait for."""
+"""The tasks of a DAG while it is built: their names, dependencies and inputs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument
-from treadle.fields import EnqueueOptions, make_options
+from treadle.fields import EnqueueOptions, NodeOptions
 from treadle.masking import excerpt, excerpt_name
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
-from treadle.worker.registry import Call
+from treadle.worker.registry import Call, make_options
 
 if TYPE_CHECKING:
     from treadle.producer.dag import Dag
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A task of a DAG that is being built; its id is known once the DAG is made."""
+    """A task of a DAG that is being built; its id is known once the DAG is created."""
 
     __slots__ = ("_handle", "dag", "name")
 
@@ -33,20 +33,20 @@ class Node:
 
     @property
     def output(self) -> Output:
-        """Its output as an argument of a later task; `node.output["title"]` is a part of it."""
+        """The output as an argument of a later task; `node.output["title"]` is a part of it."""
         return Output(self)
 
     def artifact(self, name: str) -> ArtifactOutput:
-        """A file that it will have stored, as an argument of a later task."""
+        """Return a file that the task will store, as an argument of a later task."""
         return ArtifactOutput(self, name)
 
     @property
     def handle(self) -> Handle:
-        """The task, to wait for its result."""
+        """The handle of the task."""
         if self._handle is None:
             raise InvalidArgument(
                 f"task {self.name} does not exist yet",
-                hint="The DAG is made when its block ends.",
+                hint="The DAG is created when its block ends.",
             )
         return self._handle
 
@@ -68,11 +68,11 @@ class DagTask(Handle):
 
     @property
     def output(self) -> Output:
-        """Its output as an argument of a later task; `task.output["title"]` is a part of it."""
+        """The output as an argument of a later task; `task.output["title"]` is a part of it."""
         return Output(self)
 
     def artifact(self, name: str) -> ArtifactOutput:
-        """A file that it will have stored, as an argument of a later task."""
+        """Return a file that the task will store, as an argument of a later task."""
         return ArtifactOutput(self, name)
 
 
@@ -80,7 +80,7 @@ Source = Node | Handle | UUID | str
 
 
 class Output:
-    """What a task will return, or a part of it, as an argument of another."""
+    """The future output of a task, or a part of it, as an argument of another task."""
 
     __slots__ = ("of", "path")
 
@@ -96,18 +96,18 @@ class Output:
         if not part or "." in part:
             raise InvalidArgument(
                 f"{excerpt_name(part)!r} cannot be a part of a reference",
-                hint="Take the object around it, and look into that in the handler.",
+                hint="Pass the object that contains it, and read the part in the handler.",
             )
         return Output(self.of, (*self.path, part))
 
     @property
     def part(self) -> str:
-        """What of the task it is, as a reference says it."""
+        """The part of the task in a reference."""
         return ".".join(("output", *self.path))
 
 
 class ArtifactOutput(Output):
-    """A file that a task will have stored, as an argument of another."""
+    """A file that a task will store, as an argument of another task."""
 
     __slots__ = ("name",)
 
@@ -121,7 +121,7 @@ class ArtifactOutput(Output):
 
 
 class OptionalDependency:
-    """A task to wait for that may also be cancelled or give up."""
+    """A dependency that may also end as cancelled or dead-lettered."""
 
     __slots__ = ("of",)
 
@@ -130,7 +130,7 @@ class OptionalDependency:
 
 
 def optional(task: Source) -> OptionalDependency:
-    """Wait for a task, but go on without it when it is cancelled: `after=[optional(node)]`."""
+    """Depend on a task, but continue if it is cancelled: `after=[optional(node)]`."""
     return OptionalDependency(task)
 
 
@@ -148,28 +148,26 @@ def task_document(
     name: str | None,
     after: After | Iterable[After],
     inputs: Mapping[str, Input] | None,
-    options: EnqueueOptions | None,
+    options: NodeOptions | None,
 ) -> dict[str, Any]:
-    """One task as SQL takes it; `named` says how the tasks it waits for are called there."""
+    """Return one task for SQL; `named` returns the references of its dependencies."""
     definition, given, chosen = _parts(what, arguments, registry)
     chosen = {**chosen, **(options or {})}
-    if "key" in chosen or "keys" in chosen:
+    if "key" in chosen:
         raise InvalidArgument(
             "a task of a DAG has no key of its own",
-            hint="Its name is its key. A DAG can have one: app.dag(…, key=…)",
+            hint="Its name is its key. Only the DAG can have a key: app.dag(…, key=…)",
             argument="key",
         )
     later = {
         each: given.pop(each) for each in list(given) if isinstance(given[each], Output | Node)
     }
     if twice := sorted((given.keys() | later.keys()) & (inputs or {}).keys()):
-        raise InvalidArgument(
-            f"{twice[0]} is given both as an argument and as an input", argument=twice[0]
-        )
+        raise InvalidArgument(f"{twice[0]} is both an argument and an input", argument=twice[0])
     references = {key: _reference(each, named) for key, each in {**later, **(inputs or {})}.items()}
     _refuse_hidden(given)
     if isinstance(what, str) and definition is None:
-        queue, others, _ = make_options(chosen, 1, None)
+        queue, others, _ = make_options(chosen)
         made = {**others, "queue": queue, "type": what, "spec": given}
     else:
         assert definition is not None
@@ -185,7 +183,7 @@ def task_document(
 
 
 def type_of(what: Task | Call | str) -> str:
-    """The type of the task that this will be."""
+    """Return the type of the task."""
     if isinstance(what, str):
         return what
     if isinstance(what, Task | Call):
@@ -194,25 +192,26 @@ def type_of(what: Task | Call | str) -> str:
 
 
 def id_of(source: Source) -> str:
-    """How a task is called outside of its DAG; a text may be a name inside."""
+    """Return the reference of a task outside the DAG; a text may be a name inside it."""
     if isinstance(source, Node | Handle):
         return str(source.id)
     if isinstance(source, UUID | str):
         return str(source)
     raise InvalidArgument(
-        f"{excerpt(source)} is no task", hint="Give what add() returned, a handle, an id or a name."
+        f"{excerpt(source)} is not a task",
+        hint="Pass a result of add(), a handle, an id or a name.",
     )
 
 
 class NameGenerator:
-    """Names for tasks that were given none: the type, then the type with a number."""
+    """Generates default names of tasks: the type, then the type with a number."""
 
     def __init__(self, taken: Container[str]) -> None:
         self._taken = taken
         self._numbers: dict[str, int] = {}
 
     def free(self, base: str) -> str:
-        """The next name that is not taken."""
+        """Return the next free name."""
         while True:
             number = self._numbers[base] = self._numbers.get(base, 0) + 1
             name = base if number == 1 else f"{base}-{number}"
@@ -223,7 +222,7 @@ class NameGenerator:
 def _parts(
     what: Task | Call | str, arguments: Mapping[str, Any], registry: Registry
 ) -> tuple[Definition | None, dict[str, Any], EnqueueOptions]:
-    """Handler, arguments and options; a type by name has a handler if this application has it."""
+    """Return the definition, arguments and options; a type may have no handler here."""
     if isinstance(what, Task):
         what = what.call(**arguments)
         return what.definition, what.arguments, what.options
@@ -238,13 +237,13 @@ def _parts(
 
 def _no_task(what: object) -> InvalidArgument:
     return InvalidArgument(
-        f"{excerpt(what)} is no task",
-        hint="Give a function with @app.task(), a call of one, or the name of a type.",
+        f"{excerpt(what)} is not a task",
+        hint="Pass a task, a call, or the name of a type.",
     )
 
 
 def _check(definition: Definition, given: dict[str, Any], references: Mapping[str, str]) -> None:
-    """Check the arguments that are known; of those to come only that the handler takes them."""
+    """Check the known arguments, and that the handler takes those that come from inputs."""
     try:
         definition.arguments({**given, **dict.fromkeys(references)})
     except InvalidArgument as error:
@@ -265,14 +264,14 @@ def _check(definition: Definition, given: dict[str, Any], references: Mapping[st
 
 
 def _refuse_hidden(given: Mapping[str, Any]) -> None:
-    """An output inside of an argument could never be filled in: say so before it is sent."""
+    """Raise if an argument contains an output, which could never be filled in."""
     waiting, seen = list(given.items()), set[int]()
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, Output | Node):
             raise InvalidArgument(
-                f"{name} holds an output inside of another value",
-                hint="An output can only be a whole argument: brief=node.output",
+                f"{name} contains an output inside another value",
+                hint="Pass the output as a whole argument: brief=node.output",
                 argument=name,
             )
         if isinstance(value, dict | list | tuple) and id(value) not in seen:

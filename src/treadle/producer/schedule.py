@@ -1,9 +1,9 @@
-"""Schedules in code: work that starts by the calendar.
+"""Schedules that an application declares in code.
 
 app.schedule("nightly-report", "30 2 * * *", report.call(kind="daily"), tz="Europe/Berlin")
 
-Workers of the application make them known when they start, and so does `treadle schedules sync`.
-The scheduler, a process of its own, makes the tasks.
+Workers of the application store them when they start, and so does `treadle schedules sync`. The
+scheduler, a process of its own, creates the tasks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import structlog
 
 from treadle.cron import Cron
 from treadle.errors import InvalidArgument, MissingExtra, NotFound, TooLarge
-from treadle.fields import EnqueueOptions, make_options
+from treadle.fields import EnqueueOptions
 from treadle.masking import excerpt
 from treadle.producer.task import Task
-from treadle.worker.registry import Call
+from treadle.worker.registry import Call, make_options
 
 if TYPE_CHECKING:
     from treadle.db.database import Database
@@ -54,12 +54,12 @@ class Schedules:
         grace: float | timedelta = 60,
         options: EnqueueOptions | None = None,
     ) -> None:
-        """Declare a schedule: a task, a call of one, the name of a type with a spec, or a DAG."""
+        """Declare a schedule for a task, a call, the name of a type with a spec, or a DAG."""
         if name in self.declared:
             raise InvalidArgument(
-                f"two schedules are named {name}", hint="Give one another name.", argument="name"
+                f"there is already a schedule {name}", hint="Choose another name.", argument="name"
             )
-        # Who only enqueues needs no calendar: then the scheduler reads the line.
+        # Without cronsim, the scheduler checks the line.
         with suppress(MissingExtra):
             Cron(cron, tz)
         self.declared[name] = {
@@ -73,28 +73,28 @@ class Schedules:
         }
 
     async def declare(self, db: Database | None = None) -> dict[str, str]:
-        """Make the schedules known, to another database if given; says of each what changed."""
+        """Store the schedules in the database; return for each whether it changed."""
         return await (db or self._db).schedules.declare(self._declaration())
 
     async def offer(self, db: Database) -> None:
-        """The same when a worker starts; a schedule that is refused is no reason not to work."""
+        """Store the schedules when a worker starts; log those that are rejected."""
         for name, settings in self._declaration().items():
             try:
                 verdict = (await db.schedules.declare({name: settings}))[name]
             except (InvalidArgument, NotFound, TooLarge) as error:
-                log.error("schedule.refused", schedule=name, problem=str(error), hint=error.hint)
+                log.error("schedule.rejected", schedule=name, problem=str(error), hint=error.hint)
             else:
                 if verdict != "unchanged":
                     log.info("schedule.declared", schedule=name, verdict=verdict)
 
     def _declaration(self) -> dict[str, dict[str, Any]]:
-        """As SQL takes them; a type that was named gets the settings of its handler, if any."""
+        """Return the schedules for SQL, with the settings of the handler of a named type."""
         made = {}
         for name, settings in self.declared.items():
             task = settings.get("task")
             handler = self._registry.get(task["type"]) if task else None
             if task and handler is not None and "define" not in task:
-                _, options, _ = make_options({}, 1, handler.settings)
+                _, options, _ = make_options({}, handler.settings)
                 settings = {**settings, "task": {**task, "define": options["define"]}}
             made[name] = settings
         return made
@@ -108,30 +108,30 @@ def _template(
 ) -> dict[str, Any]:
     if (work is None) == (dag is None):
         raise InvalidArgument(
-            "a schedule makes a task or a DAG",
-            hint="Give a task, a call of one, a type's name, or dag={…}.",
+            "a schedule needs either a task or a DAG",
+            hint="Pass a task, a call, the name of a type, or dag={…}.",
             argument="work",
         )
     if dag is not None:
         return {"dag": dict(dag)}
     if isinstance(work, str):
-        queue, given, keys = make_options(options or {}, 1, None)
-        key = {"idempotency_key": keys[0]} if keys else {}
-        return {"task": {**given, **key, "queue": queue, "type": work, "spec": dict(spec or {})}}
+        queue, given, key = make_options(options or {})
+        named = {} if key is None else {"idempotency_key": key}
+        return {"task": {**given, **named, "queue": queue, "type": work, "spec": dict(spec or {})}}
     if isinstance(work, Task):
         work = work.call(**(spec or {}))
     elif not isinstance(work, Call):
         raise InvalidArgument(
-            f"{excerpt(work)} is no task",
-            hint="Give a function with @app.task(), a call of one, or the name of a type.",
+            f"{excerpt(work)} is not a task",
+            hint="Pass a task, a call, or the name of a type.",
             argument="work",
         )
     elif spec:
         work = work.call(**spec)
     merged: EnqueueOptions = {**work.options, **(options or {})}
     made = Call(work.definition, work.arguments, merged).as_json()
-    key = {"idempotency_key": merged["key"]} if "key" in merged else {}
-    return {"task": {**made, **key}}
+    named = {"idempotency_key": merged["key"]} if "key" in merged else {}
+    return {"task": {**made, **named}}
 
 
 def _seconds(value: float | timedelta) -> int:

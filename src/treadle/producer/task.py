@@ -1,17 +1,21 @@
-"""A declared task: call its handler, or enqueue it."""
+"""Declared tasks: call the handler, or enqueue the task."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from treadle.db.pool import is_sync
+from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_async, enqueue_sync
+from treadle.errors import InvalidArgument
 from treadle.fields import EnqueueOptions
-from treadle.worker.registry import Call
+from treadle.json import encode
+from treadle.producer.handle import Handle
+from treadle.worker.registry import Call, make_options
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
-    from treadle.producer.handle import Handle
+    from treadle.models import Enqueued
     from treadle.worker.registry import Definition
 
 
@@ -37,11 +41,11 @@ class Task:
         return f"<Task {self.name}>"
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Task:
-        """The same task with options for the enqueue: priority, delay, key and so on."""
+        """Return the task with other options: priority, delay, key and so on."""
         return Task(self._app, self.definition, options={**self._options, **options})
 
     def call(self, /, **arguments: Any) -> Call:
-        """The task with arguments, to be spawned or added to a DAG."""
+        """Return a call of the task with arguments, to spawn or to add to a DAG."""
         return Call(self.definition, arguments, self._options)
 
     @overload
@@ -55,34 +59,10 @@ class Task:
     def enqueue(
         self, /, *, conn: AnyConnection | None = None, **arguments: Any
     ) -> Handle | Awaitable[Handle]:
-        """Enqueue with these arguments; with a plain connection it is done when this returns."""
-        made = self._send([arguments], conn)
-        if isinstance(made, list):
-            return made[0]
-        return _first(made)
-
-    @overload
-    def enqueue_many(
-        self, /, arguments: Sequence[Mapping[str, Any]], *, conn: SyncConnection
-    ) -> list[Handle]: ...
-
-    @overload
-    def enqueue_many(
-        self, /, arguments: Sequence[Mapping[str, Any]], *, conn: AsyncConn | None = None
-    ) -> Awaitable[list[Handle]]: ...
-
-    def enqueue_many(
-        self, /, arguments: Sequence[Mapping[str, Any]], *, conn: AnyConnection | None = None
-    ) -> list[Handle] | Awaitable[list[Handle]]:
-        """Enqueue one task for each set of arguments, in one statement."""
-        return self._send(arguments, conn)
-
-    def _send(
-        self, arguments: Sequence[Mapping[str, Any]], conn: AnyConnection | None
-    ) -> list[Handle] | Awaitable[list[Handle]]:
-        for each in arguments:
-            self.definition.arguments(each)
-        return self._app.enqueue_specs(
+        """Enqueue the task with these arguments; on a sync connection, this does not await."""
+        self.definition.arguments(arguments)
+        return enqueue_one(
+            self._app,
             self.name,
             arguments,
             conn=conn,
@@ -90,6 +70,103 @@ class Task:
             define=self.definition.settings,
         )
 
+    @overload
+    def enqueue_many(
+        self,
+        /,
+        arguments: Sequence[Mapping[str, Any]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        conn: SyncConnection,
+    ) -> list[Handle]: ...
+
+    @overload
+    def enqueue_many(
+        self,
+        /,
+        arguments: Sequence[Mapping[str, Any]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        conn: AsyncConn | None = None,
+    ) -> Awaitable[list[Handle]]: ...
+
+    def enqueue_many(
+        self,
+        /,
+        arguments: Sequence[Mapping[str, Any]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        conn: AnyConnection | None = None,
+    ) -> list[Handle] | Awaitable[list[Handle]]:
+        """Enqueue one task for each set of arguments, in one statement; `keys` has one for each."""
+        for each in arguments:
+            self.definition.arguments(each)
+        return enqueue_specs(
+            self._app,
+            self.name,
+            arguments,
+            keys=keys,
+            conn=conn,
+            options={"queue": self.definition.queue, **self._options},
+            define=self.definition.settings,
+        )
+
+
+def enqueue_one(
+    app: Treadle,
+    type: str,
+    spec: Mapping[str, Any],
+    *,
+    conn: AnyConnection | None,
+    options: EnqueueOptions,
+    define: Mapping[str, Any] | None = None,
+) -> Handle | Awaitable[Handle]:
+    """Enqueue one task; return a handle on a sync connection, else an awaitable."""
+    made = enqueue_specs(app, type, [spec], conn=conn, options=options, define=define)
+    return made[0] if isinstance(made, list) else _first(made)
+
 
 async def _first(made: Awaitable[list[Handle]]) -> Handle:
     return (await made)[0]
+
+
+def enqueue_specs(
+    app: Treadle,
+    type: str,
+    specs: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str | None] | None = None,
+    conn: AnyConnection | None,
+    options: EnqueueOptions,
+    define: Mapping[str, Any] | None = None,
+) -> list[Handle] | Awaitable[list[Handle]]:
+    """Enqueue tasks of one type; return handles on a sync connection, else an awaitable."""
+    queue, given, key = make_options(options, define)
+    if key is not None:
+        if keys is not None or len(specs) != 1:
+            raise InvalidArgument(
+                f"one key for {len(specs)} tasks",
+                hint="Pass one key for each task: enqueue_many(…, keys=[…])",
+                argument="key",
+            )
+        keys = [key]
+    call: dict[str, Any] = {
+        "specs": [encode(spec) for spec in specs],
+        "options": encode(given, name="options"),
+        "keys": keys,
+    }
+    if conn is not None and is_sync(conn):
+        return _handles(app, enqueue_sync(conn, queue, type, **call))
+    return _enqueue_later(app, conn, queue, type, call)
+
+
+async def _enqueue_later(
+    app: Treadle, conn: Any, queue: str, type: str, call: dict[str, Any]
+) -> list[Handle]:
+    if conn is not None:
+        return _handles(app, await enqueue_async(conn, queue, type, **call))
+    return _handles(app, await app.db.tasks.enqueue_batch(queue, type, **call))
+
+
+def _handles(app: Treadle, made: list[Enqueued]) -> list[Handle]:
+    return [Handle(app, each.id, created=each.created) for each in made]

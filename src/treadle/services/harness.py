@@ -1,11 +1,12 @@
-"""The harness: hands the decisions of agents to a callback, nudges agents, requeues what is stale.
+"""The harness: calls a callback with the decisions of agents, nudges agents, requeues stale tasks.
 
-A decision is in the action log before the callback gets it. A process that dies meanwhile leaves an
-action that is interrupted: an operator checks whether it took effect and decides what to do.
+A decision is written to the action log before the callback is called. If the process dies
+meanwhile, the action is marked as interrupted: an operator checks whether it took effect and
+decides what to do.
 
-A nudge tells an agent that tasks wait for it. It is sent once and its answer decides nothing: an
-agent that is down finds its tasks when it comes back. Agents that are slow or gone hold up neither
-the harness nor each other.
+A nudge tells an agent that tasks are waiting for it. It is sent once, and the response does not
+matter: an agent that is down finds its tasks when it is back. A slow agent delays neither the
+harness nor other agents.
 """
 
 import inspect
@@ -37,19 +38,19 @@ AGENTS = 20
 Callback = Callable[[HarnessTask, dict[str, Any]], Any]
 
 LEASE_S = 60.0
-# How long recording the end of an action may take once the harness has to end.
+# Time to record the outcome of an action after the harness was stopped.
 RECORD_S = 3.0
 NUDGES = 100
 
 
 def policy_of(settings: Settings) -> OutboundPolicy:
-    """Where nudges may go: as where the dispatcher may."""
+    """Return the policy for nudges: the addresses that the dispatcher may use as well."""
     timeout_s = settings.harness_nudge_timeout_s
-    return replace(OutboundPolicy.for_agents(settings), who="harness", timeout_s=timeout_s)
+    return replace(OutboundPolicy.for_agents(settings), process="harness", timeout_s=timeout_s)
 
 
 class Nudger:
-    """Sends nudges to some agents at once, to each one after the other."""
+    """Sends nudges to several agents concurrently, and to each agent one at a time."""
 
     def __init__(self, db: Database, policy: OutboundPolicy, transport: Any) -> None:
         self._db = db
@@ -59,7 +60,7 @@ class Nudger:
         self.busy: set[str] = set()
 
     async def send(self, agent_url: str, nudges: list[Nudge]) -> None:
-        """Nudge an agent about its tasks; after one that failed the others are pointless."""
+        """Nudge an agent about its tasks; stop at the first nudge that fails."""
         try:
             async with self._slots:
                 problem = None
@@ -72,17 +73,17 @@ class Nudger:
                     log.warning("harness.nudge_failed", agent_url=agent_url, error=problem)
                 await self._db.harness.note_nudge(agent_url, problem)
         except TreadleError as error:
-            log.warning("harness.waiting", error=str(error))
+            log.warning("harness.call_failed", error=str(error))
         finally:
             self.busy.discard(agent_url)
 
     async def _post(self, nudge: Nudge) -> str | None:
-        """What went wrong, if anything."""
+        """Send one nudge and return the error, if any."""
         import httpx2
 
         try:
             with anyio.fail_after(self._policy.timeout_s):
-                answer = await request(
+                response = await request(
                     self._transport,
                     "POST",
                     httpx2.URL(f"{nudge.agent_url}/task"),
@@ -92,23 +93,23 @@ class Nudger:
                     body=b'{"task_id": "%s"}' % str(nudge.task_id).encode(),
                 )
             with anyio.move_on_after(1, shield=True):
-                await answer.aclose()
+                await response.aclose()
         except TimeoutError:
-            return f"no answer within {self._policy.timeout_s:g} s"
+            return f"no response within {self._policy.timeout_s:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL, AddressRefused, OSError, ValueError) as error:
             return clean_text(str(error).strip() or type(error).__name__, 500)
-        return None if answer.is_success else f"answered {answer.status_code}"
+        return None if response.is_success else f"answered {response.status_code}"
 
 
 @asynccontextmanager
 async def open_nudger(db: Database, policy: OutboundPolicy) -> AsyncIterator[Nudger]:
-    """A nudger with its connections."""
-    async with transport(AGENTS, keep=AGENTS // 2) as made:
-        yield Nudger(db, policy, made)
+    """Open a nudger with its connections."""
+    async with transport(AGENTS, keep=AGENTS // 2) as connections:
+        yield Nudger(db, policy, connections)
 
 
 class Harness(Service):
-    """Drains results, nudges agents and requeues, each on its own beat and when it is nudged."""
+    """Processes results, nudges agents and requeues tasks, at intervals and on notifications."""
 
     name = "harness"
     channel = "treadle_harness"
@@ -130,14 +131,14 @@ class Harness(Service):
         self._over = False
 
     def set_times(self, drain_s: float | None, requeue_s: float | None) -> None:
-        """What the command line says, over the settings."""
+        """Override the settings with the values of the command line."""
         self._longest_s = drain_s or self._longest_s
         self._requeue_s = requeue_s or self._requeue_s
 
     async def run(self) -> None:
-        """Run until stopped; callbacks under way are waited for a while."""
+        """Run until stopped, then wait for callbacks in progress for at most the grace period."""
         if self.callback is None:
-            raise ConfigurationError("the harness has no callback")
+            raise ConfigurationError("the harness has no callback", hint="Set Harness.callback.")
         policy = policy_of(self._settings)
         async with (
             open_nudger(self._db, policy) as self._nudger,
@@ -167,7 +168,7 @@ class Harness(Service):
             log.error(
                 "harness.interrupted",
                 task_id=str(task_id),
-                hint=f"Look whether it took effect, then: treadle harness again {task_id}",
+                hint=f"Check whether it took effect, then: treadle harness retry {task_id}",
             )
         await self._nudge()
         return max(requeued, await self._drain())
@@ -183,7 +184,7 @@ class Harness(Service):
         free = self._slots - len(self._held)
         if free <= 0:
             return 0
-        # Until it is answered the same token: what was handed out is handed out again.
+        # The token stays the same until a call succeeds: a repeat returns the same actions.
         actions = await self._db.harness.take_actions(self._token, free, LEASE_S)
         self._token = uuid4()
         for action in actions:
@@ -192,7 +193,7 @@ class Harness(Service):
         return len(actions)
 
     async def _act(self, action: Action) -> None:
-        """Hand one decision to the callback and record what came of it; nothing gets out."""
+        """Call the callback with one decision and record the outcome; raise nothing."""
         task_id = action.task_id
         error: str | None = None
         outcome = "interrupted"
@@ -203,10 +204,10 @@ class Harness(Service):
         except (Exception, SystemExit) as problem:
             outcome, error = "failed", _text(problem)
         except anyio.get_cancelled_exc_class() as problem:
-            # A callback may raise it by itself, too.
             if anyio.current_effective_deadline() == -math.inf:
-                error = "the harness was told to end before the callback did"
+                error = "the harness was stopped before the callback ended"
                 raise
+            # The callback was not cancelled: it raised a cancellation error of its own.
             outcome, error = "failed", _text(problem)
         finally:
             with anyio.CancelScope(shield=True) as scope:
@@ -218,26 +219,26 @@ class Harness(Service):
                 finally:
                     self._finishing.discard(scope)
             if scope.cancelled_caught:
-                log.error("harness.not_recorded", task_id=str(task_id), outcome=outcome)
+                log.error("harness.record_failed", task_id=str(task_id), outcome=outcome)
             self._held.pop(task_id, None)
             self._wake.set()
 
     async def _call(self, action: Action) -> None:
         assert self.callback is not None
         if not isinstance(action.decision, dict):
-            raise TypeError(f"a decision is an object, not {excerpt(action.decision)}")
-        given = (action.task, action.decision)
+            raise TypeError(f"the decision must be an object, not {excerpt(action.decision)}")
+        arguments = (action.task, action.decision)
         if is_async(self.callback):
-            await self.callback(*given)
+            await self.callback(*arguments)
             return
-        made = await to_thread.run_sync(
-            self.callback, *given, abandon_on_cancel=True, limiter=self._threads
+        result = await to_thread.run_sync(
+            self.callback, *arguments, abandon_on_cancel=True, limiter=self._threads
         )
-        if inspect.isawaitable(made):
-            await made
+        if inspect.isawaitable(result):
+            await result
 
     async def _finish(self, action: Action, outcome: str, error: str | None) -> None:
-        """Write down how it ended, and do not give up on it while this process lives."""
+        """Record the outcome; retry until it succeeds or the harness stops."""
         task_id, delay = str(action.task_id), 0.1
         while True:
             try:
@@ -246,7 +247,7 @@ class Harness(Service):
                 )
                 break
             except TreadleError as problem:
-                log.warning("harness.waiting", task_id=task_id, error=str(problem))
+                log.warning("harness.call_failed", task_id=task_id, error=str(problem))
                 if self._stopping and delay > 2:
                     return
             await anyio.sleep(delay)
@@ -259,7 +260,7 @@ class Harness(Service):
             log.error("harness.action_" + status, task_id=task_id, error=first)
 
     async def _renew(self) -> None:
-        """Say that the actions under way are; who is stopped for long is taken for gone."""
+        """Renew the leases of actions in progress."""
         while True:
             await anyio.sleep(LEASE_S / 4)
             if not (held := dict(self._held)):
@@ -267,7 +268,7 @@ class Harness(Service):
             try:
                 kept = await self._db.harness.renew_actions(list(held.items()), LEASE_S)
             except TreadleError as error:
-                log.warning("harness.waiting", error=str(error))
+                log.warning("harness.renewal_failed", error=str(error))
                 continue
             for task_id in held.keys() - kept & self._held.keys():
                 log.warning("harness.lease_lost", task_id=str(task_id))
@@ -277,17 +278,17 @@ class Harness(Service):
         agents: dict[str, list[Nudge]] = defaultdict(list)
         for nudge in nudges:
             agents[nudge.agent_url].append(nudge)
-        for agent_url, theirs in agents.items():
+        for agent_url, nudges_of_agent in agents.items():
             self._nudger.busy.add(agent_url)
-            self._group.start_soon(self._tell, agent_url, theirs)
+            self._group.start_soon(self._send_nudges, agent_url, nudges_of_agent)
 
-    async def _tell(self, agent_url: str, nudges: list[Nudge]) -> None:
+    async def _send_nudges(self, agent_url: str, nudges: list[Nudge]) -> None:
         await self._nudger.send(agent_url, nudges)
-        # What came for this agent meanwhile was left out.
+        # Nudges for a busy agent are not taken, so look for them now.
         self._wake.set()
 
     async def _requeue(self) -> int:
-        """Requeue one batch; how many it looked at."""
+        """Requeue one batch of stale tasks; return the number of rows it looked at."""
         found = await self._db.harness.requeue(BATCH, self.skip())
         for each in found:
             if each.problem is not None:
@@ -301,13 +302,13 @@ class Harness(Service):
 
 
 def is_async(callback: Callback) -> bool:
-    """Whether to call it on the event loop; all others are called in threads."""
+    """Return whether the callback runs on the event loop; others run in threads."""
     return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(
         getattr(callback, "__call__", None)  # noqa: B004
     )
 
 
 def _text(error: BaseException) -> str:
-    """What was raised, then where: the first line is shown in lists."""
-    said = f"{type(error).__name__}: {error}".strip().replace("\n", " ")
-    return clean_text(f"{said}\n{''.join(traceback.format_exception(error))}")
+    """Return a summary line, which lists show, and the traceback."""
+    summary = f"{type(error).__name__}: {error}".strip().replace("\n", " ")
+    return clean_text(f"{summary}\n{''.join(traceback.format_exception(error))}")

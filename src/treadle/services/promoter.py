@@ -1,4 +1,4 @@
-"""The promoter: makes tasks claimable when their time has come, and lets waits expire."""
+"""The promoter: makes tasks ready when they are due, and expires waits."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from treadle.services.service import BATCH, Service, log
 
 
 class MovedRow(Protocol):
-    """A row that a function of SQL has moved, or could not."""
+    """A row that SQL has processed; `problem` is set if it could not."""
 
     @property
     def id(self) -> UUID: ...
@@ -18,15 +18,15 @@ class MovedRow(Protocol):
 
 
 class Promoter(Service):
-    """Moves due retries and due tasks to ready, and ends waits that nobody answered in time.
+    """Makes due tasks and retries ready, and expires waits without an answer.
 
-    Re-ranks tasks whose deadline has come nearer. Gives free slots and budgets to tasks that wait
-    for one, asks or gives up where a budget has run out. Says that gates are open again. Woken for
-    what falls due within seconds.
+    It also updates the rank of tasks with deadlines, admits tasks that wait for a concurrency key
+    or a budget, applies the policy of tasks whose budget is exhausted, and reopens gates. A
+    notification wakes it for tasks that are due within seconds.
     """
 
     name = "promoter"
-    channel = "task_due"
+    channel = "treadle_due"
 
     async def tick(self) -> int:
         db = self._db
@@ -42,10 +42,10 @@ class Promoter(Service):
     async def next_in(self) -> float | None:
         return await self._db.tasks.next_due_in()
 
-    def _rows(self, event: str, rows: Sequence[MovedRow], of: str = "task_id") -> int:
+    def _rows(self, event: str, rows: Sequence[MovedRow], key: str = "task_id") -> int:
         for each in rows:
             if each.problem is not None:
-                self.skip_row(each.id, each.problem, of)
+                self.skip_row(each.id, each.problem, key)
         self._count(event, sum(each.problem is None for each in rows))
         return len(rows)
 

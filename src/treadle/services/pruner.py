@@ -1,6 +1,6 @@
-"""The pruner: lets finished tasks go once they are older than their queues keep them.
+"""The pruner: removes ended tasks that are older than the retention of their queue.
 
-Once a day it also takes away the files of tasks that are gone.
+Once a day it also deletes the files of removed tasks.
 """
 
 import time
@@ -10,21 +10,20 @@ from functools import partial
 
 import anyio
 
-from treadle.artifacts.store import make_store
-from treadle.artifacts.sweeper import Sweeper
+from treadle.artifacts import Sweeper, make_store
 from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
-Tell = Callable[["PruneRound"], None]
-MOST_ROUNDS = 100
-# A step that waited for a lock, or whose process was stopped, did not work all that time.
-LONGEST_REST_S = 30.0
+OnProgress = Callable[["PruneRound"], None]
+MAX_ROUNDS = 100
+# The maximum pause: a step that only waited for a lock has not loaded the database.
+MAX_REST_S = 30.0
 
 
 @dataclass
 class PruneRound:
-    """One walk over the tasks, and what else was old."""
+    """One pass over the tasks, and the counts of other removed rows."""
 
     place: str | None = START
     began: float = field(default_factory=time.monotonic)
@@ -39,10 +38,9 @@ class PruneRound:
 
 
 class Pruner(Service):
-    """Walks over the tasks in small steps, with pauses in between, and rests until the next round.
+    """Removes old tasks in small steps, each in a transaction of its own.
 
-    Each step is a transaction of its own. A share of the time is all that it takes: the rest
-    belongs to those who claim and complete.
+    It pauses between steps, so that it works only a fraction (`share`) of the time.
     """
 
     name = "pruner"
@@ -78,14 +76,14 @@ class Pruner(Service):
     async def next_in(self) -> float | None:
         return max(0.1, self._next_at - time.monotonic())
 
-    async def once(self, tell: Tell | None = None) -> PruneRound:
-        """Walk until nothing more goes: what one round lets go may free others for the next."""
+    async def once(self, on_progress: OnProgress | None = None) -> PruneRound:
+        """Run rounds until nothing is removed: a removed task may have been pinning others."""
         total = PruneRound()
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             current = PruneRound()
             while not self._stopping and await self._step(current, total):
-                if tell is not None:
-                    tell(total)
+                if on_progress is not None:
+                    on_progress(total)
             total.kept = current.kept
             if self._stopping or not current.pruned:
                 break
@@ -93,9 +91,9 @@ class Pruner(Service):
         return total
 
     async def _step(self, current: PruneRound, total: PruneRound | None = None) -> bool:
-        """One batch of tasks; at the end of the table the rest. False: the round is over."""
+        """Remove one batch of tasks, then the other rows; False when the round is over."""
         if current.place is None:
-            await self._old_events(current)
+            await self._prune_events(current)
             current.rest = await self._db.retention.prune_rest(self.batch)
             self.moved += sum(current.rest.values())
             if total is not None:
@@ -115,24 +113,24 @@ class Pruner(Service):
         self.moved += done.pruned
         return True
 
-    async def _old_events(self, current: PruneRound) -> None:
+    async def _prune_events(self, current: PruneRound) -> None:
         open_since = await self._db.retention.oldest_open_at()
         place: int | None = 0
         while place is not None and not self._stopping:
             began = time.monotonic()
-            place, gone = await self._db.retention.prune_events(place, self.batch, open_since)
-            current.events += gone
-            self.moved += gone
+            place, removed = await self._db.retention.prune_events(place, self.batch, open_since)
+            current.events += removed
+            self.moved += removed
             await self._rest(time.monotonic() - began)
 
     async def _rest(self, worked_s: float) -> None:
-        """Leave the rest of the time to others; a stop ends it."""
+        """Pause for the rest of the time; a stop ends the pause."""
         rest_s = worked_s * (1 - self.share) / self.share
-        with anyio.move_on_after(min(rest_s, LONGEST_REST_S)):
+        with anyio.move_on_after(min(rest_s, MAX_REST_S)):
             await self._wake.wait()
 
     async def _sweep(self) -> None:
-        """Once a day: the files of tasks that are gone."""
+        """Delete the files of removed tasks, at most once a day."""
         if self._sweeper is not None and not self._stopping:
             await self._sweeper.tick(lambda: self._stopping)
 

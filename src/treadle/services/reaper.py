@@ -1,10 +1,10 @@
-"""The reaper: takes tasks back from workers that are gone, stuck or too slow."""
+"""The reaper: ends the claims of workers that crashed, hang or are too slow."""
 
 from treadle.services.service import BATCH, Service, log
 
 
 class Reaper(Service):
-    """Ends claims that ran out and marks silent agents."""
+    """Ends expired claims and marks silent agents."""
 
     name = "reaper"
 
@@ -15,7 +15,7 @@ class Reaper(Service):
                 self.skip_row(each.id, each.problem)
                 continue
             self.moved += 1
-            log.info("claim.reaped", task_id=str(each.id), reason=each.reason, now=each.status)
+            log.info("claim.reaped", task_id=str(each.id), reason=each.reason, status=each.status)
         for agent in await self._db.agents.mark_silent():
             log.warning("agent.silent", agent=agent)
         return len(reaped)

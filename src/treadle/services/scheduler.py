@@ -1,7 +1,7 @@
-"""The scheduler: makes the work of schedules when their time has come, and that of triggers.
+"""The scheduler: fires due schedules, and triggers when their events happen.
 
-It reads the calendar and proposes times; SQL decides under the lock of the schedule, so that any
-number of schedulers deal with each time once.
+It calculates times from the cron line and proposes them. SQL decides under the lock of the
+schedule, so that each time is handled once, however many schedulers run.
 """
 
 import random
@@ -14,25 +14,25 @@ from treadle.db.schedules import DueSchedule, ScheduleRun
 from treadle.errors import InvalidArgument, TreadleError, Unavailable
 from treadle.services.service import BATCH, Service, log
 
-# Times of one schedule in one transaction, and in one tick: after that, the others have a turn.
+# The maximum number of times of one schedule in one transaction, and in one tick.
 TIMES = 50
-MOST_TIMES = 1000
-# The beginnings of SQLSTATE that are no answer: the server is away, or about to go.
-AWAY = ("08", "57P")
+MAX_TIMES = 1000
+# Classes of SQLSTATE that mean that the server is unreachable or shutting down.
+CONNECTION_STATES = ("08", "57P")
 
 
 class Scheduler(Service):
-    """Fires what is due and works out what comes next; then does what follows from events."""
+    """Fires due schedules and calculates their next times; then fires triggers."""
 
     name = "scheduler"
-    channel = "schedule_due"
-    also = ("treadle_events",)
+    channel = "treadle_schedules"
+    more_channels = ("treadle_events",)
 
     async def tick(self) -> int:
         due = await self._db.schedules.due(BATCH, self.skip())
-        # Several schedulers begin at different ends, and seldom stand in each other's way.
+        # In random order, so that several schedulers seldom wait for each other's locks.
         random.shuffle(due)
-        # What others have in hand is not counted: who could do nothing waits a little longer.
+        # Schedules that another process handles do not count, so the next pause is longer.
         served = [await self._serve(each) for each in due]
         return max(sum(served), await self._fire_triggers())
 
@@ -40,9 +40,9 @@ class Scheduler(Service):
         return await self._db.schedules.next_due_in()
 
     async def _fire_triggers(self) -> int:
-        """What follows from events: tasks and DAGs, and reviews of types that fail too often."""
+        """Fire triggers: on events, and on types whose failure rate is too high."""
         for name in await self._db.triggers.check_failure_rates():
-            log.warning("trigger.failing_type", trigger=name)
+            log.warning("trigger.type_failing", trigger=name)
         fired = await self._db.triggers.fire_all(BATCH)
         for each in fired:
             self.moved += each.problem is None
@@ -57,7 +57,7 @@ class Scheduler(Service):
         return len(fired)
 
     async def _serve(self, due: DueSchedule) -> bool:
-        """Deal with one schedule; False when somebody else does, or it cannot be done now."""
+        """Handle one schedule; False if another process does, or if it has to wait."""
         try:
             calendar = calendar_of(due.cron, due.timezone)
             if due.next_at is None:
@@ -69,29 +69,30 @@ class Scheduler(Service):
             log.error("schedule.rejected", schedule=due.name, problem=str(error))
             return await self._db.schedules.reject(due.id, due.revision, str(error))
         except Unavailable as error:
-            if str(error.detail.get("sqlstate") or AWAY[0]).startswith(AWAY):
+            state = str(error.detail.get("sqlstate") or CONNECTION_STATES[0])
+            if state.startswith(CONNECTION_STATES):
                 raise
-            # A lock, or room, that is not to be had now: this one waits for the next tick.
-            log.warning("schedule.waiting", schedule=due.name, error=str(error))
+            # A lock timeout or a lack of resources: try this schedule again in the next tick.
+            log.warning("schedule.deferred", schedule=due.name, error=str(error))
         except TreadleError as error:
             self.skip_row(due.id, str(error), "schedule_id")
         return False
 
     async def _fire(self, calendar: Cron, due: DueSchedule, at: datetime) -> bool:
-        """Deal with all that is due, some at a time; stop where another scheduler goes on."""
+        """Handle all due times in batches; stop if another scheduler has taken over."""
         following: datetime | None = at
-        for number in range(MOST_TIMES // TIMES):
+        for number in range(MAX_TIMES // TIMES):
             if following is None or following > due.now:
                 break
             times = times_due(calendar, due, following)
             following = calendar.after(times[-1])
             runs = await self._db.schedules.fire(due.id, due.revision, times, following)
-            self._tell(due, runs)
+            self._log_runs(due, runs)
             if not runs:
                 return number > 0
         return True
 
-    def _tell(self, due: DueSchedule, runs: list[ScheduleRun]) -> None:
+    def _log_runs(self, due: DueSchedule, runs: list[ScheduleRun]) -> None:
         for run in runs:
             self.moved += run.status == "queued"
             (log.info if run.status == "queued" else log.warning)(
@@ -103,12 +104,12 @@ class Scheduler(Service):
                 error=run.error,
             )
             if run.depth is not None:
-                _tell_queue(due, run)
+                _log_push(due, run)
 
 
-def _tell_queue(due: DueSchedule, run: ScheduleRun) -> None:
-    """What went to queue `push`, in the words of everybody who submits there."""
-    facts = {"depth": run.depth, "source": "scheduler", "source_job": due.name}
+def _log_push(due: DueSchedule, run: ScheduleRun) -> None:
+    """Log a submission to queue `push` with the same events as the Queue API."""
+    facts = {"depth": run.depth, "source": "scheduler", "schedule": due.name}
     if run.status == "queued":
         log.info("queue.task_added", queue_id=f"queue-{run.task_id}", **facts)
     elif run.status == "skipped_queue_full":
@@ -116,7 +117,7 @@ def _tell_queue(due: DueSchedule, run: ScheduleRun) -> None:
 
 
 def times_due(calendar: Cron, due: DueSchedule, first: datetime) -> list[datetime]:
-    """The times that have come, oldest first; of those that go by unmade only both ends."""
+    """Return the due times, oldest first; of the times to skip, only the first and the last."""
     since = due.now - timedelta(seconds=due.grace_s)
     found = [first]
     if due.catch_up != "all" and first < since:
@@ -131,5 +132,5 @@ def times_due(calendar: Cron, due: DueSchedule, first: datetime) -> list[datetim
 
 @lru_cache(maxsize=1000)
 def calendar_of(cron: str, timezone: str) -> Cron:
-    """Reading a line takes longer than using it."""
+    """Return the calendar of a cron line; cached, because parsing is slower than using it."""
     return Cron(cron, timezone)

@@ -1,7 +1,7 @@
-"""The one shape of a background process: do what is due, sleep until something is.
+"""The base class of background processes: process due rows, then sleep until more are due.
 
-Any number may run side by side: what to do is decided in SQL, row by row, under locks. A row that
-cannot be moved is logged, left out from then on, and does not stop the others.
+Any number of processes may run concurrently: SQL decides row by row, under locks. A row that
+cannot be processed is logged and skipped for a while, so that it does not stop the others.
 """
 
 import random
@@ -19,26 +19,26 @@ from anyio.abc import TaskStatus
 from treadle.db.database import Database
 from treadle.db.listener import Listener
 from treadle.errors import TreadleError
-from treadle.health import keep_health_file
-from treadle.settings import Settings
-from treadle.shutdown import exit_within
+from treadle.process import exit_within, keep_health_file
+from treadle.settings import HEARTBEAT_S, Settings
 
 log = structlog.get_logger(__name__)
 BATCH = 500
-SHORTEST_S = 0.02
-STUCK_S = 1.0
-FORGET_AFTER_S = 300.0
-# How long the batch in hand may take after a stop; then it is cut off, and PostgreSQL undoes it.
+MIN_PAUSE_S = 0.02
+# The pause when rows are overdue but could not be processed, for example because of locks.
+STUCK_PAUSE_S = 1.0
+SKIP_S = 300.0
+# Time for the current batch to finish after a stop; then it is cancelled and rolled back.
 FINISH_S = 5.0
 
 
 class Service(ABC):
-    """A loop around one tick."""
+    """A loop that calls `tick` until it is stopped."""
 
     name: ClassVar[str]
     channel: ClassVar[str | None] = None
-    also: ClassVar[tuple[str, ...]] = ()
-    # How long it may take to end.
+    more_channels: ClassVar[tuple[str, ...]] = ()
+    # Time to stop after a signal; then the process exits.
     grace_s = FINISH_S
 
     def __init__(
@@ -59,25 +59,25 @@ class Service(ABC):
         self._stopping = False
         self._stopped = anyio.Event()
         self._stopped_at = 0.0
-        self._heartbeat_s = 30.0
-        self._bad: dict[UUID, float] = {}
+        self._heartbeat_s = HEARTBEAT_S
+        self._skipped: dict[UUID, float] = {}
         self.moved = 0
 
     def configure(self, settings: Settings) -> None:
-        """Take the settings; those that are for this one alone are read where it overrides."""
+        """Read the settings; subclasses override this to read their own."""
         self._settings = settings
         self._heartbeat_s = settings.heartbeat_s
 
     @abstractmethod
     async def tick(self) -> int:
-        """Move one batch of what is due; returns how many rows it looked at."""
+        """Process one batch of due rows; return the number of rows it looked at."""
 
     @abstractmethod
     async def next_in(self) -> float | None:
-        """Seconds until something falls due; None when nothing is waiting."""
+        """Return the seconds until the next row is due; None if none is waiting."""
 
     def stop(self) -> None:
-        """End after the batch in hand, or without it when it takes too long."""
+        """Stop after the current batch; cancel the batch if it takes too long."""
         if not self._stopping:
             self._stopped_at = time.monotonic()
         self._stopping = True
@@ -99,24 +99,24 @@ class Service(ABC):
                     self._heartbeat_s,
                 )
             if self.channel is not None and self._listen_url is not None:
-                channels = [self.channel, *self.also]
+                channels = [self.channel, *self.more_channels]
                 listener = Listener(self._listen_url, channels, lambda _: self._wake.set())
                 helpers.start_soon(listener.run)
             with anyio.CancelScope() as scope:
-                helpers.start_soon(self._cut_off, scope)
+                helpers.start_soon(self._cancel_late, scope)
                 await self._loop()
             helpers.cancel_scope.cancel()
         log.info(f"{self.name}.stopped", moved=self.moved)
 
-    async def _cut_off(self, loop: anyio.CancelScope) -> None:
-        """End the loop a while after a stop, whatever it waits for."""
+    async def _cancel_late(self, loop: anyio.CancelScope) -> None:
+        """Cancel the loop if it has not ended some time after a stop."""
         await self._stopped.wait()
         await anyio.sleep(FINISH_S)
-        log.warning(f"{self.name}.cut_off", after_s=FINISH_S)
+        log.warning(f"{self.name}.batch_cancelled", after_s=FINISH_S)
         loop.cancel()
 
     def left_of(self, grace_s: float) -> float:
-        """What is left of a grace that began with the stop; at least a second."""
+        """Return what is left of a grace period that began with the stop; at least a second."""
         return max(1.0, grace_s - (time.monotonic() - self._stopped_at))
 
     async def _loop(self) -> None:
@@ -129,7 +129,7 @@ class Service(ABC):
                 pause = self._pause(await self.next_in(), seen)
                 delay = 0.1
             except TreadleError as error:
-                log.warning(f"{self.name}.waiting", error=str(error))
+                log.warning(f"{self.name}.tick_failed", error=str(error))
                 pause = random.uniform(delay / 2, delay)
                 delay = min(delay * 2, 5.0)
             with anyio.move_on_after(pause):
@@ -137,21 +137,22 @@ class Service(ABC):
             self._wake = anyio.Event()
 
     def _pause(self, due_s: float | None, seen: int) -> float:
-        """Sleep until the next is due; what is overdue and did not move is held by somebody."""
+        """Return how long to sleep: until the next row is due, within bounds."""
         if due_s is None:
             return self._longest_s
-        shortest = SHORTEST_S if seen or due_s > 0 else STUCK_S
+        shortest = MIN_PAUSE_S if seen or due_s > 0 else STUCK_PAUSE_S
         return min(max(due_s, shortest), self._longest_s)
 
     def skip(self) -> list[UUID]:
-        """Rows that could not be moved a short while ago."""
+        """Return the rows that recently could not be processed."""
         now = time.monotonic()
-        self._bad = {row: at for row, at in self._bad.items() if now - at < FORGET_AFTER_S}
-        return list(self._bad)
+        self._skipped = {row: at for row, at in self._skipped.items() if now - at < SKIP_S}
+        return list(self._skipped)
 
     def skip_row(self, row: UUID, problem: str, key: str = "task_id") -> None:
-        log.error(f"{self.name}.bad_row", problem=problem, **{key: str(row)})
-        self._bad[row] = time.monotonic()
+        """Log a row that could not be processed and skip it for a while."""
+        log.error(f"{self.name}.row_skipped", problem=problem, **{key: str(row)})
+        self._skipped[row] = time.monotonic()
 
     async def _on_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:

@@ -1,16 +1,16 @@
-"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a runner to drive them by hand.
+"""Test your tasks on a real PostgreSQL: fixtures for pytest, and a runner for tasks.
 
     async def test_a_summary_is_stored(treadle_runner):
         async with treadle_runner(app) as runner:
             assert await runner.run_inline(summarise, url="https://example.org") == "short"
 
-* treadle_url         a fresh database with the schema, for this test only
+* treadle_url         a new database with the schema, for this test only
 * treadle_runner      call it with your app: the app uses that database inside the block
 * treadle_server_url  the server: TREADLE_TEST_DATABASE_URL (a login that may create databases
-                      and roles), else the embedded one; override it to bring your own
+                      and roles), else an embedded one; override it to use another server
 
-This module is a plugin that pytest loads everywhere, so it imports nothing but pytest until a
-fixture is used.
+pytest loads this plugin wherever treadle is installed, so it imports only pytest until a fixture
+is used.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ __all__ = ["Clock", "TaskRunner"]
 
 @pytest.fixture(scope="session")
 def treadle_server_url() -> Iterator[str]:
-    """The server of the tests: the one that is configured, or an embedded one for this run."""
+    """The server of the tests: the configured one, or an embedded one for this run."""
     from treadle.testing.runner import server_for_tests
 
     with server_for_tests() as url:
@@ -36,7 +36,7 @@ def treadle_server_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def _treadle_template(treadle_server_url: str) -> Iterator[str]:
-    """The name of a migrated database; to copy it is much faster than to migrate."""
+    """The name of a migrated database; copying it is much faster than migrating."""
     from treadle.db.install.migrate import migrate
     from treadle.db.testing import temporary_database, with_database
 
@@ -47,7 +47,7 @@ def _treadle_template(treadle_server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str]:
-    """A fresh database with the schema; it is gone after the test."""
+    """A new database with the schema; it is dropped after the test."""
     from treadle.db.testing import temporary_database, with_database
 
     with temporary_database(treadle_server_url, template=_treadle_template) as name:
@@ -56,7 +56,7 @@ def treadle_url(treadle_server_url: str, _treadle_template: str) -> Iterator[str
 
 @pytest.fixture
 def treadle_runner(treadle_url: str) -> "Callable[[Treadle], TaskRunner]":
-    """`async with treadle_runner(app) as runner:` puts the app on `treadle_url`."""
+    """`async with treadle_runner(app) as runner:` connects the app to `treadle_url`."""
     from treadle.testing.runner import TaskRunner
 
     return lambda app: TaskRunner(app, treadle_url)

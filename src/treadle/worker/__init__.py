@@ -1,1 +1,1 @@
-"""The worker: claim, run, answer."""
+"""The worker: claims tasks, runs their handlers, reports the results."""

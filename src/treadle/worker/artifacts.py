@@ -1,8 +1,8 @@
-"""`ctx.artifact`: the files that a task makes, and those that it is given.
+"""`ctx.artifact`: the output files and input files of a task.
 
 A file is reserved in the database, written to the store in chunks, and only then marked as stored.
-A crash on the way leaves a reservation that nobody sees, for `treadle artifacts sweep`. No file is
-ever whole in memory.
+A crash before that leaves an invisible reservation, which `treadle artifacts sweep` removes. Files
+are never loaded into memory as a whole.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 import anyio
 import structlog
 
-from treadle.artifacts.store import Store
+from treadle.artifacts import Store
 from treadle.db.database import Database
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
 from treadle.masking import excerpt
@@ -35,12 +35,12 @@ CHUNK = 1024 * 1024
 log = structlog.get_logger(__name__)
 UNKNOWN_TYPE = "application/octet-stream"
 
-# An id, artifact:<id>, the name of a file of this task, or what put() and inputs give.
+# An id, artifact:<id>, the name of a file of this task, or an Artifact from put() or an input.
 Reference = str | UUID | Mapping[str, Any]
 
 
 class Readable(Protocol):
-    """A file that was opened for bytes, plain or async."""
+    """A sync or async file that was opened in binary mode."""
 
     def read(self, size: int, /) -> Any: ...
 
@@ -57,13 +57,13 @@ Data = (
 
 
 def iter_chunks(data: Data) -> AsyncGenerator[bytes, None]:
-    """The data in chunks; an error at once when it is none."""
+    """Return the data in chunks; raise InvalidArgument if its type is not supported."""
     if isinstance(data, bytes | bytearray | memoryview):
         return _slices(memoryview(data).cast("B"))
     if isinstance(data, str):
         raise InvalidArgument(
-            "a text is no data",
-            hint="For a file pass Path(…), for a text: text.encode()",
+            "data must not be a str",
+            hint="Pass Path(…) for a file, or text.encode() for text.",
             argument="data",
         )
     if isinstance(data, os.PathLike):
@@ -75,15 +75,15 @@ def iter_chunks(data: Data) -> AsyncGenerator[bytes, None]:
     if isinstance(data, Iterable):
         return _checked(_in_threads(iter(data)))
     raise InvalidArgument(
-        f"{type(data).__name__} is no data",
+        f"data must not be of type {type(data).__name__}",
         hint="Pass bytes, a Path, an open file, or an iterable of bytes.",
         argument="data",
     )
 
 
 async def _slices(data: memoryview) -> AsyncGenerator[bytes, None]:
-    for at in range(0, len(data), CHUNK):
-        yield bytes(data[at : at + CHUNK])
+    for start in range(0, len(data), CHUNK):
+        yield bytes(data[start : start + CHUNK])
 
 
 async def _file(path: Path) -> AsyncGenerator[bytes, None]:
@@ -103,15 +103,15 @@ async def _reads(read: Callable[[int], Any]) -> AsyncGenerator[bytes, None]:
 
 
 async def _in_threads(data: Iterator[Any]) -> AsyncGenerator[Any, None]:
-    """The next of a plain iterator may have to wait for something: not on the loop."""
-    nothing = object()
-    while (chunk := await anyio.to_thread.run_sync(next, data, nothing)) is not nothing:
+    """Iterate in a thread: the next item of a sync iterator may block."""
+    end = object()
+    while (chunk := await anyio.to_thread.run_sync(next, data, end)) is not end:
         yield chunk
 
 
 async def _checked(data: AsyncIterable[Any]) -> AsyncGenerator[bytes, None]:
-    async for given in data:
-        async for chunk in _slices(memoryview(_bytes(given))):
+    async for item in data:
+        async for chunk in _slices(memoryview(_bytes(item))):
             yield chunk
 
 
@@ -121,14 +121,14 @@ def _bytes(chunk: object) -> bytes:
     if isinstance(chunk, bytearray | memoryview):
         return bytes(chunk)
     raise InvalidArgument(
-        f"the data gives {type(chunk).__name__}, not bytes",
+        f"data must yield bytes, not {type(chunk).__name__}",
         hint="Open the file with mode 'rb', or encode the text.",
         argument="data",
     )
 
 
 class ArtifactReader:
-    """A file to be read once, in parts; an error at the end when it is not what was stored."""
+    """A file to read once, in chunks; raises at the end if the content is not what was stored."""
 
     def __init__(self, artifact: Artifact, chunks: AsyncIterator[bytes]) -> None:
         self.artifact = artifact
@@ -138,11 +138,11 @@ class ArtifactReader:
         return self._chunks
 
     async def read(self) -> bytes:
-        """All of it, in memory."""
+        """Return the whole content."""
         return b"".join([chunk async for chunk in self])
 
     async def save(self, path: str | os.PathLike[str]) -> Path:
-        """Save it under a name; the name is there once the file is whole and checked."""
+        """Save the file at a path; the path exists only once the file is complete and verified."""
         target = anyio.Path(path)
         draft = target.with_name(f".{target.name[:200]}.{uuid4().hex[:8]}")
         try:
@@ -160,12 +160,12 @@ class ArtifactReader:
 async def open_artifact(
     db: Database, store: Store, artifact: Reference, task_id: UUID | None = None
 ) -> ArtifactReader:
-    """The file of an artifact that was stored; a name is looked up in the task."""
+    """Open the file of a stored artifact; a name is looked up in the task."""
     key, found = await db.artifacts.read(_text_of(artifact), task_id)
     if key is None or found["bytes"] is None or found["sha256"] is None:
         raise InvalidArgument(
-            f"artifact {found['name']} lies elsewhere: {found['uri']}",
-            hint="It was linked, not stored: read it from its uri.",
+            f"artifact {found['name']} is not in the store: it is a link to {found['uri']}",
+            hint="Read it from its uri.",
             artifact=found["id"],
         )
     return ArtifactReader(found, store.read(key, found["bytes"], found["sha256"]))
@@ -174,43 +174,43 @@ async def open_artifact(
 class Artifacts:
     """The files of a running task."""
 
-    __slots__ = ("_given", "_journal")
+    __slots__ = ("_journal", "_optional_store")
 
     def __init__(self, journal: Journal, store: Store | None) -> None:
         self._journal = journal
-        self._given = store
+        self._optional_store = store
 
     async def put(
         self, name: str, data: Data, *, media_type: str | None = None, max_bytes: int | None = None
     ) -> Artifact:
-        """Store a file; returns what to hand on: its id, name, size, hash, media type and uri.
+        """Store a file; return its id, name, size, hash, media type and uri.
 
-        Data is bytes, a Path, an open file, or an iterable of bytes, plain or async. A name can be
-        used again: the newest counts, the others can be had by their ids.
+        `data` is bytes, a Path, an open file, or a sync or async iterable of bytes. If a name is
+        used again, it refers to the newest file; the older ones are available by id.
         """
         store, journal, claim = self._store, self._journal, self._journal.claim
         _check_text("name", name)
         kind = media_type or mimetypes.guess_type(name)[0] or UNKNOWN_TYPE
         _check_text("media_type", kind)
         most = store.max_bytes if max_bytes is None else min(max_bytes, store.max_bytes)
-        chunks, made = iter_chunks(data), uuid4()
+        chunks, artifact_id = iter_chunks(data), uuid4()
         store.ready()
         async with journal.busy():
             key = await journal.call(
                 lambda: journal.db.artifacts.reserve(
-                    claim.id, claim.token, made, name, store.url, kind
+                    claim.id, claim.token, artifact_id, name, store.url, kind
                 )
             )
             try:
                 written = await store.write(key, chunks, media_type=kind, max_bytes=most)
             except BaseException:
-                # Only before it was said to be stored: that may have been heard.
+                # Not if the call below fails: the database may have marked the file as stored.
                 with anyio.move_on_after(10, shield=True):
-                    await self._undo(key, made)
+                    await self._undo(key, artifact_id)
                 raise
             return await journal.call(
                 lambda: journal.db.artifacts.store(
-                    claim.id, claim.token, made, written.bytes, written.sha256
+                    claim.id, claim.token, artifact_id, written.bytes, written.sha256
                 )
             )
 
@@ -223,12 +223,15 @@ class Artifacts:
     async def get(
         self, artifact: Reference, *, to: str | os.PathLike[str] | None = None
     ) -> bytes | Path:
-        """The content of an artifact; with `to` it is saved there, and never whole in memory."""
+        """Return the content of an artifact; with `to`, save it there and return the path."""
         file = await self.open(artifact)
         return await file.read() if to is None else await file.save(to)
 
     async def open(self, artifact: Reference) -> ArtifactReader:
-        """An artifact to be read in parts: `async for chunk in await ctx.artifact.open(report)`."""
+        """Open an artifact to read in chunks.
+
+        `async for chunk in await ctx.artifact.open(report)`
+        """
         journal = self._journal
         return await journal.call(
             lambda: open_artifact(journal.db, self._store, artifact, journal.claim.id)
@@ -243,12 +246,12 @@ class Artifacts:
         size: int | None = None,
         sha256: str | None = None,
     ) -> Artifact:
-        """Note a file that lies elsewhere; other tasks can have it as an input."""
+        """Record a file that is stored outside the store; other tasks can use it as an input."""
         journal, claim = self._journal, self._journal.claim
         _check_text("name", name)
         _check_text("uri", uri)
         async with journal.busy():
-            made = await journal.call(
+            artifact_id = await journal.call(
                 lambda: journal.db.artifacts.record(
                     claim.id,
                     claim.token,
@@ -260,7 +263,7 @@ class Artifacts:
                 )
             )
         return {
-            "id": str(made),
+            "id": str(artifact_id),
             "name": name,
             "uri": uri,
             "media_type": media_type,
@@ -269,24 +272,26 @@ class Artifacts:
         }
 
     async def list(self) -> tuple[ListedArtifact, ...]:
-        """The files of this task, of all its attempts, oldest first."""
+        """List the files of this task from all its attempts, oldest first."""
         journal = self._journal
         return await journal.call(lambda: journal.db.artifacts.of_task(journal.claim.id))
 
     @property
     def _store(self) -> Store:
-        if self._given is None:
-            raise ConfigurationError("this worker has no store for artifacts")
-        return self._given
+        if self._optional_store is None:
+            raise ConfigurationError(
+                "this worker has no store for artifacts", hint="Set TREADLE_ARTIFACTS_URL."
+            )
+        return self._optional_store
 
-    async def _undo(self, key: str, made: UUID) -> None:
-        """Leave nothing of a file that was not stored; what fails is left to a sweep."""
+    async def _undo(self, key: str, artifact_id: UUID) -> None:
+        """Remove a file that was not stored completely; a sweep removes it if this fails."""
         claim = self._journal.claim
         try:
             await self._store.delete(key)
-            await self._journal.db.artifacts.drop(claim.id, claim.token, made)
+            await self._journal.db.artifacts.drop(claim.id, claim.token, artifact_id)
         except TreadleError as error:
-            log.warning("artifact.left", task_id=str(claim.id), key=key, error=str(error))
+            log.warning("artifact.cleanup_failed", task_id=str(claim.id), key=key, error=str(error))
 
 
 def _text_of(artifact: Reference) -> str:
@@ -295,18 +300,18 @@ def _text_of(artifact: Reference) -> str:
         return str(found)
     if not isinstance(found, str) or "\0" in found:
         raise InvalidArgument(
-            f"{str(artifact)[:200]!r} is no artifact",
-            hint="Give its id, its name, or what put() and inputs give.",
+            f"{str(artifact)[:200]!r} is not an artifact",
+            hint="Pass its id, its name, or an artifact returned by put() or received as an input.",
             argument="artifact",
         )
     return found
 
 
 def _check_text(argument: str, text: object) -> None:
-    """What PostgreSQL cannot keep as a text; the rest is for SQL to judge."""
+    """Reject what PostgreSQL cannot store as text; SQL checks the rest."""
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidArgument(
-            f"artifact: {argument} {excerpt(text)} is not a text, is empty, or has a NUL character",
-            hint="Give the file a short name: report.pdf",
+            f"artifact: {argument} {excerpt(text)} is not a str, is empty, or contains a NUL",
+            hint="Pass a non-empty str without NUL characters, such as report.pdf.",
             argument=argument,
         )

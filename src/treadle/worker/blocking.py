@@ -1,4 +1,4 @@
-"""The methods of a context for plain functions, which run in threads and cannot await."""
+"""The methods of a context for sync handlers, which run in threads and cannot await."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BlockingContext:
-    """`ctx.blocking`: each method does what the one of the context does, and blocks its thread."""
+    """`ctx.blocking`: the methods of the context without await; each blocks its thread."""
 
     __slots__ = ("_context",)
 
@@ -33,7 +33,7 @@ class BlockingContext:
     def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
     ) -> Any:
-        """Call a function once and keep its result."""
+        """Call a function once and save its result."""
         call = partial(self._context.step, name, fn, *args, step_key=step_key, **kwargs)
         return from_thread.run(call)
 
@@ -46,7 +46,7 @@ class BlockingContext:
         output_tokens: int = 0,
         call_id: str | None = None,
     ) -> None:
-        """Count what a call has cost."""
+        """Record the cost of a call."""
         call = partial(
             self._context.spend,
             usd,
@@ -62,34 +62,34 @@ class BlockingContext:
         from_thread.run(self._context.note, text)
 
     def reserve(self, usd: float | Decimal) -> None:
-        """Make sure that so much is there for an expensive call."""
+        """Reserve an amount for an expensive call."""
         from_thread.run(partial(self._context.reserve, usd))
 
     def budget(self) -> SpendState:
-        """What the task has cost, and what is left for it."""
+        """Return what the task has cost and how much is left."""
         return from_thread.run(self._context.budget)
 
     def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
-        """Ask people; the task gives up its claim until there is an answer."""
+        """Ask people a question; the task releases its claim until there is an answer."""
         return from_thread.run(partial(self._context.ask, question, **options))
 
     def ask_later(self, question: str, **options: Unpack[AskOptions]) -> BlockingQuestion:
-        """Ask people and carry on; `question.answer()` waits for the answer."""
+        """Ask people a question and continue; `question.answer()` waits for the answer."""
         asked = from_thread.run(partial(self._context.ask_later, question, **options))
         return BlockingQuestion(asked)
 
     def wait_for(self, event: str, **options: Unpack[EventOptions]) -> Any:
-        """The payload of an event; the task gives up its claim until it comes."""
+        """Wait for an event and return its payload; the task releases its claim until then."""
         return from_thread.run(partial(self._context.wait_for, event, **options))
 
     def sleep(self, seconds: float | timedelta, *, name: str | None = None) -> None:
-        """Give up the claim for a while."""
+        """Release the claim for a number of seconds."""
         from_thread.run(partial(self._context.sleep, seconds, name=name))
 
     def spawn(
         self, task: Enqueueable, /, *, name: str | None = None, **arguments: Any
     ) -> BlockingChild:
-        """Create a subtask and carry on."""
+        """Create a subtask and continue."""
         call = partial(self._context.spawn, task, name=name, **arguments)
         return BlockingChild(from_thread.run(call))
 
@@ -100,7 +100,7 @@ class BlockingContext:
         name: str | None = None,
         return_exceptions: bool = False,
     ) -> list[Any]:
-        """Create subtasks and give up the claim until all have ended."""
+        """Create subtasks and release the claim until all have ended."""
         call = partial(
             self._context.spawn_and_wait, calls, name=name, return_exceptions=return_exceptions
         )
@@ -113,7 +113,7 @@ class BlockingContext:
 
 
 class BlockingArtifacts:
-    """`ctx.blocking.artifact`: files, for a plain function."""
+    """`ctx.blocking.artifact`: the files of the task, for a sync handler."""
 
     __slots__ = ("_artifacts",)
 
@@ -123,7 +123,7 @@ class BlockingArtifacts:
     def put(
         self, name: str, data: Data, *, media_type: str | None = None, max_bytes: int | None = None
     ) -> Artifact:
-        """Store a file; returns what to hand on."""
+        """Store a file; return its id, name, size, hash, media type and uri."""
         call = partial(self._artifacts.put, name, data, media_type=media_type, max_bytes=max_bytes)
         return from_thread.run(call)
 
@@ -134,13 +134,13 @@ class BlockingArtifacts:
     def get(self, artifact: Reference, *, to: str | os.PathLike[str]) -> Path: ...
 
     def get(self, artifact: Reference, *, to: str | os.PathLike[str] | None = None) -> bytes | Path:
-        """The content of an artifact; with `to` it is saved there."""
+        """Return the content of an artifact; with `to`, save it there and return the path."""
         if to is None:
             return from_thread.run(partial(self._artifacts.get, artifact))
         return from_thread.run(partial(self._artifacts.get, artifact, to=to))
 
     def open(self, artifact: Reference) -> Iterator[bytes]:
-        """An artifact in parts: `for chunk in ctx.blocking.artifact.open(report)`."""
+        """Read an artifact in chunks: `for chunk in ctx.blocking.artifact.open(report)`."""
         chunks = aiter(from_thread.run(self._artifacts.open, artifact))
         while (chunk := from_thread.run(anext, chunks, None)) is not None:
             yield chunk
@@ -154,19 +154,19 @@ class BlockingArtifacts:
         size: int | None = None,
         sha256: str | None = None,
     ) -> Artifact:
-        """Note a file that lies elsewhere."""
+        """Record a file that is stored outside the store."""
         call = partial(
             self._artifacts.link, name, uri, media_type=media_type, size=size, sha256=sha256
         )
         return from_thread.run(call)
 
     def list(self) -> tuple[ListedArtifact, ...]:
-        """The files of this task, of all its attempts, oldest first."""
+        """List the files of this task from all its attempts, oldest first."""
         return from_thread.run(self._artifacts.list)
 
 
 class BlockingQuestion:
-    """A question that is open, for a plain function."""
+    """An open question, for a sync handler."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -174,12 +174,12 @@ class BlockingQuestion:
         self.name = question.name
 
     def answer(self) -> Answer:
-        """The answer; the task gives up its claim until there is one."""
+        """Return the answer; the task releases its claim until there is one."""
         return from_thread.run(self._question.answer)
 
 
 class BlockingChild:
-    """A subtask, for a plain function."""
+    """A subtask, for a sync handler."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
@@ -187,5 +187,5 @@ class BlockingChild:
         self.created = child.created
 
     def result(self) -> Any:
-        """Its output; the task gives up its claim until the subtask has ended."""
+        """Return its output; the task releases its claim until the subtask has ended."""
         return from_thread.run(self._child.result)

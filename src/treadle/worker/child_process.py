@@ -1,6 +1,7 @@
-"""Run a program as a child: in a session of its own, ended as a whole, its output bounded.
+"""Run a program in a session of its own, with bounded output.
 
-A guard between the worker and the program ends it also when the worker is killed.
+A guard process between the worker and the program kills the whole session when the program ends,
+when it is cancelled, and when the worker itself is killed.
 """
 
 import os
@@ -16,14 +17,14 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process
 
-# What the child leaves behind is killed with it; one that got away may hold the pipe a while.
-LAST_WORDS_S = 1.0
+# Time to read the rest of the output. A process that left the session may keep the pipe open.
+LAST_OUTPUT_S = 1.0
 GUARD = (sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py")))
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a child ended, and the last that it has said."""
+    """The exit code of a child and the end of its output."""
 
     code: int
     output: bytes
@@ -54,25 +55,25 @@ async def run_child(
     env: Mapping[str, str],
     cwd: str | None = None,
 ) -> Finished:
-    """Run a program to its end; who is cancelled here leaves no process of it behind."""
+    """Run a program to its end; if this call is cancelled, all its processes are killed."""
     if shutil.which(arguments[0], path=env.get("PATH")) is None:
         raise FileNotFoundError(f"there is no program {arguments[0]}")
-    theirs, ours = os.pipe()
+    guard_end, worker_end = os.pipe()
     try:
         process = await anyio.open_process(
-            [*GUARD, str(theirs), *arguments],
+            [*GUARD, str(guard_end), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=cwd,
             env=env,
             start_new_session=True,
-            pass_fds=[theirs],
+            pass_fds=[guard_end],
         )
         return await _finish(process, stdin, output_limit)
     finally:
-        os.close(theirs)
-        os.close(ours)
+        os.close(guard_end)
+        os.close(worker_end)
 
 
 async def _finish(process: Process, stdin: bytes, output_limit: int) -> Finished:
@@ -80,13 +81,13 @@ async def _finish(process: Process, stdin: bytes, output_limit: int) -> Finished
     code: int | None = None
     try:
         async with anyio.create_task_group() as helpers:
-            said = anyio.Event()
-            helpers.start_soon(_feed, process, stdin)
-            helpers.start_soon(_listen, process, tail, said)
+            output_read = anyio.Event()
+            helpers.start_soon(_write_stdin, process, stdin)
+            helpers.start_soon(_read_output, process, tail, output_read)
             code = await process.wait()
             _kill(process)
-            with anyio.move_on_after(LAST_WORDS_S):
-                await said.wait()
+            with anyio.move_on_after(LAST_OUTPUT_S):
+                await output_read.wait()
             helpers.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -96,23 +97,23 @@ async def _finish(process: Process, stdin: bytes, output_limit: int) -> Finished
     return Finished(-1 if code is None else code, bytes(tail.kept), tail.dropped)
 
 
-async def _feed(process: Process, text: bytes) -> None:
-    # A child that does not read is no error.
+async def _write_stdin(process: Process, text: bytes) -> None:
+    # It is not an error if the child does not read its input.
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         if process.stdin is not None:
             await process.stdin.send(text)
             await process.stdin.aclose()
 
 
-async def _listen(process: Process, tail: _Tail, said: anyio.Event) -> None:
+async def _read_output(process: Process, tail: _Tail, done: anyio.Event) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdout is not None:
             async for chunk in process.stdout:
                 tail.add(chunk)
-    said.set()
+    done.set()
 
 
 def _kill(process: Process) -> None:
-    """End the child and all that it has started in its session."""
+    """Kill the child and every process of its session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Send answers in batches: what comes in while one flush is in flight goes in the next.
+"""Send results in batches: results that arrive during one flush are sent with the next.
 
-No delay at low load, large batches at high load. While the database is away answers are kept and
-sent again: each is safe to repeat.
+This adds no delay at low load and makes large batches at high load. While the database is
+unreachable, results are kept and sent again: every call is safe to repeat.
 """
 
 import random
@@ -15,12 +15,12 @@ import structlog
 from treadle.db.database import Database
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
-from treadle.worker.failures import report_missing
+from treadle.worker.outcomes import report_missing
 
 log = structlog.get_logger(__name__)
 MAX_BATCH = 1000
 T = TypeVar("T")
-# The output, how long it took in milliseconds, and the decision report.
+# The claim, the output, the run time in milliseconds, and the decision report.
 Done = tuple[Claim, bytes, int, bytes | None]
 
 
@@ -54,17 +54,17 @@ class Completer:
 
     @property
     def waiting(self) -> int:
-        """Answers that the database has not confirmed."""
+        """The number of results that the database has not confirmed."""
         return len(self._done) + len(self._failed) + len(self._released) + self._flushing
 
     async def drained(self) -> None:
-        """Wait until every answer given so far is confirmed."""
+        """Wait until every result so far is confirmed."""
         while self.waiting:
             self._idle = anyio.Event()
             await self._idle.wait()
 
     async def run(self) -> None:
-        """Flush for ever."""
+        """Flush results until cancelled."""
         while True:
             if not (self._done or self._failed or self._released):
                 self._idle.set()
@@ -85,30 +85,32 @@ class Completer:
             self._flushing = False
 
     async def _send(self, batch: list[T], send: Callable[[list[T]], Awaitable[None]]) -> None:
-        """Send a batch until it is through; a bad one among them does not stop the others."""
+        """Send a batch until it succeeds; split it to find results that are rejected."""
         delay = 0.05
         while True:
             try:
                 await send(batch)
                 return
             except Unavailable as error:
-                log.warning("completer.waiting", answers=len(batch), error=str(error))
+                log.warning("completer.flush_failed", results=len(batch), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
             except TreadleError as error:
                 if len(batch) == 1:
-                    self._refused(batch[0], error)
+                    self._rejected(batch[0], error)
                     return
                 half = len(batch) // 2
                 await self._send(batch[:half], send)
                 batch = batch[half:]
 
-    def _refused(self, answer: Any, error: Exception) -> None:
-        """An output that cannot be stored fails its attempt; the reaper has the rest."""
-        claim = answer[0] if isinstance(answer, tuple) else answer
-        # Never the claim itself: its token and its payload are not for logs.
-        log.error("completer.refused", task_id=str(claim.id), type=claim.type, error=str(error))
-        if isinstance(answer, tuple) and len(answer) == 4:
+    def _rejected(self, result: Any, error: Exception) -> None:
+        """Fail the attempt if its output cannot be stored; the reaper handles other rejections."""
+        claim = result[0] if isinstance(result, tuple) else result
+        # Do not log the claim itself: it contains the token and the payload.
+        log.error(
+            "completer.result_rejected", task_id=str(claim.id), type=claim.type, error=str(error)
+        )
+        if isinstance(result, tuple) and len(result) == 4:
             failure = Failure(f"the output cannot be stored: {error}", "invalid_output")
             self.fail(claim, failure)
 
@@ -131,7 +133,7 @@ class Completer:
         )
         for (claim, failure), ended in zip(batch, verdicts, strict=True):
             if ended.verdict == "stale":
-                log.warning("task.stale_answer", task_id=str(ended.id))
+                log.warning("task.result_stale", task_id=str(ended.id))
                 continue
             log.info(
                 "task.attempt_failed",
@@ -151,4 +153,4 @@ class Completer:
 def _report_stale(verdicts: dict[UUID, str]) -> None:
     for task_id, verdict in verdicts.items():
         if verdict == "stale":
-            log.warning("task.stale_answer", task_id=str(task_id))
+            log.warning("task.result_stale", task_id=str(task_id))

@@ -1,4 +1,4 @@
-"""What a handler is given: its task, its past, and ways to talk back."""
+"""The context of a handler: its task, its earlier attempts, and the methods for durable work."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from treadle.artifacts.store import Store
-from treadle.db.connection import Connection
+from treadle.artifacts import Store
 from treadle.db.database import Database
+from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition, InvalidArgument
 from treadle.json import clean_text, encode_safely
-from treadle.models import Answer, Claim, SpendState, Step
-from treadle.reports import DecisionReport, problems_of
+from treadle.models import Answer, Claim, DecisionReport, SpendState, Step, problems_of
 from treadle.worker.artifacts import Artifacts
 from treadle.worker.blocking import BlockingContext
 from treadle.worker.journal import Journal
-from treadle.worker.outcomes import CancelTask, FailForGood, InvalidOutput
+from treadle.worker.outcomes import CancelTask, FailPermanently, InvalidOutput
 from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.spawn import Child, Spawner, as_call
 from treadle.worker.spend import Spend
@@ -38,119 +37,52 @@ current_task_id: ContextVar[UUID | None] = ContextVar("task_id", default=None)
 MAX_ERROR = 300
 
 
-class Telling:
-    """The part of a context that is about models, earlier attempts, notes and the report."""
-
-    __slots__ = ()
-
-    task: Claim
-
-    if TYPE_CHECKING:
-
-        @property
-        def steps(self) -> tuple[Step, ...]: ...
-
-        @property
-        def _journal(self) -> Journal: ...
-
-        def _keep_report(self, report: bytes) -> None: ...
-
-    @property
-    def models(self) -> list[str]:
-        """The models to use now, the best first: from the third attempt on the fallback ones."""
-        return self.task.models
-
-    @property
-    def previous_attempts(self) -> list[dict[str, Any]]:
-        """What the attempts before this one came to: class, error, feedback, notes, review."""
-        return self.task.previous or []
-
-    @property
-    def tried(self) -> str:
-        """What the attempts before this one tried and why they failed, to go into a prompt."""
-        return describe_attempts(self.previous_attempts, self.steps)
-
-    def report(
-        self, report: DecisionReport | Mapping[str, Any] | None = None, /, **fields: Any
-    ) -> None:
-        """Say what was decided and why; stored when the task is completed, the last one wins.
-
-        A report that is not in shape ends the attempt as invalid_output, like a refused output.
-        """
-        if report is not None and fields:
-            raise InvalidArgument(
-                "a report and fields of one", hint="Give one of them.", argument="report"
-            )
-        try:
-            made = DecisionReport.model_validate(fields if report is None else report)
-        except ValidationError as error:
-            raise InvalidOutput(*problems_of(error)) from None
-        self._keep_report(encode_safely(made.model_dump(mode="json", exclude_none=True)))
-
-    async def note(self, text: str) -> None:
-        """Leave a note for later attempts of this task; it is kept at once and outlives a crash."""
-        journal = self._journal
-        async with journal.busy():
-            await journal.call(
-                lambda: journal.db.claims.add_note(self.task.id, self.task.token, clean_text(text))
-            )
-
-    def forbid_unchecked(self) -> None:
-        """Refuse to complete a task in a transaction when its output has to be checked first."""
-        if any(each["validator"] != "none" for each in self.task.validation or ()):
-            raise FailForGood(
-                f"{self.task.type} has validators: ctx.transaction would complete it before they "
-                "have seen its output; return the output, or leave the validators out",
-                "refused",
-            )
-
-
 def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
-    """Some lines for each attempt that failed, and one with the steps that need no repeat."""
-    lines = [line for past in previous for line in _attempt(past)]
+    """Describe each failed attempt in a few lines, and the saved steps in one."""
+    lines = [line for past in previous for line in _attempt_lines(past)]
     done = [step.name for step in steps]
     if lines and done:
-        lines.append(f"Done and kept: {', '.join(done)}")
+        lines.append(f"Steps that are done: {', '.join(done)}")
     return "\n".join(lines)
 
 
-def _attempt(past: Mapping[str, Any]) -> Iterator[str]:
-    """What came of it, what validators and the attempt itself had to say, what a person said."""
+def _attempt_lines(past: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the outcome, the messages of validators, the notes of the attempt and its review."""
     yield (
         f"Attempt {past['attempt']} ({past['agent']}, {past['duration_s'] or 0:.0f} s) "
         f"{past['outcome']}: {past['class'] or past['reason']}: {_first_line(past['error'])}"
     )
     for message in past.get("feedback") or ():
-        yield f"  refused because: {message}"
+        yield f"  rejected: {message}"
     for note in past.get("notes") or ():
         yield f"  note: {note}"
     review = past.get("review") or {}
     if review.get("note"):
-        yield f"  {review['by']} says: {review['note']}"
+        yield f"  review by {review['by']}: {review['note']}"
 
 
 def _first_line(error: str | None) -> str:
     return (error or "no details").strip().split("\n", 1)[0][:MAX_ERROR]
 
 
-class _Durable:
-    """What only a task that outlives its attempts needs."""
+class _DurableParts:
+    """The parts of a context that save state between attempts."""
 
-    __slots__ = ("journal", "money", "spawner", "steps", "waits")
+    __slots__ = ("journal", "spawner", "spend", "steps", "waits")
 
     def __init__(self, task: Claim, db: Database) -> None:
         self.journal = Journal(task, db)
-        self.money = Spend(self.journal)
-        self.steps = Steps(self.journal, self.money)
+        self.spend = Spend(self.journal)
+        self.steps = Steps(self.journal, self.spend)
         self.waits = Waits(self.journal)
         self.spawner = Spawner(self.journal)
 
 
-class Context(Telling):
+class Context:
     """The running task as its handler sees it."""
 
     __slots__ = (
-        "_cancel_reason", "_closed_gates", "_db", "_made", "_progress",
+        "_cancel_reason", "_closed_gates", "_db", "_durable_parts", "_progress",
         "_store", "agent", "completed", "decision_report", "started", "task",
     )  # fmt: skip
 
@@ -171,57 +103,99 @@ class Context(Telling):
         self._db = db
         self._closed_gates = closed_gates
         self._store = store
-        self._made: _Durable | None = None
+        self._durable_parts: _DurableParts | None = None
         self._progress: bytes | None = None
         self._cancel_reason: str | None = None
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, counted from 1."""
+        """The number of this attempt, counted from 1."""
         return self.task.attempt
 
     @property
     def is_last_attempt(self) -> bool:
-        """Whether a failure now goes to the dead letters."""
+        """Whether a failure of this attempt moves the task to the dead letters."""
         return self.task.attempt >= self.task.max_attempts
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What the task has done so far, in this attempt and in those before."""
+        """The steps that this attempt and earlier ones have saved."""
         return tuple(self._durable.journal.steps.values())
 
     @property
+    def models(self) -> list[str]:
+        """The models to use, best first; from the third attempt on, the fallback models."""
+        return self.task.models
+
+    @property
+    def previous_attempts(self) -> list[dict[str, Any]]:
+        """The attempts before this one: failure class, error, feedback, notes and review."""
+        return self.task.previous or []
+
+    @property
+    def tried(self) -> str:
+        """A text for prompts: what the attempts before this one did and why they failed."""
+        return describe_attempts(self.previous_attempts, self.steps)
+
+    def report(
+        self, report: DecisionReport | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> None:
+        """Set the decision report, which is stored when the task completes; the last one counts.
+
+        An invalid report ends the attempt as invalid_output, like a rejected output.
+        """
+        if report is not None and fields:
+            raise InvalidArgument(
+                "ctx.report takes a report or fields, not both",
+                hint="Pass a DecisionReport, or its fields as keyword arguments.",
+                argument="report",
+            )
+        try:
+            checked = DecisionReport.model_validate(fields if report is None else report)
+        except ValidationError as error:
+            raise InvalidOutput(*problems_of(error)) from None
+        self.decision_report = encode_safely(checked.model_dump(mode="json", exclude_none=True))
+
+    async def note(self, text: str) -> None:
+        """Save a note for later attempts of this task; it is stored at once."""
+        journal = self._durable.journal
+        async with journal.busy():
+            await journal.call(
+                lambda: journal.db.claims.add_note(self.task.id, self.task.token, clean_text(text))
+            )
+
+    @property
     def blocking(self) -> BlockingContext:
-        """The same methods for plain functions: `ctx.blocking.step(…)` without await."""
+        """The same methods for sync handlers: `ctx.blocking.step(…)` without await."""
         return BlockingContext(self)
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler should stop: a plain function asks, an async one is interrupted."""
+        """Whether the handler should stop; for sync handlers, since async ones are interrupted."""
         return self._cancel_reason is not None
 
     def check_cancelled(self) -> None:
-        """Raise when the handler should stop; for plain functions in a thread."""
+        """Raise CancelTask if the handler should stop; for sync handlers."""
         if self._cancel_reason is not None:
             raise CancelTask(self._cancel_reason)
 
     @property
     def log(self) -> structlog.typing.FilteringBoundLogger:
-        """A logger that knows the task."""
+        """A logger that adds the task id, type and attempt to each event."""
         logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("treadle.task").bind(
             task_id=str(self.task.id), type=self.task.type, attempt=self.task.attempt
         )
         return logger
 
     def progress(self, value: float | None = None, **detail: Any) -> None:
-        """Say how far it is; sent with the next heartbeat, the latest wins."""
-        shown = {**detail} if value is None else {"value": value, **detail}
-        self._progress = encode_safely(shown)
+        """Set the progress; the latest is sent with the next heartbeat."""
+        self._progress = encode_safely(detail if value is None else {"value": value, **detail})
 
     def slow_until(self, key: str | None = None) -> datetime | None:
-        """Until when a gate is closed, as far as this worker has heard; None when it is open.
+        """Return until when a gate is closed, as far as this worker knows; None if it is open.
 
-        Without a key all gates of the task count: a loop of many calls may pause by itself.
+        Without a key, all gates of the task are considered. A loop that makes many calls can use
+        this to pause.
         """
         keys = self.task.gates if key is None else [key]
         return None if self._closed_gates is None else self._closed_gates.until(keys)
@@ -229,11 +203,12 @@ class Context(Telling):
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, step_key: Any = ..., **kwargs: Any
     ) -> Any:
-        """Call a function once and keep its result: a later attempt gets it without the call.
+        """Call a function once and save its result; later attempts get the result without a call.
 
-        The result is what the database kept, as JSON gives it back: a tuple is a list, also the
-        first time. The same name with other arguments is a StepConflict; `step_key` is compared
-        instead of the arguments, and with None nothing is. A plain function runs in a thread.
+        The result is always the saved JSON, so a tuple becomes a list even the first time. Using a
+        name again with different arguments raises StepConflict. If `step_key` is given, it is
+        compared instead of the arguments; None turns the comparison off. A sync function runs in a
+        thread.
         """
         return await self._durable.steps.step(name, fn, args, kwargs, step_key)
 
@@ -246,53 +221,54 @@ class Context(Telling):
         output_tokens: int = 0,
         call_id: str | None = None,
     ) -> None:
-        """Count what a call has cost; in a step it is settled when the step is saved.
+        """Record the cost of a call; inside a step it is stored together with the step.
 
-        A call is counted once by its id. When that passes what the task or a budget may cost, the
-        task waits until somebody has decided, or gives up, by its policy.
+        Each `call_id` is counted once. When the limit of the task or of a budget is exceeded, the
+        task waits for a decision or fails, depending on its `on_budget` policy.
         """
-        await self._durable.money.spend(usd, model, input_tokens, output_tokens, call_id)
+        await self._durable.spend.spend(usd, model, input_tokens, output_tokens, call_id)
 
     async def reserve(self, usd: float | Decimal) -> None:
-        """Before an expensive call: make sure that so much is there for it.
+        """Reserve an amount for an expensive call.
 
-        Where it is not, the task waits until somebody has decided, or BudgetExceeded is raised.
+        If no budget has that much left, the task waits for a decision or BudgetExceeded is raised.
         """
-        await self._durable.money.reserve(usd)
+        await self._durable.spend.reserve(usd)
 
     async def budget(self) -> SpendState:
-        """What the task has cost, and what is left for it: `left_usd` is None without a limit."""
-        return await self._durable.money.state(ask=False)
+        """Return what the task has cost and what is left; `left_usd` is None without a limit."""
+        return await self._durable.spend.state(ask=False)
 
     async def ask(self, question: str, **options: Unpack[AskOptions]) -> Answer:
-        """Ask people; the task gives up its claim until there is an answer.
+        """Ask people a question; the task releases its claim until there is an answer.
 
-        With `approvers` so many must approve; `expires` and `on_expiry` say how long to wait and
-        what then. WaitExpired is raised when nobody answered in time.
+        `approvers` is the number of approvals that are needed. `expires` is the time to wait and
+        `on_expiry` what happens then; the default is to raise WaitExpired.
         """
         return await self._durable.waits.question(question, options).answer()
 
     async def ask_later(self, question: str, **options: Unpack[AskOptions]) -> Question:
-        """Ask people and carry on; `await question.answer()` waits for the answer."""
+        """Ask people a question and continue; `await question.answer()` waits for the answer."""
         asked = self._durable.waits.question(question, options)
         await asked.open()
         return asked
 
     async def wait_for(self, event: str, **options: Unpack[EventOptions]) -> Any:
-        """The payload of an event, see `app.emit`; the task gives up its claim until it comes.
+        """Wait for an event (see `app.emit`) and return its payload.
 
-        An event that came after the task was made and before this call is not missed.
+        The task releases its claim until then. An event that was emitted after the task was
+        created and before this call counts.
         """
         return await self._durable.waits.event(event, options)
 
     async def sleep(self, seconds: float | timedelta, *, name: str | None = None) -> None:
-        """Give up the claim for a while; nothing is held meanwhile, and no attempt is burnt."""
+        """Release the claim for a number of seconds; this does not count as an attempt."""
         await self._durable.steps.sleep(seconds, name)
 
     async def spawn(
         self, task: Enqueueable, /, *, name: str | None = None, **arguments: Any
     ) -> Child:
-        """Create a subtask and carry on; a later attempt finds the same one."""
+        """Create a subtask and continue; a later attempt gets the same subtask."""
         [child] = await self._durable.spawner.spawn([as_call(task, arguments)], name)
         return child
 
@@ -303,11 +279,11 @@ class Context(Telling):
         name: str | None = None,
         return_exceptions: bool = False,
     ) -> list[Any]:
-        """Create subtasks and give up the claim until all have ended; their outputs, in order.
+        """Create subtasks, release the claim until all have ended, return their outputs in order.
 
-        One that gives up holds the task back until a person decides, and one that is cancelled
-        takes it along. With `return_exceptions` the task goes on after both, and a TaskFailed
-        stands for the output.
+        If a subtask is dead-lettered, the task stays blocked until a person decides; if one is
+        cancelled, the task is cancelled too. With `return_exceptions` the task continues in both
+        cases and gets a TaskFailed in place of the output.
         """
         spawner = self._durable.spawner
         children = await spawner.spawn([as_call(call, {}) for call in calls], name)
@@ -320,15 +296,15 @@ class Context(Telling):
 
     @asynccontextmanager
     async def transaction(self, output: Any = None) -> AsyncIterator[Connection]:
-        """A transaction whose commit also completes the task: its writes happen exactly once.
+        """Open a transaction whose commit also completes the task: its writes happen exactly once.
 
-        If the claim was superseded, nothing is written and ClaimLost is raised. A task that has
-        validators cannot be completed so: they have to see the output first.
+        If another worker has claimed the task, nothing is written and ClaimLost is raised. Tasks
+        with validators cannot use this, since the validators must see the output first.
         """
-        self.forbid_unchecked()
+        self._forbid_validators()
         if self.completed:
             raise IllegalTransition(
-                f"task {self.task.id} is completed already", hint="Use one transaction per task."
+                f"task {self.task.id} is already completed", hint="Use one transaction per task."
             )
         async with self._db.claims.completing(
             self.task.id,
@@ -341,38 +317,40 @@ class Context(Telling):
 
     @property
     def suspended(self) -> bool:
-        """Whether the task has given up its claim to wait; for the worker."""
-        return self._made is not None and self._made.journal.suspended
+        """Whether the task has released its claim to wait; for the worker."""
+        return self._durable_parts is not None and self._durable_parts.journal.suspended
 
     @property
     def suspending(self) -> bool:
-        """Whether it has, or is about to: its claim is not looked after; for the worker."""
-        return self._made is not None and self._made.journal.suspending
+        """Whether the claim was released or is being released; for the worker."""
+        return self._durable_parts is not None and self._durable_parts.journal.suspending
 
     def take_progress(self) -> bytes | None:
-        """The progress not sent yet, once; for the heartbeat."""
+        """Remove and return the progress that was not sent yet; for the heartbeat."""
         progress, self._progress = self._progress, None
         return progress
 
     def keep_progress(self, unsent: bytes | None) -> None:
-        """Progress that did not arrive: send it again, unless there is newer."""
+        """Send this progress again unless there is a newer one; for the heartbeat."""
         if self._progress is None:
             self._progress = unsent
 
     def cancel(self, reason: str) -> None:
-        """Tell the handler to stop; for the worker."""
+        """Ask the handler to stop; for the worker."""
         self._cancel_reason = reason
 
-    def _keep_report(self, report: bytes) -> None:
-        self.decision_report = report
+    def _forbid_validators(self) -> None:
+        """Raise if the task has validators: they must check the output before it is completed."""
+        if any(each["validator"] != "none" for each in self.task.validation or ()):
+            raise FailPermanently(
+                f"{self.task.type} has validators, which ctx.transaction would bypass; return the "
+                "output instead, or remove the validators",
+                "refused",
+            )
 
     @property
-    def _journal(self) -> Journal:
-        return self._durable.journal
-
-    @property
-    def _durable(self) -> _Durable:
-        """Made on first use: most tasks are short and need none of it."""
-        if self._made is None:
-            self._made = _Durable(self.task, self._db)
-        return self._made
+    def _durable(self) -> _DurableParts:
+        """Created on first use: most tasks are short and do not need it."""
+        if self._durable_parts is None:
+            self._durable_parts = _DurableParts(self.task, self._db)
+        return self._durable_parts

@@ -1,6 +1,6 @@
-"""Run one claimed task: check its arguments, call the handler, turn what happens into an answer.
+"""Run one claimed task: check its arguments, call the handler, turn the outcome into a result.
 
-Knows nothing of queues and batches: answers go to the completer.
+Results go to the completer; queues and batches are handled elsewhere.
 """
 
 import math
@@ -13,26 +13,25 @@ import anyio
 import structlog
 from anyio import CancelScope, CapacityLimiter
 
-from treadle.artifacts.store import Store
+from treadle.artifacts import Store
 from treadle.db.database import Database
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import encode_safely
 from treadle.models import Claim, Failure
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
-from treadle.worker.failures import Refused, failure_of, flatten_errors
-from treadle.worker.outcomes import Outcome, Suspended
+from treadle.worker.outcomes import Outcome, Refused, Suspended, failure_of, flatten_errors
 from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Definition, Registry
 from treadle.worker.validation import Validation
 
 log = structlog.get_logger(__name__)
-NOTHING = b""
+NO_OUTPUT = b""
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
 class RunningTask:
-    """A handler at work: its claim, its context, and the scope that can stop it."""
+    """A running handler: its claim, its context, and the scope that can cancel it."""
 
     __slots__ = ("claim", "context", "scope", "started", "stop_reason")
 
@@ -43,15 +42,15 @@ class RunningTask:
         self.started = False
         self.stop_reason: str | None = None
 
-    def stop(self, why: str) -> None:
-        """Interrupt the handler: `lost`, `cancelled` or `drain`."""
-        self.stop_reason = why
-        self.context.cancel(why)
+    def stop(self, reason: str) -> None:
+        """Cancel the handler; the reason is `lost`, `cancelled` or `drain`."""
+        self.stop_reason = reason
+        self.context.cancel(reason)
         self.scope.cancel()
 
 
 class Executor:
-    """Runs handlers and hands their answers on."""
+    """Runs handlers and passes their results to the completer."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class Executor:
         closed_gates: ClosedGates | None = None,
         store: Store | None = None,
     ) -> None:
-        # By claim, not by task: a task may come back while an earlier attempt still cleans up.
+        # By claim, not by task: a task may be claimed again while an earlier attempt cleans up.
         self.running: dict[tuple[UUID, UUID], RunningTask] = {}
         self._registry = registry
         self._db = db
@@ -76,45 +75,45 @@ class Executor:
         self._validation = Validation(registry.validators, db, self._threads)
 
     async def run(self, claim: Claim) -> None:
-        """Run the handler of a claim to its end, whichever it is."""
+        """Run the handler of a claim until it returns, raises or is cancelled."""
         definition = self._registry.get(claim.type)
         if definition is None:
             self._completer.release(claim)
             return
         context = Context(claim, self._db, self._agent, self._closed_gates, self._store)
-        answer: bytes | Failure | None
+        result: bytes | Failure | None
         with CancelScope() as scope:
             running = RunningTask(claim, context, scope)
             self.running[claim.id, claim.token] = running
             if claim.timeout_s is not None:
                 scope.deadline = anyio.current_time() + claim.timeout_s
             try:
-                answer = await self._work(definition, running)
+                result = await self._work(definition, running)
             except Outcome as outcome:
-                answer = outcome.failure()
+                result = outcome.failure()
             except (Exception, SystemExit, Suspended, BaseExceptionGroup) as error:
-                answer = self._raised(running, error)
+                result = self._raised(running, error)
             except anyio.get_cancelled_exc_class() as error:
-                # Nobody has cancelled it: the handler let out one of its own.
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                answer = failure_of(error)
+                # The handler was not cancelled: it raised a cancellation error of its own.
+                result = failure_of(error)
             finally:
                 del self.running[claim.id, claim.token]
         if scope.cancelled_caught:
-            answer = self._interrupted(running)
-        self._settle(running, answer)
+            result = self._interrupted(running)
+        self._settle(running, result)
 
     async def _work(self, definition: Definition, running: RunningTask) -> bytes | Failure | None:
-        """Call the handler and have its output checked."""
+        """Call the handler and validate its output."""
         claim, context = running.claim, running.context
         checks = self._validation.prepare(claim) if claim.validation else ()
-        answer = self._answer(await self._call(definition, context))
-        if not (checks or claim.report) or isinstance(answer, Failure):
-            return answer
+        result = self._encode(await self._call(definition, context))
+        if not (checks or claim.report) or isinstance(result, Failure):
+            return result
         if context.completed or context.suspended:
-            return answer
-        return await self._validation.judge(running, checks, answer)
+            return result
+        return await self._validation.validate(running, checks, result)
 
     async def _call(self, definition: Definition, context: Context) -> Any:
         if context.task.problem is not None:
@@ -130,12 +129,12 @@ class Executor:
         call = partial(definition.handler, **arguments)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
-    def _answer(self, result: object) -> bytes | Failure:
-        if isinstance(result, Outcome):
-            return result.failure()
-        if result is None:
-            return NOTHING
-        output = encode_safely(result)
+    def _encode(self, value: object) -> bytes | Failure:
+        if isinstance(value, Outcome):
+            return value.failure()
+        if value is None:
+            return NO_OUTPUT
+        output = encode_safely(value)
         if len(output) > MAX_OUTPUT_BYTES:
             return Failure(
                 f"the output has {len(output)} bytes, {MAX_OUTPUT_BYTES} are allowed; "
@@ -146,7 +145,7 @@ class Executor:
         return output
 
     def _raised(self, running: RunningTask, error: BaseException) -> Failure | None:
-        """What an error makes of the attempt; a group counts as what is in it."""
+        """Return the result of an attempt that raised; None if there is nothing to report."""
         found = list(flatten_errors(error))
         if running.context.suspended and any(isinstance(each, Suspended) for each in found):
             return None
@@ -158,34 +157,34 @@ class Executor:
         return failure_of(error)
 
     def _interrupted(self, running: RunningTask) -> Failure | None:
-        """The scope was cancelled: by its deadline, unless somebody said why."""
+        """Return the result of a cancelled attempt; without a stop reason it was the deadline."""
         if running.stop_reason is None:
             running.context.cancel("timeout")
             return Failure(f"ran longer than {running.claim.timeout_s:g} s", "timeout")
         return None
 
-    def _settle(self, running: RunningTask, answer: bytes | Failure | None) -> None:
+    def _settle(self, running: RunningTask, result: bytes | Failure | None) -> None:
         claim = running.claim
         if running.context.completed:
             return
         if running.context.suspended:
-            if answer is not None:
+            if result is not None:
                 log.warning(
-                    "task.suspension_swallowed",
+                    "task.result_ignored",
                     task_id=str(claim.id),
                     type=claim.type,
-                    hint="The task waits, and this answer does not count: let Suspended through.",
-                    answer=repr(answer)[:500],
+                    hint="The task is suspended. The handler must not catch Suspended.",
+                    result=repr(result)[:500],
                 )
             return
-        if isinstance(answer, bytes):
+        if isinstance(result, bytes):
             run_ms = int((time.monotonic() - running.context.started) * 1000)
-            self._completer.complete(claim, answer, run_ms, running.context.decision_report)
-        elif isinstance(answer, Failure):
-            self._completer.fail(claim, answer)
+            self._completer.complete(claim, result, run_ms, running.context.decision_report)
+        elif isinstance(result, Failure):
+            self._completer.fail(claim, result)
         elif running.stop_reason == "drain":
             self._completer.release(claim)
         else:
             log.warning(
-                "task.stopped", task_id=str(claim.id), type=claim.type, why=running.stop_reason
+                "task.stopped", task_id=str(claim.id), type=claim.type, reason=running.stop_reason
             )

@@ -1,8 +1,8 @@
-"""Run a program and end it with who asked for it, also when that one is killed.
+"""Run a program and kill it when the worker that started it ends, even if the worker is killed.
 
-`guard.py FD PROGRAM …`: FD is the reading end of a pipe that only the worker holds open. When the
-worker is gone the pipe ends, and everything in this session is killed. A program of its own, run
-by its path: it imports nothing of treadle.
+`guard.py FD PROGRAM …`: FD is the read end of a pipe whose write end only the worker has open.
+When the worker ends, the pipe is closed and every process of this session is killed. This file is
+started by its path and imports nothing of treadle.
 """
 
 import os
@@ -13,13 +13,13 @@ import threading
 
 
 def watch(pipe: int) -> None:
-    """Wait for the end of the pipe, then end the whole group, this process included."""
+    """Wait for the end of the pipe, then kill the process group, including this process."""
     os.read(pipe, 1)
     os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
-    """The program."""
+    """Run the program and exit with its code, or with the signal that ended it."""
     threading.Thread(target=watch, args=(int(sys.argv[1]),), daemon=True).start()
     code = subprocess.call(sys.argv[2:])
     if code < 0:

@@ -1,8 +1,8 @@
-"""What a task remembers while it runs, under which names, and how it stops to wait.
+"""The saved state of a task during one attempt, the names in it, and suspension.
 
-Steps that were saved come with the claim and cost no round trip. A task gives up its claim only
-when nothing else of it is under way: a step that runs beside a question is finished and saved, and
-questions asked side by side are all open before the task waits for them together.
+Saved steps come with the claim and need no round trip. A task releases its claim only when no
+other operation of it is in progress: a step that runs next to a question is finished and saved
+first, and questions asked concurrently are all open before the task waits for them together.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from treadle.worker.outcomes import Suspended
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-# Turns of the loop without anything under way before a task gives up its claim: who has just been
-# given a result may go on with the next step.
-CALM_TURNS = 3
+# A task releases its claim after so many iterations of the event loop without an operation: code
+# that has just received a result may start the next step.
+IDLE_TURNS = 3
 MAX_BYTES = 200
 KINDS = ("ask", "event", "spawn", "sleep")
 
 
 @dataclass(eq=False, slots=True)
 class CurrentStep:
-    """The step that the code now running belongs to, and what it has spent."""
+    """The step that the running code belongs to, and the costs recorded in it."""
 
     journal: "Journal"
     name: str
@@ -44,13 +44,13 @@ class CurrentStep:
     over: bool = False
 
 
-# Also known in threads and in tasks that a step starts: they get a copy of the context.
-inside: ContextVar[CurrentStep | None] = ContextVar("inside", default=None)
+# Threads and async tasks that a step starts inherit it.
+current_step: ContextVar[CurrentStep | None] = ContextVar("current_step", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendReason:
-    """What a task waits for: answers, subtasks or a time."""
+    """What a suspended task waits for: answers, subtasks or a time."""
 
     waits: Sequence[UUID] = ()
     children: Sequence[UUID] = ()
@@ -59,64 +59,65 @@ class SuspendReason:
 
 
 class Journal:
-    """The memory of one attempt, and its way to suspend the task."""
+    """The saved state of a task as one attempt sees it."""
 
     def __init__(self, claim: Claim, db: Database) -> None:
         self.claim = claim
         self.db = db
-        self.steps = {step["name"]: _known(step) for step in claim.steps or ()}
+        self.steps = {step["name"]: _to_step(step) for step in claim.steps or ()}
         self.suspended = False
         self._lost: ClaimLost | None = None
         self._names: set[str] = set()
         self._busy = 0
         self._idle = anyio.Event()
         self._reasons: list[SuspendReason] = []
-        self._turn = anyio.Lock()
-        self._closing: anyio.Event | None = None
+        self._suspend_lock = anyio.Lock()
+        # Set when the call that releases the claim has ended.
+        self._releasing: anyio.Event | None = None
 
     @property
     def suspending(self) -> bool:
-        """Whether the claim is being given up or was."""
-        return self.suspended or self._closing is not None
+        """Whether the claim was released or is being released."""
+        return self.suspended or self._releasing is not None
 
     def name(self, kind: str, text: str) -> str:
-        """The name of a wait, a spawn or a sleep: the second of the same text is another one."""
-        name = numbered(kind, text, self._names)
+        """Return a unique name for a wait, a spawn or a sleep."""
+        name = unique_name(kind, text, self._names)
         self._names.add(name)
         return name
 
-    def keep(self, name: str, kind: str, output: Any, **more: Any) -> Step:
-        """Remember what the database has kept."""
+    def add(self, name: str, kind: str, output: Any, **more: Any) -> Step:
+        """Add a step that the database has saved."""
         step = Step(name, kind, len(self.steps) + 1, output, datetime.now(UTC), **more)
         return self.steps.setdefault(name, step)
 
     def current(self) -> CurrentStep | None:
-        """The step of this task that the caller runs in."""
-        found = inside.get()
+        """Return the step of this task that the caller runs in, if any."""
+        found = current_step.get()
         return found if found is not None and found.journal is self and not found.over else None
 
-    def forbid_in_step(self, what: str) -> None:
-        """Raise in a step: when its result is known it is not called, and does none of this."""
+    def forbid_in_step(self, action: str) -> None:
+        """Raise inside a step: a later attempt does not call the step and would skip the action."""
         current = self.current()
         if current is not None:
             raise IllegalTransition(
-                f"step {current.name} cannot {what}",
-                hint="Do it in the handler, before the step or after it.",
+                f"step {current.name} cannot {action}",
+                hint="Do it in the handler, before or after the step.",
                 task_id=str(self.claim.id),
             )
 
     def check(self) -> None:
-        """Raise when the claim is gone, before anything more is paid for."""
+        """Raise if the task no longer holds its claim."""
         if self.suspended:
-            raise Suspended(f"task {self.claim.id} has given up its claim to wait")
+            raise self._suspended()
         if self._lost is not None:
             raise ClaimLost(str(self._lost), hint=self._lost.hint, **self._lost.detail)
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
-        """Something is under way: the task does not give up its claim meanwhile."""
-        while self._closing is not None:
-            await self._closing.wait()
+        """Mark an operation as in progress: the task does not release its claim meanwhile."""
+        while self._releasing is not None:
+            await self._releasing.wait()
         self.check()
         self._busy += 1
         try:
@@ -127,7 +128,7 @@ class Journal:
                 self._idle.set()
 
     async def call(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Call the database until it answers: each call is safe to repeat."""
+        """Repeat a call while the database is unavailable; the call must be safe to repeat."""
         delay = 0.05
         while True:
             try:
@@ -136,25 +137,28 @@ class Journal:
                 self._lost = error
                 raise
             except Unavailable as error:
-                log.warning("task.waiting", task_id=str(self.claim.id), error=str(error))
+                log.warning("task.call_failed", task_id=str(self.claim.id), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
 
     async def suspend(self, reason: SuspendReason) -> NoReturn:
-        """Give up the claim as soon as nothing else is under way, and end the handler."""
+        """Release the claim once no operation is in progress, and end the handler."""
         self._reasons.append(reason)
         try:
-            async with self._turn:
-                await self._calm()
+            async with self._suspend_lock:
+                await self._wait_until_idle()
                 if not self.suspended:
-                    await self._give_up()
+                    await self._release_claim()
         finally:
             self._reasons.remove(reason)
-        raise Suspended(f"task {self.claim.id} has given up its claim to wait")
+        raise self._suspended()
 
-    async def _calm(self) -> None:
+    def _suspended(self) -> Suspended:
+        return Suspended(f"task {self.claim.id} has released its claim to wait")
+
+    async def _wait_until_idle(self) -> None:
         turns = 0
-        while turns < CALM_TURNS:
+        while turns < IDLE_TURNS:
             if self._busy:
                 self._idle = anyio.Event()
                 await self._idle.wait()
@@ -163,11 +167,11 @@ class Journal:
                 await anyio.lowlevel.checkpoint()
                 turns += 1
 
-    async def _give_up(self) -> None:
+    async def _release_claim(self) -> None:
         self.check()
         claim = self.claim
-        waits, children, optional, run_at = _together(self._reasons)
-        self._closing = anyio.Event()
+        waits, children, optional, run_at = _combine(self._reasons)
+        self._releasing = anyio.Event()
         try:
             status = await self.call(
                 lambda: self.db.steps.suspend(
@@ -182,27 +186,27 @@ class Journal:
             self.suspended = True
             log.info("task.suspended", task_id=str(claim.id), type=claim.type, status=status)
         finally:
-            self._closing.set()
-            self._closing = None
+            self._releasing.set()
+            self._releasing = None
 
 
-def _together(
+def _combine(
     reasons: Sequence[SuspendReason],
 ) -> tuple[list[UUID], list[UUID], bool, datetime | None]:
-    """One suspension for all that is waited for.
+    """Combine all reasons into one suspension.
 
-    The task comes back when all of it has ended, and then waits again for what was left out: a time
-    beside anything else, and subtasks that may fail beside subtasks that may not.
+    The task resumes when all of them have ended, and then waits again for what was left out: a time
+    next to any other reason, and subtasks that may fail next to subtasks that may not.
     """
     waits = [wait for reason in reasons for wait in reason.waits]
-    strict = [child for reason in reasons if not reason.optional for child in reason.children]
-    lenient = [child for reason in reasons if reason.optional for child in reason.children]
+    required = [child for reason in reasons if not reason.optional for child in reason.children]
+    optional = [child for reason in reasons if reason.optional for child in reason.children]
     times = [reason.until for reason in reasons if reason.until is not None]
-    run_at = min(times) if times and not (waits or strict or lenient) else None
-    return waits, strict or lenient, not strict and bool(lenient), run_at
+    run_at = min(times) if times and not (waits or required or optional) else None
+    return waits, required or optional, not required and bool(optional), run_at
 
 
-def _known(step: dict[str, Any]) -> Step:
+def _to_step(step: dict[str, Any]) -> Step:
     return Step(
         name=step["name"],
         kind=step["kind"],
@@ -216,24 +220,24 @@ def _known(step: dict[str, Any]) -> Step:
 
 
 def check_step_name(name: object) -> None:
-    """Raise InvalidArgument for what cannot name a step."""
+    """Raise InvalidArgument if this is not a valid name of a step."""
     problem = hint = None
     if not isinstance(name, str) or not name or clean_text(name) != name:
-        problem = f"{name!r} cannot name a step"
-        hint = "Give the step a name first, then the function: ctx.step('fetch', fetch, url)"
+        problem = f"{name!r} is not a valid name of a step"
+        hint = "Pass the name first, then the function: ctx.step('fetch', fetch, url)"
     elif len(name.encode()) > MAX_BYTES:
-        problem = f"the name of a step has at most {MAX_BYTES} bytes, this has {len(name.encode())}"
-        hint = "Choose a short name; pass step_key= for what it depends on."
+        problem = f"the name of a step has {len(name.encode())} bytes, {MAX_BYTES} are allowed"
+        hint = "Choose a short name, and pass what the step depends on as step_key=."
     elif name.startswith(tuple(f"{kind}:" for kind in KINDS)):
         problem = f"the name of a step cannot begin with {name.partition(':')[0]}:"
-        hint = "Waits, subtasks and sleeps have names like that."
+        hint = "These prefixes are reserved for waits, subtasks and sleeps."
     if problem is not None:
         raise InvalidArgument(problem, hint=hint, argument="name")
 
 
-def numbered(kind: str, text: str, used: Container[str]) -> str:
-    """`kind:text`, with a number from the second use on: one answer never serves two questions."""
-    base = fit(f"{kind}:{' '.join(clean_text(text).split())}", MAX_BYTES - 8)
+def unique_name(kind: str, text: str, used: Container[str]) -> str:
+    """Return `kind:text`, with a number from the second use on."""
+    base = shorten(f"{kind}:{' '.join(clean_text(text).split())}", MAX_BYTES - 8)
     name, number = base, 1
     while name in used:
         number += 1
@@ -241,10 +245,10 @@ def numbered(kind: str, text: str, used: Container[str]) -> str:
     return name
 
 
-def fit(text: str, limit: int = MAX_BYTES) -> str:
-    """The text in at most so many bytes; what is cut off is told apart by its hash."""
-    whole = text.encode()
-    if len(whole) <= limit:
+def shorten(text: str, limit: int = MAX_BYTES) -> str:
+    """Return at most `limit` bytes of a text; a hash replaces the part that is cut off."""
+    encoded = text.encode()
+    if len(encoded) <= limit:
         return text
-    mark = f"~{hashlib.sha256(whole).hexdigest()[:12]}"
-    return whole[: limit - len(mark)].decode(errors="ignore") + mark
+    suffix = f"~{hashlib.sha256(encoded).hexdigest()[:12]}"
+    return encoded[: limit - len(suffix)].decode(errors="ignore") + suffix

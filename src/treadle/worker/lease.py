@@ -1,7 +1,7 @@
-"""Keep the leases of running tasks: mark them started, send heartbeats, stop what was lost.
+"""Keep the leases of running tasks: mark them as started, send heartbeats, stop lost claims.
 
-One batched call for all tasks of the worker. A short task never gets here: it goes from claimed to
-completed without a separate start.
+One batched call serves all tasks of the worker. A short task needs none of this: it goes from
+claimed to completed without a separate start.
 """
 
 import time
@@ -20,7 +20,7 @@ START_AFTER_S = 0.5
 
 
 class LeaseKeeper:
-    """Marks, renews and gives up leases."""
+    """Starts and renews the leases of running tasks."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class LeaseKeeper:
         self._executor = executor
         self._agent = agent
         self._heartbeat_s = heartbeat_s
-        # A claim may wait half its ttl for a slot; then it has to be marked well within the rest.
+        # A claim may wait half its TTL for a slot; it must be started well within the other half.
         self._start_after_s = min(START_AFTER_S, heartbeat_s, claim_ttl_s / 8)
         self._register = register
         self._on_status = on_status
@@ -46,12 +46,12 @@ class LeaseKeeper:
         self.on_tick: Callable[[], None] = lambda: None
 
     def wake(self, *, beat: bool = False) -> None:
-        """There is something to look after; with `beat`, ask the database about it now."""
+        """Check the running tasks now; with `beat`, send a heartbeat as well."""
         self._beat_now = self._beat_now or beat
         self._wake.set()
 
     async def run(self) -> None:
-        """Look after the leases for ever."""
+        """Keep the leases until cancelled."""
         next_beat = time.monotonic() + self._heartbeat_s
         while True:
             pause = next_beat - time.monotonic()
@@ -85,24 +85,24 @@ class LeaseKeeper:
         )
         for running in due:
             running.started = True
-            self._judge(running, verdicts.get(running.claim.id, "lost"))
+            self._apply_verdict(running, verdicts.get(running.claim.id, "lost"))
 
     async def _beat(self) -> None:
-        held = self._latest(
+        started = self._latest(
             running for running in self._executor.running.values() if running.started
         )
-        if held:
-            progress = [running.context.take_progress() for running in held]
+        if started:
+            progress = [running.context.take_progress() for running in started]
             try:
                 verdicts = await self._db.claims.heartbeat(
-                    [(running.claim.id, running.claim.token) for running in held], progress
+                    [(running.claim.id, running.claim.token) for running in started], progress
                 )
             except TreadleError:
-                for running, unsent in zip(held, progress, strict=True):
+                for running, unsent in zip(started, progress, strict=True):
                     running.context.keep_progress(unsent)
                 raise
-            for running in held:
-                self._judge(running, verdicts.get(running.claim.id, "lost"))
+            for running in started:
+                self._apply_verdict(running, verdicts.get(running.claim.id, "lost"))
         try:
             self._on_status(await self._db.agents.heartbeat(self._agent))
         except UnknownAgent:
@@ -110,17 +110,17 @@ class LeaseKeeper:
             await self._register()
 
     def _latest(self, found: Iterable[RunningTask]) -> list[RunningTask]:
-        """One claim per task: an older one of this worker's own was superseded by the newer."""
+        """Return one claim per task; stop an older claim of the same task by this worker."""
         by_task: dict[UUID, RunningTask] = {}
         for running in list(found):
             older = by_task.get(running.claim.id)
             by_task[running.claim.id] = running
             if older is not None:
-                self._judge(older, "lost")
+                self._apply_verdict(older, "lost")
         return list(by_task.values())
 
-    def _judge(self, running: RunningTask, verdict: str) -> None:
-        """A claim that no longer holds stops its handler at once, unless it was given up."""
+    def _apply_verdict(self, running: RunningTask, verdict: str) -> None:
+        """Stop the handler of a claim that was lost, unless the task has released it to wait."""
         claim = running.claim
         if running.context.suspending:
             return

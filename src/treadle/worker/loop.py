@@ -1,6 +1,6 @@
-"""The worker: claims in batches as slots free up, runs handlers, drains on a signal.
+"""The worker: claims tasks in batches as slots become free, runs handlers, drains on a signal.
 
-It holds no transaction while a handler runs, and comes back by itself when PostgreSQL does.
+It holds no transaction while a handler runs, and continues when PostgreSQL is reachable again.
 """
 
 import random
@@ -17,13 +17,13 @@ import anyio.lowlevel
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.artifacts.store import Store
+from treadle.artifacts import Store
 from treadle.db.database import Database
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent
-from treadle.health import keep_health_file
 from treadle.models import AgentProfile
-from treadle.shutdown import exit_within
+from treadle.process import exit_within, keep_health_file
+from treadle.settings import CLAIM_TTL_S, HEARTBEAT_S
 from treadle.worker.buffer import ClaimBuffer
 from treadle.worker.completer import Completer
 from treadle.worker.executor import Executor
@@ -33,21 +33,21 @@ from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Registry
 
 log = structlog.get_logger(__name__)
-# After an empty look: a few quick ones, for a producer that committed in between, then the poll.
-QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
-# A look asks producers to notify for 30 seconds: who relies on that has to look again by then.
-MARK_S = 20.0
-# Once it drains: the longest wait for an answer to a claim, for handlers that were told to stop,
-# for answers to arrive although the grace is over, and for signing off.
-ASK_S = 2.0
+# Pauses after the first empty polls: a producer may have committed in between.
+QUICK_POLLS_S = (0.0, 0.05, 0.2, 1.0)
+# Producers notify for 30 seconds after a poll, so a worker that relies on it polls again earlier.
+NOTIFY_S = 20.0
+# Timeouts while draining: for a claim in progress, for handlers that were cancelled, for results
+# that are still to be sent after the grace period, and for going offline.
+CLAIM_S = 2.0
 STOP_S = 3.0
-ANSWER_S = 3.0
-SIGN_OFF_S = 1.0
+RESULTS_S = 3.0
+OFFLINE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker runs."""
+    """The options of a worker; see the settings of the same names."""
 
     agent: str
     queues: Sequence[str]
@@ -55,19 +55,19 @@ class WorkerOptions:
     prefetch: int | None = None
     capabilities: Sequence[str] = ()
     poll_s: float = 5.0
-    heartbeat_s: float = 30.0
-    claim_ttl_s: float = 60.0
+    heartbeat_s: float = HEARTBEAT_S
+    claim_ttl_s: float = CLAIM_TTL_S
     drain_s: float = 30.0
     listen_url: str | None = None
     health_file: Path | None = None
     until_empty: bool = False
     signals: bool = False
-    # The most connections that it may open; for people who plan max_connections.
+    # The maximum number of connections that it opens, shown to help with max_connections.
     connections: int | None = None
 
 
 class Worker:
-    """Runs the handlers of a registry on the tasks of some queues."""
+    """Runs the handlers of a registry for the tasks of some queues."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Worker:
     ) -> None:
         if not registry.names():
             raise ConfigurationError(
-                "this application has no tasks", hint="Add one: @app.task() above a function."
+                "this application has no tasks", hint="Decorate a function with @app.task()."
             )
         self._registry = registry
         self._db = db
@@ -90,7 +90,7 @@ class Worker:
         self._closed_gates = ClosedGates()
         self._executor = Executor(
             registry,
-            # Transactions of handlers must not take the connections that leases depend on.
+            # Transactions of handlers must not use up the connections that leases depend on.
             handlers or db,
             self._completer,
             agent=options.agent,
@@ -107,28 +107,28 @@ class Worker:
             register=self._register,
             on_status=self._on_status,
         )
-        self._keeper.on_tick = self._give_back_stale
+        self._keeper.on_tick = self._release_stale
         self._wake = anyio.Event()
         self._draining = anyio.Event()
         self._slots_left = options.slots
         self._all_done = anyio.Event()
-        # Who asks for tasks, while it does.
-        self._asking: anyio.CancelScope | None = None
+        # The scope of a claim in progress.
+        self._claiming: anyio.CancelScope | None = None
         self._drained_at = 0.0
 
     def drain(self) -> None:
-        """Stop claiming, finish what runs within the grace, give back the rest, stop."""
+        """Stop claiming, let handlers finish within the grace period, release the rest, stop."""
         if not self._draining.is_set():
             self._drained_at = time.monotonic()
         self._draining.set()
-        if self._asking is not None:
-            # What a call under way claims is ours: it gets a moment to tell, and no more.
-            self._asking.deadline = anyio.current_time() + ASK_S
+        if self._claiming is not None:
+            # Tasks that this call has claimed must be released, so give it time to return them.
+            self._claiming.deadline = anyio.current_time() + CLAIM_S
         self._wake.set()
-        self._buffer.nudge()
+        self._buffer.wake()
 
     async def run(self) -> None:
-        """Work until drained."""
+        """Run until drained."""
         options = self._options
         await self._db.types.declare(
             self._registry.declaration(), [*self._registry.queues(), *options.queues]
@@ -149,9 +149,9 @@ class Worker:
                 channels = [f"task_ready.{queue}" for queue in options.queues]
                 listener = Listener(
                     options.listen_url,
-                    [*channels, "task_cancelled", SLOWDOWN],
-                    self._heard,
-                    # Wakes nobody: there is less to do than before.
+                    [*channels, "treadle_cancelled", SLOWDOWN],
+                    self._on_notify,
+                    # A closed gate does not wake the worker: there is less to claim than before.
                     on_payload=lambda _, payload: self._closed_gates.record(payload),
                 )
                 helpers.start_soon(listener.run)
@@ -168,40 +168,40 @@ class Worker:
             await self._claim_loop()
             await self._finish()
             helpers.cancel_scope.cancel()
-        ended = {"completed": self._completer.completed, "failed": self._completer.failed}
-        log.info("worker.stopped", agent=options.agent, **ended)
+        counts = {"completed": self._completer.completed, "failed": self._completer.failed}
+        log.info("worker.stopped", agent=options.agent, **counts)
 
     async def _claim_loop(self) -> None:
-        looks = 0
+        empty_polls = 0
         while not self._draining.is_set():
             want = self._buffer.wanted()
             if want == 0:
                 await self._buffer.room()
                 continue
-            # Before the look: an answer on its way meanwhile may make a task ready again.
+            # Read before the poll: a result that is sent meanwhile may make a task ready again.
             was_empty = self._is_empty()
-            claimed = await self._claim(want, idle=looks > 0)
+            claimed = await self._claim(want, idle=empty_polls > 0)
             if claimed:
-                looks = 0
-                # The slots start what there is before the next question takes its time.
+                empty_polls = 0
+                # Let the slots start these tasks before the next call.
                 await anyio.lowlevel.checkpoint()
                 continue
-            if looks > 0 and self._options.until_empty and was_empty:
+            if empty_polls > 0 and self._options.until_empty and was_empty:
                 break
-            await self._sleep(looks)
-            looks += 1
+            await self._sleep(empty_polls)
+            empty_polls += 1
 
     async def _claim(self, want: int, *, idle: bool) -> int:
-        """Claim; an answer lost on the way is asked for again with the same token."""
-        token, asked_at = uuid4(), time.monotonic()
+        """Claim tasks; if the response is lost, repeat the call with the same token."""
+        token, first_sent = uuid4(), time.monotonic()
         delay = 0.05
         while not self._draining.is_set():
-            received = time.monotonic()
-            if received - asked_at > self._options.claim_ttl_s:
-                # What it may have claimed has run out; a task must not get its old token again.
-                token, asked_at = uuid4(), received
+            sent = time.monotonic()
+            if sent - first_sent > self._options.claim_ttl_s:
+                # Claims made with this token have expired; it must not be used for them again.
+                token, first_sent = uuid4(), sent
             try:
-                with anyio.CancelScope() as self._asking:
+                with anyio.CancelScope() as self._claiming:
                     claims = await self._db.claims.take(
                         self._options.agent,
                         self._options.queues,
@@ -210,30 +210,31 @@ class Worker:
                         token=token,
                         idle=idle,
                     )
-                if self._asking.cancelled_caught:
-                    log.warning("claim.cut_off", after_s=ASK_S)
+                if self._claiming.cancelled_caught:
+                    log.warning("claim.timed_out", after_s=CLAIM_S)
                     break
             except (Unavailable, UnknownAgent) as error:
-                log.warning("claim.waiting", error=str(error))
+                log.warning("claim.failed", error=str(error))
                 if isinstance(error, UnknownAgent):
-                    self._keeper.wake(beat=True)  # it registers again
+                    self._keeper.wake(beat=True)  # registers the agent again
                 with anyio.move_on_after(random.uniform(delay / 2, delay)):
                     await self._draining.wait()
                 delay = min(delay * 2, 5.0)
                 continue
             if claims:
-                self._buffer.put(claims, want, received)
+                self._buffer.put(claims, want, sent)
                 self._keeper.wake()
             return len(claims)
         return 0
 
-    async def _sleep(self, looks: int) -> None:
-        """Wait for a notification, at most as long as this look allows."""
+    async def _sleep(self, empty_polls: int) -> None:
+        """Wait for a notification, for at most the pause after so many empty polls."""
         options = self._options
-        if looks < len(QUICK_LOOKS_S):
-            pause = min(QUICK_LOOKS_S[looks], options.poll_s)
+        if empty_polls < len(QUICK_POLLS_S):
+            pause = min(QUICK_POLLS_S[empty_polls], options.poll_s)
         else:
-            longest = options.poll_s if options.listen_url is None else min(options.poll_s, MARK_S)
+            listens = options.listen_url is not None
+            longest = min(options.poll_s, NOTIFY_S) if listens else options.poll_s
             pause = longest * random.uniform(0.8, 1.0)
         if options.until_empty:
             pause = min(pause, 0.02)
@@ -253,7 +254,7 @@ class Worker:
             self._all_done.set()
 
     async def _finish(self) -> None:
-        """Drain: what has not started goes back at once, what runs gets its grace."""
+        """Drain: release tasks that have not started, and wait for handlers in the grace period."""
         for claim in self._buffer.close():
             self._completer.release(claim)
         until = self._drained_at + self._options.drain_s
@@ -263,15 +264,15 @@ class Worker:
             running.stop("drain")
         with anyio.move_on_after(STOP_S):
             await self._all_done.wait()
-        with anyio.move_on_after(max(ANSWER_S, until - time.monotonic())) as sending:
+        with anyio.move_on_after(max(RESULTS_S, until - time.monotonic())) as sending:
             await self._completer.drained()
         if sending.cancelled_caught:
-            log.error("worker.answers_lost", answers=self._completer.waiting)
+            log.error("worker.results_lost", results=self._completer.waiting)
         try:
-            with anyio.move_on_after(SIGN_OFF_S):
+            with anyio.move_on_after(OFFLINE_S):
                 await self._db.agents.set_status(self._options.agent, "offline")
         except TreadleError as error:
-            log.warning("agent.not_signed_off", error=str(error))
+            log.warning("agent.offline_failed", error=str(error))
 
     async def _on_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
@@ -279,7 +280,7 @@ class Worker:
             async for number in received:
                 if not self._draining.is_set():
                     log.info("worker.draining", signal=signal.Signals(number).name)
-                    exit_within(self._options.drain_s + STOP_S + ANSWER_S + SIGN_OFF_S)
+                    exit_within(self._options.drain_s + STOP_S + RESULTS_S + OFFLINE_S)
                     self.drain()
                     continue
                 log.info("worker.cancelling", signal=signal.Signals(number).name)
@@ -302,16 +303,16 @@ class Worker:
 
     def _on_status(self, status: str) -> None:
         if status != "active" and not self._draining.is_set():
-            log.info("worker.draining", because=f"agent is {status}")
+            log.info("worker.draining", agent_status=status)
             self.drain()
 
-    def _heard(self, channel: str | None) -> None:
-        if channel == "task_cancelled":
+    def _on_notify(self, channel: str | None) -> None:
+        if channel == "treadle_cancelled":
             self._keeper.wake(beat=True)
         else:
             self._wake.set()
 
-    def _give_back_stale(self) -> None:
+    def _release_stale(self) -> None:
         for claim in self._buffer.take_stale(self._options.claim_ttl_s / 2):
             self._completer.release(claim)
 

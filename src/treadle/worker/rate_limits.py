@@ -1,8 +1,8 @@
-"""Rate limits of providers: recognise them in errors, and know which gates are closed.
+"""Rate limits of providers: detect them in errors, and remember which gates are closed.
 
-Looked for in the error and in what caused it: class names, status codes, headers. What an error
-says in words is judged in SQL, where it is judged for every other agent as well. Closed gates are
-a hint for handlers: what may start is decided in the database, with every claim.
+An error and its causes are searched for class names, status codes and headers. SQL searches the
+text of the message, for all agents alike. Closed gates are a hint for handlers: the database
+decides with every claim which tasks may start.
 """
 
 import math
@@ -17,42 +17,38 @@ from typing import Any
 import structlog
 from pydantic_core import from_json
 
-from treadle.worker.outcomes import RateLimited
-
 _NAMES = re.compile(
     r"RateLimit|TooManyRequests|Throttl(ed|ing)|QuotaExceeded|ResourceExhausted|Overloaded"
 )
 _STATUS = ("status_code", "status", "code", "http_status")
 _SLOW = frozenset({429, 529})
 _UNAVAILABLE = 503
-# Errors caused by errors, however deep libraries wrap them.
-_DEEPEST = 20
+# The maximum number of errors in a chain of causes that are searched.
+_MAX_CAUSES = 20
 log = structlog.get_logger(__name__)
-CHANNEL = "slowdown"
+CHANNEL = "treadle_slowdown"
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """What a provider asked for: to wait so long, at the gate of this key."""
+    """The wait that a provider asked for, and the key of the gate."""
 
     retry_after_s: float | None = None
     key: str | None = None
 
 
 def find_rate_limit(error: BaseException) -> RateLimit | None:
-    """The rate limit in an error or in one of its causes; None when there is none."""
+    """Return the rate limit in an error or in one of its causes; None if there is none."""
     found = None
-    for each in _causes(error):
-        if isinstance(each, RateLimited):
-            return RateLimit(each.retry_after_s, each.key)
-        limit = _judge(each)
+    for each in causes(error):
+        limit = _detect(each)
         if limit is not None and (found is None or found.retry_after_s is None):
             found = limit
     return found
 
 
 def parse_retry_after(value: Any, now: datetime | None = None) -> float | None:
-    """Seconds of a Retry-After: a number, or a date as HTTP writes it; None for anything else."""
+    """Return the seconds of a Retry-After value, which is a number or an HTTP date."""
     if isinstance(value, timedelta):
         return max(value.total_seconds(), 0.0)
     if isinstance(value, bytes):
@@ -62,7 +58,7 @@ def parse_retry_after(value: Any, now: datetime | None = None) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        until = _moment(value)
+        until = _parse_date(value)
         if until is None:
             return None
         return max((until - (now or datetime.now(tz=UTC))).total_seconds(), 0.0)
@@ -71,18 +67,18 @@ def parse_retry_after(value: Any, now: datetime | None = None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _moment(date: Any) -> datetime | None:
+def _parse_date(date: Any) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(date)
+        parsed = parsedate_to_datetime(date)
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError):
         return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, those in its group, what it was raised from and what was being handled."""
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, the errors of its group, and its causes and contexts."""
     waiting, seen = [error], set[int]()
-    while waiting and len(seen) < _DEEPEST:
+    while waiting and len(seen) < _MAX_CAUSES:
         each = waiting.pop(0)
         if id(each) in seen:
             continue
@@ -96,14 +92,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             waiting.append(each.__context__)
 
 
-def _judge(error: BaseException) -> RateLimit | None:
+def _detect(error: BaseException) -> RateLimit | None:
     if isinstance(error, SystemExit):
         return None
     response = _get(error, "response")
     after = _retry_after(error, response)
     codes = {_number(_get(thing, name)) for thing in (error, response) for name in _STATUS}
     if isinstance(response, Mapping):
-        # As botocore has it.
+        # The response of botocore.
         codes.add(_number(_get(_get(response, "ResponseMetadata"), "HTTPStatusCode")))
     named = any(_NAMES.search(kind.__name__) for kind in type(error).__mro__)
     if named or codes & _SLOW or (_UNAVAILABLE in codes and after is not None):
@@ -112,13 +108,13 @@ def _judge(error: BaseException) -> RateLimit | None:
 
 
 def _retry_after(error: BaseException, response: Any) -> float | None:
-    """Headers first: the milliseconds are the more exact of the two."""
+    """Return the wait in seconds: from headers first, where milliseconds are more exact."""
     for headers in (_get(response, "headers"), _get(error, "headers")):
         millis = parse_retry_after(_header(headers, "retry-after-ms"))
         if millis is not None:
             return millis / 1000
-        # A date is by the clock of who wrote it, which may say what that shows.
-        now = _moment(_header(headers, "date"))
+        # A date refers to the clock of the sender, which its Date header shows.
+        now = _parse_date(_header(headers, "date"))
         seconds = parse_retry_after(_header(headers, "retry-after"), now)
         if seconds is not None:
             return seconds
@@ -130,7 +126,7 @@ def _retry_after(error: BaseException, response: Any) -> float | None:
 
 
 def _header(headers: Any, name: str) -> Any:
-    """A header whatever its case; some mappings care about it."""
+    """Return a header regardless of its case; some mappings are case-sensitive."""
     if isinstance(headers, Mapping):
         for key, value in headers.items():
             if isinstance(key, str) and key.lower() == name:
@@ -141,7 +137,7 @@ def _header(headers: Any, name: str) -> Any:
 
 
 def _get(thing: Any, name: str) -> Any:
-    """An attribute or item of something foreign, which may do anything when it is asked."""
+    """Return an attribute or item of an unknown object, whose accessors may raise anything."""
     try:
         if isinstance(thing, Mapping):
             return thing.get(name)
@@ -151,7 +147,7 @@ def _get(thing: Any, name: str) -> Any:
 
 
 def _number(value: Any) -> int | None:
-    """A status code, also as text or as an enum."""
+    """Return a status code, which may be an int, an enum or text."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -162,27 +158,27 @@ def _number(value: Any) -> int | None:
 
 
 class ClosedGates:
-    """Gates and until when they are closed."""
+    """The gates that are closed, and until when."""
 
     def __init__(self) -> None:
         self._until: dict[str, tuple[datetime, float]] = {}
 
     def record(self, payload: str) -> None:
-        """Remember a notification `{"key": …, "until": …, "in_s": …}`."""
+        """Record a notification `{"key": …, "until": …, "in_s": …}`."""
         try:
-            told = from_json(payload)
-            key, until = str(told["key"]), datetime.fromisoformat(told["until"])
-            left_s = float(told["in_s"])
+            document = from_json(payload)
+            key, until = str(document["key"]), datetime.fromisoformat(document["until"])
+            left_s = float(document["in_s"])
         except (ValueError, TypeError, KeyError) as error:
-            log.warning("slowdown.not_understood", payload=payload[:200], error=str(error))
+            log.warning("gate.notification_invalid", payload=payload[:200], error=str(error))
             return
         now = time.monotonic()
         self._until = {name: each for name, each in self._until.items() if each[1] > now}
         self._until[key] = until, now + left_s
-        log.warning("slowdown", key=key, until=until.isoformat(), seconds=round(left_s, 1))
+        log.warning("gate.closed", key=key, until=until.isoformat(), seconds=round(left_s, 1))
 
     def until(self, keys: Iterable[str]) -> datetime | None:
-        """Until when the last of these gates is closed; None when all are open."""
+        """Return until when the last of these gates is closed; None if all are open."""
         now = time.monotonic()
         found = [self._until[key] for key in keys if key in self._until]
         return max((until for until, ends in found if ends > now), default=None)

@@ -1,11 +1,12 @@
-"""Which function handles which type, how its arguments are checked, and calls of tasks.
+"""The handlers of an application by task type, and the checks of their arguments.
 
-The type of a task is looked up in this table. Nothing in a payload is ever imported or executed. A
-`Call` is a task with its arguments before it exists: what is spawned or added to a DAG.
+The type of a task is looked up in this table; nothing from a payload is imported or executed. A
+`Call` is a handler with its arguments, to spawn or to add to a DAG.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, NotRequired, Protocol, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -14,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from treadle.errors import ConfigurationError, InvalidArgument
-from treadle.fields import EnqueueOptions, make_options
+from treadle.fields import EnqueueOptions
 from treadle.masking import excerpt_name
 from treadle.worker.context import Context
 from treadle.worker.validation import Validators
@@ -24,7 +25,7 @@ RESERVED = frozenset({"conn"})
 
 
 class Definition:
-    """One handler with its type name, its queue and the settings of its type."""
+    """A handler with the name, the default queue and the settings of its type."""
 
     def __init__(
         self, handler: Handler, *, name: str, queue: str, settings: Mapping[str, Any]
@@ -38,7 +39,7 @@ class Definition:
         self._adapter = self._adapter_of(handler)
 
     def arguments(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """Check a spec against the signature; raise InvalidArgument naming each field."""
+        """Validate a spec against the signature; InvalidArgument names each wrong field."""
         if self._adapter is None:
             return dict(spec)
         try:
@@ -54,7 +55,7 @@ class Definition:
             words = "; ".join(f"{each['field']}: {each['problem']}" for each in problems)
             raise InvalidArgument(
                 f"{self.name} does not take these arguments: {words}",
-                hint=f"Its signature is {self.name}{inspect.signature(self.handler)}",
+                hint=f"The signature is {self.name}{inspect.signature(self.handler)}",
                 errors=problems,
             ) from None
 
@@ -64,7 +65,7 @@ class Definition:
         except Exception as error:
             raise ConfigurationError(
                 f"the type hints of {self.name} cannot be resolved: {error}",
-                hint="Import what the annotations name at the top of the module.",
+                hint="Import the names used in annotations at the top of the module.",
             ) from error
         fields: dict[str, Any] = {}
         takes_any = False
@@ -77,25 +78,25 @@ class Definition:
             elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 raise ConfigurationError(
                     f"{self.name} has the positional parameter {parameter.name}",
-                    hint="Handlers get their arguments by name.",
+                    hint="Handlers are called with keyword arguments only.",
                 )
             elif parameter.name in RESERVED:
                 raise ConfigurationError(
                     f"{self.name} cannot have a parameter named {parameter.name}",
-                    hint="enqueue() takes it for itself; choose another name.",
+                    hint="enqueue() has a parameter of this name; choose another one.",
                 )
             else:
                 has_default = parameter.default is not parameter.empty
                 fields[parameter.name] = NotRequired[hint] if has_default else hint
         if takes_any and not fields:
             return None
-        # The functional form, with a name and fields that are known only now.
-        make_shape: Any = TypedDict
-        shape = make_shape(f"{self.name}_arguments", fields)
-        shape.__pydantic_config__ = ConfigDict(
+        # The functional form of TypedDict, which mypy accepts only with literal fields.
+        make_typed_dict: Any = TypedDict
+        arguments = make_typed_dict(f"{self.name}_arguments", fields)
+        arguments.__pydantic_config__ = ConfigDict(
             extra="allow" if takes_any else "forbid", arbitrary_types_allowed=True
         )
-        return TypeAdapter(shape)
+        return TypeAdapter(arguments)
 
 
 class Registry:
@@ -108,7 +109,7 @@ class Registry:
     def add(self, definition: Definition) -> None:
         if definition.name in self._by_name:
             raise ConfigurationError(
-                f"two handlers for the type {definition.name}",
+                f"the type {definition.name} has two handlers",
                 hint="Give one of them another name: @app.task('other_name')",
             )
         self._by_name[definition.name] = definition
@@ -123,12 +124,12 @@ class Registry:
         return sorted({definition.queue for definition in self._by_name.values()})
 
     def declaration(self) -> dict[str, dict[str, Any]]:
-        """The types and their settings, as `treadle.declare_types` takes them."""
+        """Return the types and their settings for `treadle.declare_types`."""
         return {name: definition.settings for name, definition in self._by_name.items()}
 
 
 class Call:
-    """A handler, the arguments for it, and the options of the task it will be."""
+    """A handler with arguments and the options of the task to create."""
 
     __slots__ = ("arguments", "definition", "options")
 
@@ -143,26 +144,46 @@ class Call:
         return f"<Call {self.definition.name}>"
 
     def call(self, /, **arguments: Any) -> "Call":
-        """Itself: a call has its arguments."""
+        """Return the call itself; more arguments are an error."""
         if arguments:
             raise InvalidArgument(
-                f"{self!r} has its arguments already",
-                hint="Give them to task.call(…), or give the task itself.",
+                f"{self!r} already has its arguments",
+                hint="Pass all arguments to task.call(…), or pass the task and its arguments.",
                 argument=next(iter(arguments)),
             )
         return self
 
     def as_json(self, *, check: bool = True) -> dict[str, Any]:
-        """The task as SQL takes it; `check=False` when arguments are still to come as inputs."""
+        """Return the task document for SQL; `check=False` if inputs will add arguments."""
         if check:
             self.definition.arguments(self.arguments)
         queue, options, _ = make_options(
-            {"queue": self.definition.queue, **self.options}, 1, self.definition.settings
+            {"queue": self.definition.queue, **self.options}, self.definition.settings
         )
         return {**options, "queue": queue, "type": self.definition.name, "spec": self.arguments}
 
 
+def make_options(
+    options: EnqueueOptions, define: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any], str | None]:
+    """Split options into the queue, what goes to SQL as json, and the idempotency key."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    queue = str(given.pop("queue", "default"))
+    key = given.pop("key", None)
+    delay = given.pop("delay", None)
+    if delay is not None:
+        given["delay_s"] = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    for name, value in given.items():
+        if isinstance(value, datetime) and value.tzinfo is None:
+            raise InvalidArgument(
+                f"{name} has no time zone", hint="Use datetime.now(tz=UTC) + …", argument=name
+            )
+    if define is not None:
+        given["define"] = {name: value for name, value in define.items() if value is not None}
+    return queue, given, key
+
+
 class Enqueueable(Protocol):
-    """A declared task, or a call of one: anything that can make a call of itself."""
+    """A declared task, or a call of one."""
 
     def call(self, /, **arguments: Any) -> Call: ...

@@ -1,4 +1,4 @@
-"""Subtasks: carry on beside them, or wait for them."""
+"""Subtasks: create them, continue, or wait for their results."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Child:
         return f"<Child {self.id}>"
 
     async def result(self) -> Any:
-        """Its output; the task gives up its claim until the subtask has ended."""
+        """Return its output; the task releases its claim until the subtask has ended."""
         [output] = await self._spawner.results([self.id])
         return output
 
 
 class Spawner:
-    """Spawns subtasks for one attempt; on the next attempt they are the same ones."""
+    """Creates subtasks for one attempt; a later attempt gets the same ones."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._fresh: set[UUID] = set()
+        self._created: set[UUID] = set()
 
     async def spawn(self, calls: Sequence[Call], name: str | None) -> list[Child]:
         """Create subtasks, in the order of the calls."""
@@ -50,26 +50,27 @@ class Spawner:
         if not calls:
             return []
         types = dict.fromkeys(call.definition.name for call in calls)
-        kept = journal.name("spawn", name or ", ".join(types))
+        step = journal.name("spawn", name or ", ".join(types))
         tasks = encode([call.as_json() for call in calls], name="tasks")
-        if kept in journal.steps:
-            ids = [UUID(each) for each in journal.steps[kept].output["ids"]]
+        if step in journal.steps:
+            ids = [UUID(each) for each in journal.steps[step].output["ids"]]
             return [Child(self, each, created=False) for each in ids]
         async with journal.busy():
-            made = await journal.call(
-                lambda: journal.db.steps.spawn(claim.id, claim.token, kept, tasks)
+            spawned = await journal.call(
+                lambda: journal.db.steps.spawn(claim.id, claim.token, step, tasks)
             )
-            journal.keep(kept, "spawn", {"ids": [str(each.id) for each in made]})
-        self._fresh.update(each.id for each in made if each.created)
-        return [Child(self, each.id, created=each.created) for each in made]
+            journal.add(step, "spawn", {"ids": [str(each.id) for each in spawned]})
+        self._created.update(each.id for each in spawned if each.created)
+        return [Child(self, each.id, created=each.created) for each in spawned]
 
     async def results(self, ids: Sequence[UUID], *, exceptions: bool = False) -> list[Any]:
-        """The outputs of subtasks; the task gives up its claim until all have ended."""
+        """Return the outputs of subtasks; the task releases its claim until all have ended."""
         journal = self._journal
         journal.forbid_in_step("wait")
         ended: dict[UUID, TaskResult] = {}
-        # What was spawned a moment ago has not ended: the suspension finds out if it has.
-        if not self._fresh.issuperset(ids):
+        # Skip the query if this attempt has created all of them: they have hardly ended yet, and
+        # the suspension notices if they have.
+        if not self._created.issuperset(ids):
             async with journal.busy():
                 found = await journal.call(lambda: journal.db.tasks.read_results(ids))
             ended = {each.id: each for each in found}
@@ -86,20 +87,20 @@ class Spawner:
         ]
 
 
-def as_call(given: Enqueueable, arguments: dict[str, Any]) -> Call:
-    """The call of a task with arguments, or a call as it is."""
-    if not hasattr(given, "call"):
+def as_call(task: Enqueueable, arguments: dict[str, Any]) -> Call:
+    """Return a task with its arguments as a call; a call is returned unchanged."""
+    if not hasattr(task, "call"):
         raise InvalidArgument(
-            f"{excerpt(given)} cannot be spawned",
-            hint="Give a task and its arguments, or task.call(…).",
+            f"{excerpt(task)} cannot be spawned",
+            hint="Pass a task and its arguments, or task.call(…).",
             argument="task",
         )
-    return given.call(**arguments)
+    return task.call(**arguments)
 
 
 def _failure(ended: TaskResult) -> TaskFailed:
     return TaskFailed(
-        f"subtask {ended.id} was {ended.status}: {ended.failure_reason or 'no reason given'}",
+        f"subtask {ended.id} ended as {ended.status}: {ended.failure_reason or 'no reason given'}",
         hint=f"See its history: treadle tasks show {ended.id}",
         task_id=str(ended.id),
         status=ended.status,

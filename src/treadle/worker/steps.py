@@ -1,7 +1,7 @@
-"""Steps: what a task pays for once. And how it sleeps.
+"""Steps, which a task runs once and saves, and durable sleeps.
 
-The input of a step is compared by the sha256 of its canonical JSON. What is not JSON, such as a
-client, counts as its type.
+The input of a step is compared by the SHA-256 of its canonical JSON. A value that JSON cannot
+represent, such as a client, is replaced by the name of its type.
 """
 
 import dataclasses
@@ -29,38 +29,45 @@ from pydantic_core import to_jsonable_python
 from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
 from treadle.json import MAX_DEPTH, clean_text, encode_safely
 from treadle.models import Step
-from treadle.worker.journal import CurrentStep, Journal, SuspendReason, check_step_name, fit, inside
+from treadle.worker.journal import (
+    CurrentStep,
+    Journal,
+    SuspendReason,
+    check_step_name,
+    current_step,
+    shorten,
+)
 from treadle.worker.spend import Spend
 
-SHOWN = 500
+MAX_SHOWN = 500
 _WRITABLE = (UUID, date, time_of_day, timedelta, Decimal, PurePath)
 log = structlog.get_logger(__name__)
 MAX_STEP_BYTES = 16 * 1024 * 1024
 
 
 class Input(NamedTuple):
-    """The hash of an input and the beginning of it; both None when it is not compared."""
+    """The hash of an input and its first characters; both are None if it is not compared."""
 
     hash: str | None
     shown: str | None
 
 
-def of_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Input:
-    """The input that the arguments of a call make."""
+def input_of_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Input:
+    """Return the input for the arguments of a call."""
     plain = {"args": [_plain(each, 0) for each in args], "kwargs": _plain(kwargs, 0)}
     words = [
         *map(_canonical, plain["args"]),
         *(f"{name}={_canonical(value)}" for name, value in sorted(plain["kwargs"].items())),
     ]
-    return Input(_hash(_canonical(plain)), clean_text(", ".join(words)[:SHOWN]))
+    return Input(_hash(_canonical(plain)), clean_text(", ".join(words)[:MAX_SHOWN]))
 
 
-def of_key(key: object) -> Input:
-    """The input that a key stands for; nothing for None."""
+def input_of_key(key: object) -> Input:
+    """Return the input for a step key; None turns the comparison off."""
     if key is None:
         return Input(None, None)
     text = _canonical(_plain(key, 0))
-    return Input(_hash(text), clean_text(text[:SHOWN]))
+    return Input(_hash(text), clean_text(text[:MAX_SHOWN]))
 
 
 def _canonical(plain: object) -> str:
@@ -72,7 +79,7 @@ def _hash(text: str) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The value in types that JSON has."""
+    """Convert a value to types that JSON has."""
     if value is None or (isinstance(value, (bool, int, float)) and not isinstance(value, Enum)):
         return value
     if depth > MAX_DEPTH:
@@ -104,11 +111,11 @@ def _type(value: object) -> str:
 
 
 class Steps:
-    """Runs steps for one attempt: each name once, whatever calls it and however often."""
+    """Runs the steps of one attempt, each name once."""
 
-    def __init__(self, journal: Journal, spending: Spend) -> None:
+    def __init__(self, journal: Journal, spend: Spend) -> None:
         self._journal = journal
-        self._spending = spending
+        self._spend = spend
         self._running: dict[str, anyio.Event] = {}
         self._clock: tuple[datetime, float] | None = None
 
@@ -120,25 +127,25 @@ class Steps:
         kwargs: dict[str, Any],
         step_key: Any,
     ) -> Any:
-        """The kept result of a step; calls `fn` only when there is none."""
+        """Return the saved result of a step; call `fn` only if there is none."""
         check_step_name(name)
         _check_function(name, fn)
-        given = of_call(args, kwargs) if step_key is ... else of_key(step_key)
+        step_input = input_of_call(args, kwargs) if step_key is ... else input_of_key(step_key)
         self._check_nesting(name)
         while name not in self._journal.steps:
             first = self._running.get(name)
             if first is None:
-                await self._run(name, partial(fn, *args, **kwargs), given)
+                await self._run(name, partial(fn, *args, **kwargs), step_input)
             else:
                 await first.wait()
-        await self._spending.enforce()
+        await self._spend.enforce()
         self._journal.check()
-        known = self._journal.steps[name]
-        _compare(known, given)
-        # A handler that changes what it was given must not change what the next one is given.
-        return deepcopy(known.output)
+        saved = self._journal.steps[name]
+        _compare(saved, step_input)
+        # A copy: a handler that modifies the result must not change what the next call returns.
+        return deepcopy(saved.output)
 
-    async def _run(self, name: str, call: Callable[[], Any], given: Input) -> None:
+    async def _run(self, name: str, call: Callable[[], Any], step_input: Input) -> None:
         journal = self._journal
         self._running[name] = anyio.Event()
         try:
@@ -150,25 +157,27 @@ class Steps:
                         output = _encoded(name, await _result(call, current))
                     finally:
                         current.over = True
-                    await self._save(current, output, given, started)
+                    await self._save(current, output, step_input, started)
                 except BaseException:
-                    await self._settle_failed(current)
+                    await self._record_failed(current)
                     raise
         finally:
             self._running.pop(name).set()
 
-    async def _save(self, step: CurrentStep, output: bytes, given: Input, started: float) -> None:
+    async def _save(
+        self, step: CurrentStep, output: bytes, step_input: Input, started: float
+    ) -> None:
         journal, claim = self._journal, self._journal.claim
         step.calls = _numbered(step)
         try:
-            kept, verdict = await journal.call(
+            saved, verdict = await journal.call(
                 lambda: journal.db.steps.save(
                     claim.id,
                     claim.token,
                     step.name,
                     output,
-                    input_hash=given.hash,
-                    shown=given.shown,
+                    input_hash=step_input.hash,
+                    shown=step_input.shown,
                     took_s=time.monotonic() - started,
                     calls=step.calls,
                 )
@@ -179,18 +188,18 @@ class Steps:
                 hint=error.hint,
                 **{**error.detail, "step": step.name},
             ) from error
-        self._spending.note(verdict)
-        journal.keep(
+        self._spend.set_verdict(verdict)
+        journal.add(
             step.name,
             "step",
-            kept,
+            saved,
             cost_usd=sum(call["usd"] for call in step.calls),
-            input_hash=given.hash,
-            input=given.shown,
+            input_hash=step_input.hash,
+            input=step_input.shown,
         )
 
-    async def _settle_failed(self, step: CurrentStep) -> None:
-        """A step that failed has spent what it spent; when it is run again it will spend more."""
+    async def _record_failed(self, step: CurrentStep) -> None:
+        """Record the costs of a failed step; another run of the step adds its own."""
         calls = [{**call, "call_id": call["call_id"] or str(uuid4())} for call in step.calls]
         if not calls:
             return
@@ -199,34 +208,34 @@ class Steps:
             with anyio.move_on_after(5, shield=True):
                 await self._journal.db.budgets.record(claim.id, claim.token, calls)
         except TreadleError as error:
-            log.warning("spend.not_recorded", task_id=str(claim.id), error=str(error), calls=calls)
+            log.warning("spend.record_failed", task_id=str(claim.id), error=str(error), calls=calls)
 
     async def sleep(self, duration: float | timedelta, name: str | None) -> None:
-        """Give up the claim for a while; the time is kept, and counted by the database."""
+        """Release the claim for a duration; the end is saved, by the clock of the database."""
         journal, claim = self._journal, self._journal.claim
         journal.forbid_in_step("sleep")
         seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
         if not math.isfinite(seconds):
             raise InvalidArgument(f"cannot sleep for {seconds} seconds", argument="seconds")
-        kept = journal.name("sleep", name or f"{seconds:g}s")
-        if kept not in journal.steps:
+        step = journal.name("sleep", name or f"{seconds:g}s")
+        if step not in journal.steps:
             async with journal.busy():
                 output = await journal.call(
-                    lambda: journal.db.steps.save_sleep(claim.id, claim.token, kept, seconds)
+                    lambda: journal.db.steps.save_sleep(claim.id, claim.token, step, seconds)
                 )
-                journal.keep(kept, "sleep", output)
-        until = datetime.fromisoformat(journal.steps[kept].output["until"])
+                journal.add(step, "sleep", output)
+        until = datetime.fromisoformat(journal.steps[step].output["until"])
         if await self._now() < until:
             await journal.suspend(SuspendReason(until=until))
         journal.check()
 
     async def _now(self) -> datetime:
-        """The database's clock, asked once."""
+        """Return the time by the clock of the database, which is queried once."""
         if self._clock is None:
             async with self._journal.busy():
                 self._clock = await self._journal.call(self._journal.db.calls.now), time.monotonic()
-        moment, asked = self._clock
-        return moment + timedelta(seconds=time.monotonic() - asked)
+        database_time, queried = self._clock
+        return database_time + timedelta(seconds=time.monotonic() - queried)
 
     def _check_nesting(self, name: str) -> None:
         current = self._journal.current()
@@ -239,8 +248,8 @@ class Steps:
 
 
 async def _result(call: Callable[[], Any], step: CurrentStep) -> Any:
-    """Run the function: on the loop when it is async, else in a thread of its own."""
-    token = inside.set(step)
+    """Call the function: on the event loop if it is async, else in a thread of its own."""
+    token = current_step.set(step)
     try:
         if _is_async(call):
             return await call()
@@ -249,7 +258,7 @@ async def _result(call: Callable[[], Any], step: CurrentStep) -> Any:
         )
         return await found if inspect.isawaitable(found) else found
     finally:
-        inside.reset(token)
+        current_step.reset(token)
 
 
 def _is_async(call: Any) -> bool:
@@ -271,7 +280,7 @@ def _check_function(name: str, fn: object) -> None:
 
 
 def _encoded(name: str, result: object) -> bytes:
-    """The result as JSON; mended rather than refused, for it was paid for."""
+    """Encode the result as JSON; invalid parts are replaced, since the step may be expensive."""
     output = encode_safely(result)
     if len(output) > MAX_STEP_BYTES:
         raise TooLarge(
@@ -282,19 +291,19 @@ def _encoded(name: str, result: object) -> bytes:
     return output
 
 
-def _compare(known: Step, given: Input) -> None:
-    if known.input_hash is None or given.hash is None or known.input_hash == given.hash:
+def _compare(saved: Step, now: Input) -> None:
+    if saved.input_hash is None or now.hash is None or saved.input_hash == now.hash:
         return
     raise StepConflict(
-        f"step {known.name} was saved for ({known.input}) and is now called with ({given.shown})",
-        hint="Give the other call its own name, or say what counts with step_key=.",
-        step=known.name,
+        f"step {saved.name} was saved for ({saved.input}) and is now called with ({now.shown})",
+        hint="Give the other call its own name, or pass what to compare as step_key=.",
+        step=saved.name,
     )
 
 
 def _numbered(step: CurrentStep) -> list[dict[str, Any]]:
-    """The calls of a step; a repeat of the step after a crash counts them once."""
+    """Give each call of a step an id, so that a repeat after a crash does not count it twice."""
     return [
-        {**call, "call_id": call["call_id"] or fit(f"{step.name}:{number}")}
+        {**call, "call_id": call["call_id"] or shorten(f"{step.name}:{number}")}
         for number, call in enumerate(step.calls, start=1)
     ]

@@ -1,9 +1,10 @@
-"""Check an output before it counts: a state of its own, with the claim kept and heartbeats going.
+"""Validate the output of a task before the task is completed.
 
-Validators run in the order in which the task names them; the first that rejects the output ends
-the attempt as `invalid_output`, and its messages go to the next one. A task names a validator and
-gives its settings. What runs is what is registered here under that name: nothing from a payload is
-executed or imported, and no command line comes from one.
+The task is `validating` meanwhile, keeps its claim and sends heartbeats. Validators run in the
+order in which the task names them. The first that rejects the output ends the attempt as
+`invalid_output`, and the next attempt gets its messages. A task names a validator and passes
+settings; the code that runs is the function or command registered under that name. Nothing from a
+payload is executed or imported.
 
 A JSON schema that came with a task must not stop the worker. The checker holds the interpreter
 while it works, and a schema of a few lines can ask for a check that never ends: definitions that
@@ -35,9 +36,15 @@ from treadle.models import Claim, Failure
 from treadle.settings import bare_environment
 from treadle.worker.child_process import run_child
 from treadle.worker.context import Context
-from treadle.worker.failures import Refused, failure_of, flatten_errors, report_missing
 from treadle.worker.json_schema_child import compiled, messages_of, shortened
-from treadle.worker.outcomes import InvalidOutput, Outcome
+from treadle.worker.outcomes import (
+    InvalidOutput,
+    Outcome,
+    Refused,
+    failure_of,
+    flatten_errors,
+    report_missing,
+)
 
 if TYPE_CHECKING:
     from treadle.worker.executor import RunningTask
@@ -160,7 +167,7 @@ def pattern_weight(pattern: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorCommand:
-    """A program that judges an output by its exit code."""
+    """A program that accepts or rejects an output by its exit code."""
 
     name: str
     arguments: tuple[str, ...]
@@ -170,7 +177,7 @@ class ValidatorCommand:
     env: Mapping[str, str] = field(default_factory=dict)
 
     async def messages(self, context: Context, output: bytes) -> list[str]:
-        """Empty for exit code 0; else the code and the last that the program said."""
+        """Return no messages for exit code 0, else the code and the end of the program's output."""
         task = context.task
         about = {"id": task.id, "type": task.type, "attempt": task.attempt, "spec": task.spec}
         finished = await run_child(
@@ -210,12 +217,12 @@ class Validators:
     def add(self, name: str, function: ValidatorFunction) -> None:
         if name in BUILT_IN or name in self._functions:
             raise ConfigurationError(
-                f"there is a validator {name} already", hint="Give it another name."
+                f"there is already a validator {name}", hint="Choose another name."
             )
         if "output" not in inspect.signature(function).parameters:
             raise ConfigurationError(
                 f"the validator {name} has no parameter named output",
-                hint="def check(output, ctx): …; the settings of the task come by name.",
+                hint="def check(output, ctx): …; settings of the task are keyword arguments.",
             )
         self._functions[name] = function
 
@@ -223,17 +230,19 @@ class Validators:
         words = command.arguments
         if not words or not all(isinstance(each, str) for each in words):
             raise ConfigurationError(
-                f"the command {command.name} must be a list of words",
-                hint='app.command("unit", ["pytest", "-q"])',
+                f"the arguments of command {command.name} must be a list of strings",
+                hint='For example: app.command("unit", ["pytest", "-q"])',
             )
         if command.name in self._commands:
-            raise ConfigurationError(f"there is a command {command.name} already")
+            raise ConfigurationError(
+                f"there is already a command {command.name}", hint="Choose another name."
+            )
         self._commands[command.name] = command
 
     def prepare(
         self, validation: Sequence[Mapping[str, Any]], threads: CapacityLimiter
     ) -> list[Check]:
-        """The checks that a task asks for; Refused where this code cannot do one of them."""
+        """Return the checks of a task; raise Refused if this worker cannot run one of them."""
         return [
             self._check(dict(each), threads) for each in validation if each["validator"] != "none"
         ]
@@ -271,7 +280,7 @@ class Validators:
 def _bound(
     name: str, function: ValidatorFunction, settings: Mapping[str, Any], threads: CapacityLimiter
 ) -> Callable[[Context, bytes], Awaitable[Sequence[str]]]:
-    """The function with the settings of a task; Refused when it does not take them."""
+    """Bind a function to the settings of a task; raise Refused if it does not take them."""
     signature = inspect.signature(function)
     wants_context = "ctx" in signature.parameters
     try:
@@ -280,10 +289,10 @@ def _bound(
         raise Refused(f"validator {name} does not take these settings: {error}") from None
 
     async def run(context: Context, output: bytes) -> Sequence[str]:
-        given: dict[str, Any] = {**settings, "output": from_json(output) if output else None}
+        arguments: dict[str, Any] = {**settings, "output": from_json(output) if output else None}
         if wants_context:
-            given["ctx"] = context
-        call = partial(function, **given)
+            arguments["ctx"] = context
+        call = partial(function, **arguments)
         if inspect.iscoroutinefunction(function):
             result = await call()
         else:
@@ -294,18 +303,18 @@ def _bound(
 
 
 def _messages(name: str, result: object) -> Sequence[str]:
-    """What a validator has to say: nothing or True is a pass."""
+    """Return the messages in the result of a validator; none if it accepts the output."""
     if result is None or result is True:
         return []
     if result is False:
-        return [f"refused by {name}"]
+        return [f"rejected by {name}"]
     if isinstance(result, str):
         return [result] if result else []
     if isinstance(result, (list, tuple)) and all(isinstance(each, str) for each in result):
         return list(result)
     raise TypeError(
-        f"it returned {type(result).__name__}: return None or True for a pass, False, a message "
-        "or a list of messages for a refusal"
+        f"it returned {type(result).__name__}: return None or True to accept the output, or "
+        "False, a message or a list of messages to reject it"
     )
 
 
@@ -318,15 +327,15 @@ class Validation:
         self._threads = threads
 
     def prepare(self, claim: Claim) -> Sequence[Check]:
-        """Before anything is paid for: Refused where this worker could not check the output."""
+        """Return the checks of a claim; raise Refused if this worker cannot run one of them."""
         if not claim.validation:
             return ()
         return self._validators.prepare(claim.validation, self._threads)
 
-    async def judge(
+    async def validate(
         self, running: "RunningTask", checks: Sequence[Check], output: bytes
     ) -> bytes | Failure | None:
-        """The output when it is good, else the failure; None when the claim is gone."""
+        """Return the output if all checks pass, else the failure; None if the claim is lost."""
         context = running.context
         if running.claim.report and context.decision_report is None:
             return report_missing()
@@ -341,14 +350,14 @@ class Validation:
         return output
 
     async def _begin(self, running: "RunningTask") -> bool:
-        """Say that the output is being checked; a database that is away is waited for."""
+        """Mark the task as validating; retry while the database is unavailable."""
         claim, delay = running.claim, 0.05
         while True:
             try:
                 verdicts = await self._db.claims.validate([(claim.id, claim.token)])
                 break
             except Unavailable as error:
-                log.warning("validation.waiting", task_id=str(claim.id), error=str(error))
+                log.warning("validation.call_failed", task_id=str(claim.id), error=str(error))
                 await anyio.sleep(random.uniform(delay / 2, delay))
                 delay = min(delay * 2, 5.0)
         running.started = True
@@ -378,5 +387,5 @@ class Validation:
             )
         if not messages:
             return None
-        told = InvalidOutput(*(f"{check.name}: {each}" for each in messages)).failure()
-        return replace(told, error=clean_text("\n".join(told.feedback)))
+        failure = InvalidOutput(*(f"{check.name}: {each}" for each in messages)).failure()
+        return replace(failure, error=clean_text("\n".join(failure.feedback)))

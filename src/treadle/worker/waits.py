@@ -17,7 +17,7 @@ OnExpiry = Literal["fail", "deny", "default", "escalate"]
 
 
 class Expiry(TypedDict, total=False):
-    """How long to wait, and what then: fail, deny, the default, or go on waiting and tell."""
+    """How long to wait, and what happens then: fail, deny, use the default, or escalate."""
 
     expires: float | timedelta | None
     on_expiry: OnExpiry
@@ -25,7 +25,7 @@ class Expiry(TypedDict, total=False):
 
 
 class AskOptions(Expiry, total=False):
-    """What can be said of a question besides its text."""
+    """The options of a question."""
 
     options: Sequence[str] | None
     schema: Mapping[str, Any] | type[BaseModel] | None
@@ -35,14 +35,14 @@ class AskOptions(Expiry, total=False):
 
 
 class EventOptions(Expiry, total=False):
-    """What can be said of an event besides its name."""
+    """The options of a wait for an event."""
 
     key: str
     name: str | None
 
 
 class Question:
-    """A question that is open: go on with other work, then wait for its answer."""
+    """An open question, whose answer can be awaited later."""
 
     def __init__(
         self, waits: "Waits", name: str, wait: dict[str, Any], model: type[BaseModel] | None
@@ -57,12 +57,12 @@ class Question:
         return f"<Question {self.name}>"
 
     async def answer(self) -> Answer:
-        """The answer; the task gives up its claim until there is one."""
+        """Return the answer; the task releases its claim until there is one."""
         answer = await self._waits.answer(self.name, self._wait)
-        return _modelled(answer, self._model, self.name)
+        return _with_model(answer, self._model, self.name)
 
     async def open(self) -> None:
-        """Let people see it."""
+        """Store the question, so that people can answer it."""
         self.id = await self._waits.open(self.name, self._wait)
 
 
@@ -73,13 +73,15 @@ class Waits:
         self._journal = journal
 
     def question(self, question: str, options: AskOptions) -> Question:
-        """A question that nobody can see yet."""
+        """Prepare a question; `open()` stores it."""
         self._journal.forbid_in_step("ask")
         if not question.strip():
-            raise InvalidArgument("a question needs a text", argument="question")
+            raise InvalidArgument("the question is empty", argument="question")
         schema, model = options.get("schema"), None
         if isinstance(schema, type):
             model, schema = schema, schema.model_json_schema()
+        if schema is not None:
+            schema = inline_references(schema)
         wait = {
             "question": question,
             "context": options.get("context"),
@@ -89,18 +91,18 @@ class Waits:
             **_expiry(options),
         }
         name = self._journal.name("ask", options.get("name") or question)
-        return Question(self, name, _given(wait), model)
+        return Question(self, name, _without_none(wait), model)
 
     async def event(self, event: str, options: EventOptions) -> Any:
-        """The payload of an event; the task gives up its claim until it has come."""
+        """Return the payload of an event; the task releases its claim until it is emitted."""
         self._journal.forbid_in_step("wait")
         key = options.get("key", "")
-        wait = _given({"event": event, "key": key, **_expiry(options)})
+        wait = _without_none({"event": event, "key": key, **_expiry(options)})
         text = options.get("name") or (f"{event} {key}" if key else event)
         return (await self.answer(self._journal.name("event", text), wait)).value
 
     async def open(self, name: str, wait: dict[str, Any]) -> UUID | None:
-        """Open a wait unless it has ended; its id, or None when the answer is known."""
+        """Open a wait and return its id; None if it already has an answer."""
         journal, claim = self._journal, self._journal.claim
         if name in journal.steps:
             journal.check()
@@ -111,12 +113,12 @@ class Waits:
                 lambda: journal.db.waits.open(claim.id, claim.token, name, text)
             )
             if found.answer is not None:
-                journal.keep(name, "wait", found.answer)
+                journal.add(name, "wait", found.answer)
                 return None
             return found.id
 
     async def answer(self, name: str, wait: dict[str, Any]) -> Answer:
-        """The answer to a wait; without one the task is suspended."""
+        """Return the answer to a wait; suspend the task if there is none."""
         self._journal.forbid_in_step("wait")
         wait_id = await self.open(name, wait)
         if wait_id is not None:
@@ -125,7 +127,7 @@ class Waits:
         if answer.status == "expired":
             raise WaitExpired(
                 f"nobody answered in time: {wait.get('question') or wait['event']}",
-                hint="Wait longer, or say what then: on_expiry='default', default=…",
+                hint="Pass a longer expires=, or a default: on_expiry='default', default=…",
                 wait=name,
             )
         return answer
@@ -141,8 +143,8 @@ def _answer(document: Mapping[str, Any]) -> Answer:
     )
 
 
-def _modelled(answer: Answer, model: type[BaseModel] | None, name: str) -> Answer:
-    """The answer with its value as the model that the question asked for."""
+def _with_model(answer: Answer, model: type[BaseModel] | None, name: str) -> Answer:
+    """Return the answer with its value as an instance of the model of the question."""
     if model is None:
         return answer
     try:
@@ -154,9 +156,34 @@ def _modelled(answer: Answer, model: type[BaseModel] | None, name: str) -> Answe
             for each in problems
         )
         raise InvalidArgument(
-            f"the answer to {name} is no {model.__name__}: {words}", wait=name
+            f"the answer to {name} is not a valid {model.__name__}: {words}", wait=name
         ) from None
     return Answer(value, answer.by, answer.note, answer.at, answer.status)
+
+
+def inline_references(schema: Mapping[str, Any]) -> Any:
+    """A JSON schema with each definition in the place of its `$ref`: SQL does not look them up."""
+    definitions = {f"#/$defs/{name}": part for name, part in schema.get("$defs", {}).items()}
+
+    def inline(part: Any, inside: tuple[str, ...] = ()) -> Any:
+        if isinstance(part, list):
+            return [inline(each, inside) for each in part]
+        if not isinstance(part, Mapping):
+            return part
+        found = {key: inline(value, inside) for key, value in part.items() if key != "$ref"}
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
+            return found
+        if reference not in definitions or reference in inside:
+            problem = "refers to itself" if reference in inside else "is not in $defs of the schema"
+            raise InvalidArgument(
+                f"the schema of the answer cannot be used: {reference} {problem}",
+                hint="Ask for an answer without that part, or without a schema.",
+                argument="schema",
+            )
+        return {**inline(definitions[reference], (*inside, reference)), **found}
+
+    return inline({key: value for key, value in schema.items() if key != "$defs"})
 
 
 def _expiry(options: Expiry) -> dict[str, Any]:
@@ -164,8 +191,8 @@ def _expiry(options: Expiry) -> dict[str, Any]:
     on_expiry = options.get("on_expiry", "fail")
     if (on_expiry == "default") != (options.get("default", ...) is not ...):
         raise InvalidArgument(
-            "on_expiry='default' and default= go together",
-            hint="Give both, or neither.",
+            "on_expiry='default' and default= need each other",
+            hint="Pass both or neither.",
             argument="default",
         )
     found: dict[str, Any] = {
@@ -177,6 +204,6 @@ def _expiry(options: Expiry) -> dict[str, Any]:
     return found
 
 
-def _given(wait: dict[str, Any]) -> dict[str, Any]:
-    """Without what was not said; a default may be null."""
+def _without_none(wait: dict[str, Any]) -> dict[str, Any]:
+    """Remove options that are None, except the default, which may be null."""
     return {name: value for name, value in wait.items() if value is not None or name == "default"}

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from treadle.api.v1 import (
     agents,
     artifacts,
+    breakers,
     budgets,
     claims,
     dags,
@@ -15,6 +16,7 @@ from treadle.api.v1 import (
     events,
     gates,
     harness,
+    keys,
     queues,
     retention,
     schedules,
@@ -32,10 +34,11 @@ def routers() -> list[APIRouter]:
     """One per noun."""
     return [
         tasks.busy,
+        claims.busy,
+        claims.router,
         tasks.router,
         task_actions.router,
         artifacts.router,
-        claims.router,
         steps.router,
         agents.router,
         waits.router,
@@ -46,6 +49,8 @@ def routers() -> list[APIRouter]:
         queues.router,
         types.router,
         gates.router,
+        breakers.router,
+        keys.router,
         triggers.router,
         webhooks.router,
         harness.router,

@@ -1,4 +1,4 @@
-"""`/v1/agents`: who works here; an agent registers before it claims."""
+"""`/v1/agents`: agents, which register before they claim tasks."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -7,29 +7,23 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_everywhere,
-    queues_of,
-    requires,
-)
-from treadle.api.bodies import Body, Name, Object, Text
+from treadle.api.access import AGENT, LIST, Access, requires
+from treadle.api.bodies import Body, Name, Names, Object, Queues, Text, json_response, json_row
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
-from treadle.api.v1.tasks import Names, Queues
-from treadle.db.database import Database
-from treadle.errors import Forbidden, UnknownAgent
+from treadle.errors import UnknownAgent
 from treadle.models import AgentProfile
+from treadle.settings import CLAIM_TTL_S, HEARTBEAT_S
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
+List = Annotated[Access, requires("read", on=LIST)]
+Act = Annotated[Access, requires("work", on=AGENT)]
+Operate = Annotated[Access, requires("operate", on=AGENT)]
 AgentId = Annotated[Text, Path(min_length=1, max_length=200)]
 
 
 class Agent(Body):
-    """How an agent registers: what it can do, and how often it gives a sign of life."""
+    """The registration of an agent: what it can do, and how often it sends a heartbeat."""
 
     type: Name = "worker"
     capabilities: Names = Field(default_factory=list)
@@ -37,26 +31,26 @@ class Agent(Body):
     queues: Queues = Field(default_factory=lambda: ["default"])
     task_types: Annotated[list[Name], Field(max_length=1000)] | None = None
     max_concurrent_tasks: int | None = Field(None, ge=0, le=10_000)
-    heartbeat_s: float = Field(30.0, gt=0, le=86_400, allow_inf_nan=False)
-    claim_ttl_s: float = Field(60.0, gt=0, le=86_400, allow_inf_nan=False)
+    heartbeat_s: float = Field(HEARTBEAT_S, gt=0, le=86_400, allow_inf_nan=False)
+    claim_ttl_s: float = Field(CLAIM_TTL_S, gt=0, le=86_400, allow_inf_nan=False)
     meta: Object = Field(default_factory=dict)
 
 
 class AgentStatus(Body):
-    """draining: it claims nothing more, finishes what it has and stops."""
+    """A draining agent claims no more tasks, finishes those that it has, and stops."""
 
     status: Literal["active", "draining", "offline"]
 
 
 class AgentState(BaseModel):
-    """An agent, and whether it should go on claiming."""
+    """An agent and its status, which says whether it may claim more tasks."""
 
     id: str
     status: str
 
 
 class AgentRow(BaseModel):
-    """An agent: whether it lives, and what it has in hand."""
+    """An agent with its last heartbeat and its current tasks."""
 
     agent_id: str
     type: str
@@ -81,16 +75,10 @@ class AgentRow(BaseModel):
     meta: Object
 
 
-@router.get("", response_model=Listed[AgentRow], dependencies=[requires("read")])
-async def list_agents(db: Db, page: Page, who: Caller) -> Response:
-    """Agents by id: sign of life, tasks in hand, failures of the last hour."""
-    rows = await db.agents.page(
-        queues=queues_of(who),
-        agent=who.agent,
-        project_id=who.project_id,
-        after=page.after(str),
-        limit=page.more,
-    )
+@router.get("", response_model=Listed[AgentRow])
+async def list_agents(access: List, page: Page) -> Response:
+    """List agents by id, with heartbeats, current tasks and failures of the last hour."""
+    rows = await access.db.agents.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "agent_id")
 
 
@@ -98,17 +86,10 @@ async def list_agents(db: Db, page: Page, who: Caller) -> Response:
     "/{agent_id:path}",
     response_model=AgentRow,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(agent_id: AgentId, db: Db, who: Caller) -> Response:
-    """One agent."""
-    rows = await db.agents.page(
-        only=agent_id,
-        queues=queues_of(who),
-        agent=who.agent,
-        project_id=who.project_id,
-        limit=1,
-    )
+async def show(agent_id: AgentId, access: List) -> Response:
+    """Get one agent."""
+    rows = await access.db.agents.page(access.view, only=agent_id, limit=1)
     if not rows:
         raise UnknownAgent(
             f"agent {agent_id} is not registered", hint="First: PUT /v1/agents/{id}", agent=agent_id
@@ -121,22 +102,19 @@ async def show(agent_id: AgentId, db: Db, who: Caller) -> Response:
     "/{agent_id:path}/status",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def set_status(agent_id: AgentId, asked: AgentStatus, db: Db, who: Caller) -> Response:
-    """Let an agent work, drain it, or take it offline."""
-    await _check(db, agent_id, who)
-    await db.agents.set_status(agent_id, asked.status, who.name)
+async def set_status(agent_id: AgentId, asked: AgentStatus, access: Operate) -> Response:
+    """Activate an agent, drain it, or take it offline."""
+    await access.db.agents.set_status(agent_id, asked.status, access.caller.name)
     return json_response({"id": agent_id, "status": asked.status})
 
 
-@router.put("/{agent_id:path}", response_model=AgentState, dependencies=[requires("work")])
-async def register(agent_id: AgentId, asked: Agent, db: Db, who: Caller) -> Response:
-    """Make an agent known, or known again after a restart."""
-    await _check(db, agent_id, who)
+@router.put("/{agent_id:path}", response_model=AgentState)
+async def register(agent_id: AgentId, asked: Agent, access: Act) -> Response:
+    """Register an agent, or register it again after a restart."""
     for queue in asked.queues:
-        who.check_queue(queue)
-    await db.agents.register(AgentProfile(id=agent_id, **asked.model_dump()))
+        access.caller.check_queue(queue)
+    await access.db.agents.register(AgentProfile(id=agent_id, **asked.model_dump()))
     return json_response({"id": agent_id, "status": "active"})
 
 
@@ -144,34 +122,18 @@ async def register(agent_id: AgentId, asked: Agent, db: Db, who: Caller) -> Resp
     "/{agent_id:path}/heartbeat",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[requires("work")],
 )
-async def heartbeat(agent_id: AgentId, db: Db, who: Caller) -> Response:
-    """An agent lives; it learns whether it should go on claiming. Leases are renewed per claim."""
-    await _check(db, agent_id, who)
-    return json_response({"id": agent_id, "status": await db.agents.heartbeat(agent_id)})
+async def heartbeat(agent_id: AgentId, access: Act) -> Response:
+    """Record a heartbeat of an agent and return its status. Leases are renewed per claim."""
+    return json_response({"id": agent_id, "status": await access.db.agents.heartbeat(agent_id)})
 
 
 @router.post(
     "/{agent_id:path}/leave",
     response_model=AgentState,
     responses=answers(404),
-    dependencies=[requires("work")],
 )
-async def leave(agent_id: AgentId, db: Db, who: Caller) -> Response:
-    """An agent stops: it is offline at once, not when its signs of life are missed."""
-    await _check(db, agent_id, who)
-    await db.agents.set_status(agent_id, "offline", who.name)
+async def leave(agent_id: AgentId, access: Act) -> Response:
+    """Take an agent that stops offline at once, without waiting for missed heartbeats."""
+    await access.db.agents.set_status(agent_id, "offline", access.caller.name)
     return json_response({"id": agent_id, "status": "offline"})
-
-
-async def _check(db: Database, agent_id: str, who: Principal) -> None:
-    """Refuse an agent that is not the token's, or that works where the token does not reach."""
-    who.check_agent(agent_id)
-    if who.project_id is not None:
-        check_everywhere(who)
-    if who.queues is not None:
-        queues = await db.agents.queues(agent_id)
-        # Without any it has nothing to do with those of the token either.
-        if queues is not None and not (queues and who.queues.issuperset(queues)):
-            raise Forbidden(f"{who.name} may not act for {agent_id}, which has other queues")

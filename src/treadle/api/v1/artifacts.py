@@ -1,4 +1,4 @@
-"""`/v1/artifacts`: the files of tasks, and what is in them."""
+"""`/v1/artifacts`: the files of tasks and their contents."""
 
 import re
 from collections.abc import AsyncIterator
@@ -14,23 +14,23 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.api.access import App, Caller, Db, Principal, check_seen, requires
+from treadle.api.access import ARTIFACT, Access, requires
+from treadle.api.bodies import json_response, json_row
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
-from treadle.api.v1.tasks import Status
-from treadle.artifacts.store import Store
-from treadle.db.database import Database
+from treadle.artifacts import Store
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
+from treadle.fields import Status
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/v1/artifacts", tags=["tasks"])
+Read = Annotated[Access, requires("read", on=ARTIFACT)]
 UNKNOWN_TYPE = "application/octet-stream"
-# A file that is sent takes the memory of a few parts of it.
+# Each file that is being sent takes the memory of a few of its parts.
 MOST_AT_ONCE = 16
-# A client that takes none of a piece for so long is given up.
+# Close the connection of a client that reads nothing for this long.
 SEND_S = 20.0
 PIECE = 64 * 1024
-# A task may call its file what it likes; this can stand in a header.
+# A task may set any media type; only these are safe in a header.
 _MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(;[ -~]*)?", re.ASCII)
 _CONTENT: dict[int | str, dict[str, Any]] = {
     200: {
@@ -42,7 +42,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 
 
 class Artifact(BaseModel):
-    """A file of a task; `linked` lies elsewhere, at `uri`, and `storing` is not there yet."""
+    """A file of a task. A `linked` file is stored at `uri`; a `storing` one is not complete."""
 
     id: UUID
     task_id: UUID
@@ -66,31 +66,27 @@ class Artifact(BaseModel):
     "/{artifact_id}",
     response_model=Artifact,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(artifact_id: UUID, db: Db, who: Caller) -> Response:
-    """One file of a task: who made it, its size and hash, and where it is."""
-    found = await _seen(artifact_id, db, who)
+async def show(artifact_id: UUID, access: Read) -> Response:
+    """Get the metadata of one file: its task, size, hash and location."""
+    found = await access.db.artifacts.get(artifact_id)
     return json_response(json_row({name: found[name] for name in Artifact.model_fields}))
 
 
 @router.get(
     "/{artifact_id}/content",
     responses={**_CONTENT, **answers(404, 409)},
-    dependencies=[requires("read")],
 )
 async def content(
     artifact_id: UUID,
-    app: App,
-    db: Db,
-    who: Caller,
+    access: Read,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
-    """What is in it, from the store of the server's settings; 409 when it lies elsewhere."""
-    found = await _seen(artifact_id, db, who)
+    """Get the content from the store of the server; 409 when it is stored elsewhere."""
+    found = await access.db.artifacts.get(artifact_id)
     if found["status"] == "linked":
         raise Conflict(
-            f"artifact {found['name']} lies elsewhere: {found['uri']}",
+            f"artifact {found['name']} is stored elsewhere: {found['uri']}",
             hint="It was linked, not stored: read it from its uri.",
             uri=found["uri"],
         )
@@ -101,17 +97,11 @@ async def content(
     etag = f'"{found["sha256"]}"'
     if known is not None and etag in (each.strip() for each in known.split(",")):
         return Response(status_code=304, headers={"ETag": etag})
-    return _File(app.store, found, etag)
-
-
-async def _seen(artifact_id: UUID, db: Database, who: Principal) -> dict[str, Any]:
-    found = await db.artifacts.get(artifact_id)
-    await check_seen(who, db, found["task_id"])
-    return found
+    return _File(access.app.store, found, etag)
 
 
 class _File(Response):
-    """A file as it is read; one that turns out to be damaged does not arrive whole."""
+    """A response that sends a file as it is read; a damaged file is sent incomplete."""
 
     under_way = 0
 
@@ -123,7 +113,7 @@ class _File(Response):
                 "Content-Length": str(found["bytes"]),
                 "ETag": etag,
                 "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found['name'], '')}",
-                # It is what somebody made, not a page of ours.
+                # A task wrote the file: the browser must not treat it as a page of this server.
                 "X-Content-Type-Options": "nosniff",
                 "Content-Security-Policy": "sandbox; default-src 'none'",
             }
@@ -150,14 +140,14 @@ class _File(Response):
         except (TreadleError, TimeoutError) as error:
             if not begun:
                 raise
-            # Less has come than was said: the client knows that it is not the file.
+            # Fewer bytes than Content-Length tell the client that the file is incomplete.
             log.warning("artifact.broken", id=str(self._found["id"]), error=str(error))
         finally:
             _File.under_way -= 1
 
 
 async def _checked(store: Store, found: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The parts of a file; the last one when all of it is what was stored, and not before."""
+    """The parts of a file; the last one only after the whole file matches its hash."""
     held = b""
     try:
         async for part in store.read(found["key"], found["bytes"], found["sha256"]):

@@ -1,6 +1,6 @@
-"""`/v1/claims`: take tasks, say that they go on, and end them.
+"""`/v1/claims`: claim tasks, send heartbeats, and complete or fail them.
 
-Everything about a claim needs its token, which makes a repeat safe: there is no Idempotency-Key.
+Every call names the token of the claim, which makes repeats safe without an Idempotency-Key.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,25 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import ClaimAccess
+from treadle.api.access import CLAIM, Access, access_of, requires
 from treadle.api.batch import ClaimRequest, Completion, batcher_of
-from treadle.api.bodies import Body, Id, Name, Object, Seconds, Text
+from treadle.api.bodies import (
+    Body,
+    DirectRoute,
+    Id,
+    Name,
+    Object,
+    Queues,
+    Seconds,
+    Text,
+    body_schema,
+    json_response,
+    json_row,
+    read_body,
+)
 from treadle.api.long_poll import LONGEST_S, long_poll_of
 from treadle.api.problems import answers
-from treadle.api.quick import Quick
-from treadle.api.responses import json_response, json_row
-from treadle.api.v1.tasks import BATCH, Queues
+from treadle.api.v1.tasks import BATCH
 from treadle.db.claims import Pair
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import clean_text, encode
@@ -28,31 +39,34 @@ from treadle.models import Claim, Failure
 
 Json = Any
 Remark = Annotated[Text, Field(max_length=2000)]
-router = APIRouter(prefix="/v1/claims", tags=["claims"], route_class=Quick)
+router = APIRouter(prefix="/v1/claims", tags=["claims"])
+busy = APIRouter(prefix="/v1/claims", tags=["claims"], route_class=DirectRoute)
+WORK = requires("work", on=CLAIM)
+Work = Annotated[Access, WORK]
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to do."}}
 _FIELDS = {each.name: each.name for each in fields(Claim)} | {"lease_until": "lease_expires_at"}
 
 
 class ClaimTasks(Body):
-    """What an agent would work on."""
+    """A request for tasks that an agent can work on."""
 
     agent: Name = Field(description="Registered with PUT /v1/agents/{id}.")
     queues: Queues = Field(default_factory=lambda: ["default"])
     types: Annotated[list[Name], Field(max_length=1000)] | None = None
     limit: int = Field(1, ge=1, le=BATCH)
     wait_seconds: float = Field(
-        0, ge=0, le=LONGEST_S, allow_inf_nan=False, description="Wait so long for a task."
+        0, ge=0, le=LONGEST_S, allow_inf_nan=False, description="Seconds to wait for a task."
     )
     start: bool = Field(
-        True, description="Running at once; else claimed, to be started within the claim's time."
+        True, description="Start at once; otherwise the task stays claimed until it is started."
     )
     token: Id | None = Field(
-        None, description="Your own: a repeat with it gets the same tasks, if the answer was lost."
+        None, description="Your own claim token: a repeated request gets the same tasks."
     )
 
 
 class Claimed(BaseModel):
-    """A task for the agent, and the token that everything about it needs."""
+    """A claimed task, and the token that all further calls need."""
 
     id: UUID
     token: UUID
@@ -72,9 +86,9 @@ class Claimed(BaseModel):
     dag_id: UUID | None
     project_id: UUID | None
     idempotency_key: str | None
-    previous: list[Object] | None = Field(description="What earlier attempts came to.")
+    previous: list[Object] | None = Field(description="Outcomes of earlier attempts.")
     name: str | None
-    steps: list[Object] | None = Field(description="What was done already.")
+    steps: list[Object] | None = Field(description="Steps that are already done.")
     problem: str | None = Field(description="Why inputs could not be filled in.")
     max_cost_usd: float | None
     cost_usd: float
@@ -85,7 +99,7 @@ class Claimed(BaseModel):
 
 
 class Claims(BaseModel):
-    """The best first."""
+    """Claims, highest priority first."""
 
     claims: list[Claimed]
 
@@ -97,13 +111,13 @@ class Token(Body):
 
 
 class Heartbeat(Token):
-    """The agent lives, and how far it has come."""
+    """A heartbeat with optional progress."""
 
     progress: Json = None
 
 
 class HeartbeatResult(BaseModel):
-    """Whether to go on: `cancel_requested` says to stop and drop the result."""
+    """The answer to a heartbeat; stop and drop the result when `cancel_requested` is true."""
 
     id: UUID
     verdict: Literal["ok", "cancelled"]
@@ -111,7 +125,7 @@ class HeartbeatResult(BaseModel):
 
 
 class HeartbeatVerdict(BaseModel):
-    """`lost`: another claim took over, or it ran out."""
+    """The answer for one claim; `lost` means that it expired or was superseded."""
 
     id: UUID
     verdict: Literal["ok", "cancelled", "lost"]
@@ -119,19 +133,19 @@ class HeartbeatVerdict(BaseModel):
 
 
 class ClaimRef(Token):
-    """A claim, among many."""
+    """One claim of a batch."""
 
     id: Id
 
 
 class HeartbeatNamed(ClaimRef):
-    """A claim that goes on."""
+    """A heartbeat of one claim of a batch."""
 
     progress: Json = None
 
 
 class HeartbeatMany(Body):
-    """Claims that go on."""
+    """Heartbeats of many claims."""
 
     claims: list[HeartbeatNamed] = Field(min_length=1, max_length=BATCH)
 
@@ -143,34 +157,34 @@ class HeartbeatVerdicts(BaseModel):
 
 
 class Complete(Token):
-    """The result."""
+    """The result of a task."""
 
     output: Json = None
     report: Object | None = Field(None, description="The decision report.")
 
 
 class CompleteNamed(ClaimRef):
-    """The result of one task among many."""
+    """The result of one task of a batch."""
 
     output: Json = None
     report: Object | None = None
 
 
 class CompleteMany(Body):
-    """Results of many tasks, each judged by itself."""
+    """Results of many tasks; each is accepted or rejected on its own."""
 
     claims: list[CompleteNamed] = Field(min_length=1, max_length=BATCH)
 
 
 class Ended(BaseModel):
-    """`already` is a repeat."""
+    """The verdict on a call; `already` means that it was repeated."""
 
     id: UUID
     verdict: str
 
 
 class EndedMany(BaseModel):
-    """completed, already, stale (superseded), or report_required; in the order of the request."""
+    """Verdicts in the order of the request: completed, already, stale or report_required."""
 
     items: list[Ended]
 
@@ -179,9 +193,9 @@ class Fail(Token):
     """Why the attempt ends without a result."""
 
     error: Text = Field("", max_length=20_000)
-    failure_class: Name | None = Field(None, description="Found in the error where it is not said.")
+    failure_class: Name | None = Field(None, description="Derived from the error if absent.")
     action: Literal["retry", "fail", "cancel"] | None = Field(
-        None, description="Instead of what the retry policy says."
+        None, description="Overrides the retry policy."
     )
     retry_after_s: Seconds | None = None
     key: Name | None = Field(None, description="The gate that a rate limit closes.")
@@ -189,7 +203,7 @@ class Fail(Token):
 
 
 class FailedNow(BaseModel):
-    """retrying, ready, dead_lettered, cancelled, or already."""
+    """The verdict on a failure: retrying, ready, dead_lettered, cancelled or already."""
 
     id: UUID
     verdict: str
@@ -197,15 +211,17 @@ class FailedNow(BaseModel):
     failure_class: str | None
 
 
-@router.post("", response_model=Claims, responses={**NOTHING, **answers(404)})
-async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Response:
-    """Take up to `limit` of the best tasks, or wait for one; 204 when there is nothing to do."""
-    who, db = hand.who, hand.db
-    who.check_agent(asked.agent)
-    for queue in asked.queues:
-        who.check_queue(queue)
-    # A claim takes tasks of all projects.
-    who.check_project(None)
+@busy.post(
+    "",
+    response_model=Claims,
+    responses={**NOTHING, **answers(404)},
+    dependencies=[WORK],
+    openapi_extra=body_schema(ClaimTasks),
+)
+async def claim(request: Request) -> Response:
+    """Claim up to `limit` tasks, highest priority first, or wait for one; 204 without a task."""
+    asked = await read_body(request, ClaimTasks)
+    db = access_of(request).claims_for(asked.agent, asked.queues)
     token = asked.token or uuid4()
 
     async def look(*, idle: bool = True) -> Sequence[Claim]:
@@ -232,26 +248,32 @@ async def claim(asked: ClaimTasks, request: Request, hand: ClaimAccess) -> Respo
     if not found:
         return Response(status_code=204)
     if await request.is_disconnected():
-        # Nobody would ever hear of them.
+        # The client is gone: give the tasks back.
         await db.claims.release([(each.id, each.token) for each in found])
         return Response(status_code=204)
     return json_response({"claims": [_shown(each) for each in found]})
 
 
 @router.post("/heartbeat", response_model=HeartbeatVerdicts)
-async def heartbeat_many(asked: HeartbeatMany, hand: ClaimAccess) -> Response:
-    """Renew many leases; says of each whether to go on."""
+async def heartbeat_many(asked: HeartbeatMany, access: Work) -> Response:
+    """Renew the leases of many claims."""
     pairs = _pairs(asked.claims)
-    db = await hand.on_many(pairs)
+    db = await access.claims(pairs)
     verdicts = await db.claims.heartbeat(pairs, [_progress(each) for each in asked.claims])
     return json_response({"items": [_beat(each.id, verdicts[each.id]) for each in asked.claims]})
 
 
-@router.post("/complete", response_model=EndedMany)
-async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
-    """Store many results; each is judged by itself."""
+@busy.post(
+    "/complete",
+    response_model=EndedMany,
+    dependencies=[WORK],
+    openapi_extra=body_schema(CompleteMany),
+)
+async def complete_many(request: Request) -> Response:
+    """Complete many tasks; each is accepted or rejected on its own."""
+    asked = await read_body(request, CompleteMany)
     pairs = _pairs(asked.claims)
-    db = await hand.on_many(pairs)
+    db = await access_of(request).claims(pairs)
     others = await db.claims.complete(
         pairs,
         [encode(each.output, name="output") for each in asked.claims],
@@ -263,41 +285,48 @@ async def complete_many(asked: CompleteMany, hand: ClaimAccess) -> Response:
 
 
 @router.post("/{task_id}/start", response_model=Ended, responses=answers(409))
-async def start(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
-    """Say that a claimed task is being executed now."""
-    db = await hand.on(task_id, asked.token)
+async def start(task_id: UUID, asked: Token, access: Work) -> Response:
+    """Start a claimed task."""
+    db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.start([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
 @router.post("/{task_id}/heartbeat", response_model=HeartbeatResult, responses=answers(409))
-async def heartbeat(task_id: UUID, asked: Heartbeat, hand: ClaimAccess) -> Response:
-    """Renew the lease and say how far it is; learn whether to stop."""
-    db = await hand.on(task_id, asked.token)
+async def heartbeat(task_id: UUID, asked: Heartbeat, access: Work) -> Response:
+    """Renew the lease and report progress; the answer says whether to stop."""
+    db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.heartbeat([(task_id, asked.token)], [_progress(asked)])
     if verdicts[task_id] == "lost":
         held(task_id, "lost")
     return json_response(_beat(task_id, verdicts[task_id]))
 
 
-@router.post("/{task_id}/complete", response_model=Ended, responses=answers(409))
-async def complete(task_id: UUID, asked: Complete, request: Request, hand: ClaimAccess) -> Response:
-    """Store the result of a task and end it."""
-    db = await hand.on(task_id, asked.token)
+@busy.post(
+    "/{task_id}/complete",
+    response_model=Ended,
+    responses=answers(409),
+    dependencies=[WORK],
+    openapi_extra=body_schema(Complete),
+)
+async def complete(request: Request, task_id: UUID) -> Response:
+    """Store the result of a task and complete it."""
+    asked = await read_body(request, Complete)
+    db = await access_of(request).claim(task_id, asked.token)
     output = encode(asked.output, name="output")
     report = None if asked.report is None else encode(asked.report, name="report")
     done = Completion(task_id, asked.token, output, report)
     verdict = await batcher_of(request).complete(None, done)
     if verdict not in ("completed", "already"):
-        # Alone it is told why.
+        # A call for this task alone raises the reason.
         verdict = await db.claims.complete_one(*done)
     return json_response({"id": task_id, "verdict": verdict})
 
 
 @router.post("/{task_id}/fail", response_model=FailedNow, responses=answers(409))
-async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
-    """End an attempt that did not work out; the retry policy decides what follows."""
-    db = await hand.on(task_id, asked.token)
+async def fail(task_id: UUID, asked: Fail, access: Work) -> Response:
+    """Fail an attempt; the retry policy decides what happens next."""
+    db = await access.claim(task_id, asked.token)
     failure = Failure(
         clean_text(asked.error),
         asked.failure_class,
@@ -321,15 +350,15 @@ async def fail(task_id: UUID, asked: Fail, hand: ClaimAccess) -> Response:
 
 
 @router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
-async def release(task_id: UUID, asked: Token, hand: ClaimAccess) -> Response:
-    """Give a task back unfinished; no attempt is burnt."""
-    db = await hand.on(task_id, asked.token)
+async def release(task_id: UUID, asked: Token, access: Work) -> Response:
+    """Give a task back unfinished, without counting an attempt."""
+    db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.release([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
 
 
 def held(task_id: UUID, verdict: str) -> str:
-    """The verdict; an error where it says that the claim was superseded."""
+    """The verdict; raises ClaimLost when the claim was superseded."""
     if verdict in ("stale", "lost", "cancelled"):
         raise ClaimLost(
             f"the claim on task {task_id} no longer holds",

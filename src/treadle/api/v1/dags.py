@@ -1,88 +1,55 @@
-"""`/v1/dags`: tasks that wait for each other, made whole, started, cancelled, run again."""
+"""`/v1/dags`: create, read, start, cancel and retry DAGs of tasks."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_key,
-    check_options,
-    check_places,
-    check_references,
-    is_restricted,
-    own_name,
-    own_project,
-    redact_names,
-    requires,
-    whole_dags,
-    with_defaults,
+from treadle import fields
+from treadle.api.access import DAG, LIST, NEW, Access, requires
+from treadle.api.bodies import (
+    Body,
+    Id,
+    Name,
+    Note,
+    Object,
+    Reason,
+    Text,
+    Usd,
+    json_response,
+    json_row,
+    with_fields,
 )
-from treadle.api.bodies import Body, Id, Moment, Name, Note, Object, Reason, Seconds, Text, Usd
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
 from treadle.db.database import Database
-from treadle.errors import Forbidden, InvalidArgument
+from treadle.errors import InvalidArgument
 from treadle.json import encode
 from treadle.producer.dag import dag_document
 
 MOST_TASKS = 10_000
 Status = Literal["open", "running", "failed", "completed", "cancelled"]
 router = APIRouter(prefix="/v1/dags", tags=["dags"])
+New = Annotated[Access, requires("enqueue", on=NEW)]
+List = Annotated[Access, requires("read", on=LIST)]
+Read = Annotated[Access, requires("read", on=DAG)]
+Operate = Annotated[Access, requires("operate", on=DAG)]
 
 
 class Edge(Body):
-    """A task that must have ended before; an optional one may also have failed."""
+    """A dependency; an optional one may also fail."""
 
     task: Name
     optional: bool = False
 
 
+@with_fields(fields.fields_of(fields.TaskContent, fields.NodeOptions))
 class NodeOptions(Body):
     """What can be said of a task of a DAG besides its name and its edges."""
-
-    type: Name | None = None
-    queue: Name | None = None
-    spec: Object | None = None
-    title: Text | None = Field(None, max_length=1000)
-    priority: int | None = Field(None, ge=0, le=100)
-    urgency: int | None = Field(None, ge=0, le=100)
-    tier: Literal["critical", "high", "normal", "low", "background"] | None = None
-    delay_s: Seconds | None = None
-    run_at: Moment | None = None
-    deadline_at: Moment | None = None
-    timeout_s: Seconds | None = None
-    max_attempts: int | None = Field(None, ge=1, le=1000)
-    ageing_rate: float | None = Field(None, ge=0, le=1000)
-    retry: Object | None = None
-    capabilities: list[Name] | None = Field(None, max_length=100)
-    assigned_agent: Name | None = None
-    consumer: Name | None = None
-    tags: list[Name] | None = Field(None, max_length=100)
-    source: Text | None = Field(None, max_length=200)
-    source_job: Text | None = Field(None, max_length=200)
-    external_ref: Text | None = Field(None, max_length=1000)
-    notes: Text | None = Field(None, max_length=10_000)
-    project: Name | None = None
-    project_id: Id | None = None
-    max_cost_usd: Usd | None = None
-    max_tokens: int | None = Field(None, ge=0, le=2**53)
-    on_budget: Literal["ask", "fail"] | None = None
-    validation: list[Object] | None = Field(None, max_length=20)
-    report: Literal["required", "optional"] | None = None
-    models: list[Name] | None = Field(None, max_length=20)
-    fallback_models: list[Name] | None = Field(None, max_length=20)
-    gates: list[Name] | None = Field(None, max_length=20)
-    concurrency_key: Name | None = None
-    concurrency_limit: int | None = Field(None, ge=1, le=1_000_000)
 
 
 class Node(NodeOptions):
@@ -98,7 +65,7 @@ class Node(NodeOptions):
 
 
 class Plan(Body):
-    """A whole DAG; all of it is stored, or nothing."""
+    """A DAG with all its tasks; all of it is stored or nothing."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -126,7 +93,7 @@ class Plan(Body):
 
 
 class MadeDag(BaseModel):
-    """A DAG that was made, or the one that has the key already; tasks in the order given."""
+    """A new DAG, or the existing one with this key; tasks in the order of the request."""
 
     id: UUID
     created: bool
@@ -134,7 +101,7 @@ class MadeDag(BaseModel):
 
 
 class Dag(BaseModel):
-    """A DAG and how far it is."""
+    """A DAG with its progress."""
 
     id: UUID
     name: str
@@ -163,7 +130,7 @@ class Dag(BaseModel):
 
 
 class Dependency(BaseModel):
-    """A task that another one waits for or waited for."""
+    """A dependency of a task."""
 
     id: UUID
     name: str | None
@@ -203,21 +170,21 @@ class DagTask(BaseModel):
 
 
 class Started(BaseModel):
-    """A DAG that runs, with so many tasks."""
+    """A started DAG with its number of tasks."""
 
     id: UUID
     tasks: int
 
 
-class Cancelled(BaseModel):
-    """So many tasks were cancelled."""
+class CancelledDag(BaseModel):
+    """The number of cancelled tasks."""
 
     id: UUID
     cancelled: int
 
 
 class Retried(BaseModel):
-    """So many tasks run again."""
+    """The number of retried tasks."""
 
     id: UUID
     retried: int
@@ -228,75 +195,57 @@ class Retried(BaseModel):
     status_code=201,
     response_model=MadeDag,
     responses={
-        200: {"model": MadeDag, "description": "There was one with this key."},
+        200: {"model": MadeDag, "description": "A DAG with this key existed."},
         **answers(404, 409),
     },
-    dependencies=[requires("enqueue")],
 )
-async def create(plan: Plan, db: Db, who: Caller, once: Once) -> Response:
-    """Make a DAG with all its tasks, or nothing."""
-    given = plan.named()
-    await _check_plan(given, db, who)
-    whole = dag_document(given.pop("name"), {**given, "created_by": who.name})
+async def create(plan: Plan, access: New, once: Once) -> Response:
+    """Create a DAG with all its tasks."""
+    given = await access.new_dag(plan.named())
+    whole = dag_document(given.pop("name"), {**given, "created_by": access.caller.name})
     document = encode(whole, name="dag")
 
     async def effect(db: Database) -> Response:
         dag_id, created, ids = await db.dags.create(document)
         if not created:
-            await _check_key(db, dag_id, who)
+            await access.check_found_dag(db, dag_id)
         made = {"id": dag_id, "created": created, "tasks": ids}
         return json_response(made, 201 if created else 200, {"Location": f"/v1/dags/{dag_id}"})
 
     try:
         return await once(effect)
     except InvalidArgument as error:
-        # Another DAG has the key. The transaction is over, and its connection given back.
+        # Another DAG has the key. The transaction has ended and its connection is free.
         if "dag_id" in error.detail:
-            await _check_key(db, error.detail["dag_id"], who)
+            await access.check_found_dag(access.db, UUID(str(error.detail["dag_id"])))
         raise
 
 
-@router.get("", response_model=Listed[Dag], dependencies=[requires("read")])
-async def list_dags(db: Db, page: Page, who: Caller, status: Status | None = None) -> Response:
-    """DAGs with how far they are, the newest first."""
-    rows = await db.calls.page(
-        "dag_overview",
-        key="id",
-        after=page.after(UUID),
-        limit=page.more,
-        newest=True,
-        where={"status = {}": status, **whole_dags(who, "dag_overview.id")},
+@router.get("", response_model=Listed[Dag])
+async def list_dags(access: List, page: Page, status: Status | None = None) -> Response:
+    """List DAGs with their progress, newest first."""
+    rows = await access.db.dags.page(
+        access.view, status=status, after=page.after(UUID), limit=page.more
     )
     return page.answer(rows, "id")
 
 
-@router.get(
-    "/{dag_id}", response_model=Dag, responses=answers(404), dependencies=[requires("read")]
-)
-async def show(dag_id: UUID, db: Db, who: Caller) -> Response:
-    """One DAG with its counts."""
-    await _check(db, dag_id, who)
-    return json_response(json_row(await db.dags.get(dag_id)))
+@router.get("/{dag_id}", response_model=Dag, responses=answers(404))
+async def show(dag_id: UUID, access: Read) -> Response:
+    """Get one DAG with its counts."""
+    return json_response(json_row(await access.db.dags.get(dag_id)))
 
 
 @router.get(
     "/{dag_id}/tasks",
     response_model=Listed[DagTask],
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def tasks(dag_id: UUID, db: Db, page: Page, who: Caller) -> Response:
-    """The tasks of a DAG with what they wait for, in the order in which they were made."""
-    await _check(db, dag_id, who)
-    await db.dags.get(dag_id)
-    rows = await db.calls.page(
-        "dag_tasks",
-        key="id",
-        after=page.after(UUID),
-        limit=page.more,
-        where={"dag_id = {}": dag_id},
-    )
-    await redact_names(who, db, rows)
+async def tasks(dag_id: UUID, access: Read, page: Page) -> Response:
+    """List the tasks of a DAG with their dependencies, in the order of creation."""
+    await access.db.dags.get(dag_id)
+    rows = await access.db.dags.task_page(dag_id, after=page.after(UUID), limit=page.more)
+    await access.redact_names(rows)
     return page.answer(rows, "id")
 
 
@@ -304,34 +253,30 @@ async def tasks(dag_id: UUID, db: Db, page: Page, who: Caller) -> Response:
     "/{dag_id}/start",
     response_model=Started,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def start(dag_id: UUID, db: Db, who: Caller, once: Once) -> Response:
-    """Let the tasks run of a DAG that was held; one that runs already goes on."""
-    await _check(db, dag_id, who)
+async def start(dag_id: UUID, access: Operate, once: Once) -> Response:
+    """Start a held DAG; a running one is left as it is."""
 
     async def effect(db: Database) -> Response:
-        return json_response({"id": dag_id, "tasks": await db.dags.start(dag_id, who.name)})
+        return json_response(
+            {"id": dag_id, "tasks": await db.dags.start(dag_id, access.caller.name)}
+        )
 
     return await once(effect)
 
 
 @router.post(
     "/{dag_id}/cancel",
-    response_model=Cancelled,
+    response_model=CancelledDag,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def cancel(
-    dag_id: UUID, db: Db, who: Caller, once: Once, why: Reason | None = None
-) -> Response:
-    """Cancel what has not ended of a DAG."""
-    await _check(db, dag_id, who)
+async def cancel(dag_id: UUID, access: Operate, once: Once, why: Reason | None = None) -> Response:
+    """Cancel the tasks of a DAG that have not ended."""
     reason = why.reason if why else None
 
     async def effect(db: Database) -> Response:
         return json_response(
-            {"id": dag_id, "cancelled": await db.dags.cancel(dag_id, reason, who.name)}
+            {"id": dag_id, "cancelled": await db.dags.cancel(dag_id, reason, access.caller.name)}
         )
 
     return await once(effect)
@@ -341,43 +286,14 @@ async def cancel(
     "/{dag_id}/retry",
     response_model=Retried,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def retry(dag_id: UUID, db: Db, who: Caller, once: Once, why: Note | None = None) -> Response:
-    """Run again what gave up or was cancelled in a DAG; what is completed stays."""
-    await _check(db, dag_id, who)
+async def retry(dag_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
+    """Retry the dead-lettered and cancelled tasks of a DAG."""
     note = why.note if why else None
 
     async def effect(db: Database) -> Response:
-        return json_response({"id": dag_id, "retried": await db.dags.retry(dag_id, note, who.name)})
+        return json_response(
+            {"id": dag_id, "retried": await db.dags.retry(dag_id, note, access.caller.name)}
+        )
 
     return await once(effect)
-
-
-async def _check(db: Database, dag_id: UUID, who: Principal) -> None:
-    """A token that is bound needs all tasks of a DAG to be in its reach."""
-    if is_restricted(who):
-        check_places(who, await db.access.of_dag(dag_id))
-
-
-async def _check_key(db: Database, dag_id: Any, who: Principal) -> None:
-    """Do not tell of a DAG elsewhere that has the key of a new one."""
-    if is_restricted(who):
-        check_key(who, await db.access.of_dag(dag_id))
-
-
-async def _check_plan(plan: dict[str, Any], db: Database, who: Principal) -> None:
-    """Refuse tasks that are not in reach of the token; its project is the default."""
-    if who.project_id is not None:
-        if plan.get("project_id") is not None:
-            raise Forbidden(
-                f"{who.name} may name a project by its name only", argument="project_id"
-            )
-        plan["defaults"] = {**own_name(who), **(plan.get("defaults") or {})}
-    tasks = with_defaults(plan["tasks"], plan.get("defaults"))
-    for task in tasks:
-        check_options(who, task)
-    if who.project_id is not None:
-        plan["tasks"] = [own_project(who, task) for task in plan["tasks"]]
-        plan["defaults"] = own_project(who, plan["defaults"])
-    await check_references(who, db, tasks)

@@ -1,6 +1,5 @@
-"""`/v1/dead-letters`: tasks that gave up, and what people decide about them."""
+"""`/v1/dead-letters`: tasks that failed for good, and decisions about them."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
@@ -10,23 +9,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_move,
-    check_places,
-    check_whole_queues,
-    is_restricted,
-    queues_of,
-    requires,
-    within,
-)
-from treadle.api.bodies import Body, Id, Moment, Name, Object, Seconds, Text, Usd
+from treadle.api.access import FILTER, LETTER, LIST, WHOLE_QUEUES, Access, requires
+from treadle.api.bodies import Body, Id, Moment, Name, Text, json_response, json_row, json_rows
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row, json_rows
+from treadle.api.v1.task_actions import RetryChanges
 from treadle.db.database import Database
 from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
@@ -34,33 +22,19 @@ from treadle.errors import IllegalTransition, NotFound
 Resolution = Literal["retry", "cancel", "modify", "escalate"]
 MOST_IDS = 1000
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
+List = Annotated[Access, requires("read", on=LIST)]
+Groups = Annotated[Access, requires("read", on=WHOLE_QUEUES)]
+Read = Annotated[Access, requires("read", on=LETTER)]
+Operate = Annotated[Access, requires("operate", on=LETTER)]
+OperateMany = Annotated[Access, requires("operate", on=FILTER)]
 DONE = ("retried", "cancelled", "escalated")
-
-
-class Changes(Body):
-    """What is changed before a letter runs again; what is not named stays."""
-
-    spec: Object | None = Field(None, description="Arguments to change; the others stay.")
-    set: Object | None = Field(None, description='Single values: {"options.retries": 0}.')
-    unset: list[Name] | None = Field(None, max_length=100)
-    queue: Name | None = None
-    type: Name | None = None
-    priority: int | None = Field(None, ge=0, le=100)
-    max_attempts: int | None = Field(None, ge=1, le=1000)
-    timeout_s: Seconds | None = None
-    assigned_agent: Name | None = None
-    retry: Object | None = None
-    max_cost_usd: Usd | None = None
-    max_tokens: int | None = Field(None, ge=0, le=2**53)
-    models: list[Name] | None = Field(None, max_length=20)
-    validation: list[Object] | None = Field(None, max_length=20)
 
 
 class Resolve(Body):
     """A decision; `modify` goes with changes, `escalate` with to, a delay with what runs again."""
 
     resolution: Resolution
-    changes: Changes | None = None
+    changes: RetryChanges | None = None
     note: Text | None = Field(None, max_length=2000)
     delay_s: float | None = Field(None, ge=0, le=31_536_000)
     to: Text | None = Field(None, min_length=1, max_length=200)
@@ -73,7 +47,7 @@ class Resolve(Body):
 
 
 class LetterFilter(Body):
-    """Which letters are meant; all that is named must hold."""
+    """Dead letters that match all fields."""
 
     group: Name | None = None
     queue: Name | None = None
@@ -96,7 +70,7 @@ class LetterFilter(Body):
 
 
 class ResolveMany(Resolve):
-    """A decision about letters by their ids, or about all that a filter finds."""
+    """A decision about dead letters by their ids or by a filter."""
 
     ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_IDS)
     filter: LetterFilter | None = Field(None, description="{} is every open letter.")
@@ -112,7 +86,7 @@ class ResolveMany(Resolve):
 
 
 class Resolved(BaseModel):
-    """What became of a letter, and the state of its task now."""
+    """The verdict on a dead letter, and the status of its task."""
 
     id: UUID
     task_id: UUID | None
@@ -123,7 +97,7 @@ class Resolved(BaseModel):
 
 
 class LetterCount(BaseModel):
-    """So many letters of one kind, and what became of them."""
+    """The number of dead letters with the same error and verdict."""
 
     queue: str
     type: str
@@ -135,7 +109,7 @@ class LetterCount(BaseModel):
 
 
 class ResolvedMany(BaseModel):
-    """With ids what became of each, with a filter how many; `done` counts those decided about."""
+    """With ids the verdict on each, with a filter their number; `done` counts the resolved ones."""
 
     dry_run: bool
     done: int
@@ -143,8 +117,8 @@ class ResolvedMany(BaseModel):
     counts: list[LetterCount] | None = None
 
 
-class Attempt(BaseModel):
-    """An attempt that led to a letter."""
+class LetterAttempt(BaseModel):
+    """An attempt before the task was dead-lettered."""
 
     attempt: int
     agent: str | None
@@ -159,7 +133,7 @@ class Attempt(BaseModel):
 
 
 class DeadLetter(BaseModel):
-    """A task that gave up, and what was decided about it."""
+    """A dead-lettered task and the decision about it."""
 
     id: UUID
     task_id: UUID
@@ -179,7 +153,7 @@ class DeadLetter(BaseModel):
     reviewer: str | None
     note: str | None
     spec: Any
-    history: list[Attempt] | None
+    history: list[LetterAttempt] | None
     fingerprint: str
     about: str
     escalated_at: datetime | None
@@ -187,7 +161,7 @@ class DeadLetter(BaseModel):
 
 
 class DecisionLogEntry(BaseModel):
-    """A decision about a letter; none is ever removed."""
+    """A decision about a dead letter; decisions are never removed."""
 
     id: int
     at: datetime
@@ -207,13 +181,13 @@ class DecisionLogEntry(BaseModel):
 
 
 class DeadLetterDetails(DeadLetter):
-    """A letter with every decision about its task."""
+    """A dead letter with all decisions about its task."""
 
     decisions: list[DecisionLogEntry]
 
 
 class DeadLetterGroup(BaseModel):
-    """Open letters with one class and one kind of error."""
+    """Open dead letters with the same class and error."""
 
     fingerprint: str
     failure_class: str = Field(alias="class")
@@ -232,11 +206,10 @@ class DeadLetterGroup(BaseModel):
     sample_reason: str | None
 
 
-@router.get("", response_model=Listed[DeadLetter], dependencies=[requires("read")])
+@router.get("", response_model=Listed[DeadLetter])
 async def list_letters(
-    db: Db,
+    access: List,
     page: Page,
-    who: Caller,
     *,
     queue: Name | None = None,
     type: Name | None = None,
@@ -245,58 +218,39 @@ async def list_letters(
     poison: bool | None = None,
     escalated: bool | None = None,
     before: Moment | None = None,
-    reviewed: Annotated[bool, Query(description="Also those decided about.")] = False,
+    reviewed: Annotated[bool, Query(description="Include resolved ones.")] = False,
 ) -> Response:
-    """Dead letters that wait for a decision, the newest first."""
-    rows = await db.calls.page(
-        "dead_letter_review",
-        key="id",
+    """List dead letters that wait for a decision, newest first."""
+    rows = await access.db.dead_letters.page(
+        access.view,
+        queue=queue,
+        type=type,
+        failure_class=failure_class,
+        fingerprint=group,
+        poison=poison,
+        escalated=escalated,
+        before=before,
+        reviewed=reviewed,
         after=page.after(UUID),
         limit=page.more,
-        newest=True,
-        where={
-            "queue = {}": queue,
-            "type = {}": type,
-            "class = {}": failure_class,
-            "fingerprint = {}": group,
-            "poison_pill = {}": poison,
-            "(escalated_at is not null) = {}": escalated,
-            "dead_lettered_at < {}": before,
-            "reviewed = {}": None if reviewed else False,
-            **within(who),
-        },
     )
     return page.answer(_with_times(rows), "id")
 
 
-@router.get("/groups", response_model=Listed[DeadLetterGroup], dependencies=[requires("read")])
-async def groups(db: Db, page: Page, who: Caller) -> Response:
-    """Open dead letters by what went wrong, with counts."""
-    check_whole_queues(who)
-    rows = await db.calls.page(
-        "dead_letter_groups",
-        key="fingerprint",
-        after=page.after(str),
-        limit=page.more,
-        # A group with letters of other queues would tell of them.
-        where={"queues <@ {}": queues_of(who)},
+@router.get("/groups", response_model=Listed[DeadLetterGroup])
+async def groups(access: Groups, page: Page) -> Response:
+    """List open dead letters grouped by error, with counts."""
+    rows = await access.db.dead_letters.group_page(
+        access.view, after=page.after(str), limit=page.more
     )
     return page.answer(rows, "fingerprint")
 
 
-@router.get("/log", response_model=Listed[DecisionLogEntry], dependencies=[requires("read")])
-async def log(db: Db, page: Page, who: Caller, task_id: UUID | None = None) -> Response:
-    """Decisions about dead letters, the newest first."""
-    rows = await db.calls.page(
-        "dead_letter_log",
-        key="id",
-        after=page.after(int),
-        limit=page.more,
-        newest=True,
-        where={
-            "task_id = {}": task_id,
-            **within(who),
-        },
+@router.get("/log", response_model=Listed[DecisionLogEntry])
+async def log(access: List, page: Page, task_id: UUID | None = None) -> Response:
+    """List decisions about dead letters, newest first."""
+    rows = await access.db.dead_letters.decision_page(
+        access.view, task_id=task_id, after=page.after(int), limit=page.more
     )
     return page.answer(rows, "id")
 
@@ -306,18 +260,16 @@ async def log(db: Db, page: Page, who: Caller, task_id: UUID | None = None) -> R
     response_model=ResolvedMany,
     response_model_exclude_none=True,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def resolve_many(asked: ResolveMany, db: Db, who: Caller, once: Once) -> Response:
-    """Decide about many letters; one that cannot be decided about does not stop the others."""
-    decision = asked.decision(who.name)
+async def resolve_many(asked: ResolveMany, access: OperateMany, once: Once) -> Response:
+    """Resolve many dead letters; one that cannot be resolved does not stop the others."""
+    decision = asked.decision(access.caller.name)
     ids = list(dict.fromkeys(asked.ids or []))
     if asked.filter is not None:
-        # A filter knows no projects.
-        check_whole_queues(who)
-        who.check_queue(asked.filter.queue or "")
-    await _check(db, ids, who)
-    check_move(who, asked.changes.named() if asked.changes else {})
+        access.check_filter(asked.filter.queue)
+    else:
+        await access.check_rows("dead letter", ids)
+    access.check_move(asked.changes.named() if asked.changes else {})
 
     async def effect(db: Database) -> Response:
         if asked.filter is None:
@@ -339,16 +291,14 @@ async def resolve_many(asked: ResolveMany, db: Db, who: Caller, once: Once) -> R
     "/{letter_id}",
     response_model=DeadLetterDetails,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(letter_id: UUID, db: Db, who: Caller) -> Response:
-    """A dead letter, by its id or that of its task: every attempt, and every decision."""
-    letters = await db.dead_letters.list(reviewed=True, task_id=letter_id, limit=1)
+async def show(letter_id: UUID, access: Read) -> Response:
+    """Get a dead letter by its id or that of its task, with attempts and decisions."""
+    letters = await access.db.dead_letters.list(reviewed=True, task_id=letter_id, limit=1)
     if not letters:
         raise _missing(letter_id)
     [letter] = _with_times(letters)
-    await _check(db, [letter["task_id"]], who)
-    decisions = await db.dead_letters.decisions(task_id=letter["task_id"], limit=1000)
+    decisions = await access.db.dead_letters.decisions(task_id=letter["task_id"], limit=1000)
     return json_response({**json_row(letter), "decisions": json_rows(decisions)})
 
 
@@ -356,13 +306,11 @@ async def show(letter_id: UUID, db: Db, who: Caller) -> Response:
     "/{letter_id}/resolve",
     response_model=Resolved,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def resolve(letter_id: UUID, asked: Resolve, db: Db, who: Caller, once: Once) -> Response:
-    """Decide about one letter: retry, cancel, modify and retry, or escalate."""
-    await _check(db, [letter_id], who)
-    check_move(who, asked.changes.named() if asked.changes else {})
-    decision = asked.decision(who.name)
+async def resolve(letter_id: UUID, asked: Resolve, access: Operate, once: Once) -> Response:
+    """Resolve one dead letter: retry, cancel, modify and retry, or escalate."""
+    access.check_move(asked.changes.named() if asked.changes else {})
+    decision = asked.decision(access.caller.name)
 
     async def effect(db: Database) -> Response:
         decided = (await db.dead_letters.resolve([letter_id], decision))[letter_id]
@@ -381,12 +329,6 @@ def _problem(decided: Decided) -> Exception:
 
 def _missing(letter_id: UUID) -> NotFound:
     return NotFound(f"there is no dead letter {letter_id}", letter_id=str(letter_id))
-
-
-async def _check(db: Database, ids: Sequence[UUID], who: Principal) -> None:
-    """Refuse letters that are out of reach of the token."""
-    if is_restricted(who):
-        check_places(who, await db.access.of_letters(ids))
 
 
 def _with_times(letters: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,38 +1,42 @@
-"""`/v1/queues` and `/v1/stuck`: depth, order, settings, and what does not move."""
+"""`/v1/queues` and `/v1/stuck`: depth, order and settings of queues, and stuck tasks."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import Caller, Db, check_whole_queues, queues_of, requires
-from treadle.api.bodies import Body, Object, Reason
+from treadle import fields
+from treadle.api.access import LIST, QUEUE, WHOLE_QUEUE, WHOLE_QUEUES, Access, requires
+from treadle.api.bodies import (
+    Body,
+    Object,
+    Reason,
+    json_response,
+    json_row,
+    json_rows,
+    with_columns,
+    with_fields,
+)
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row, json_rows
 from treadle.db.database import Database
 
 KEEP = 3_153_600_000
 router = APIRouter(prefix="/v1", tags=["queues"])
+List = Annotated[Access, requires("read", on=LIST)]
+Read = Annotated[Access, requires("read", on=QUEUE)]
+ReadWhole = Annotated[Access, requires("read", on=WHOLE_QUEUE)]
+ReadAll = Annotated[Access, requires("read", on=WHOLE_QUEUES)]
+Operate = Annotated[Access, requires("operate", on=WHOLE_QUEUE)]
 QueueName = Annotated[str, Path(min_length=1, max_length=48)]
+DEFAULTS = fields.fields_of(fields.QueueDefaults)
 
 
-class TaskDefaults(Body):
-    """What tasks get that do not say."""
-
-    max_attempts: int | None = Field(None, ge=1, le=1000)
-    timeout_s: float | None = Field(None, gt=0, le=31_536_000)
-    ageing_rate: float | None = Field(
-        None, ge=0, le=1000, description="Priority points gained per minute of waiting."
-    )
-    retry: Object | None = Field(None, description="How failed attempts are retried.")
-    priority: int | None = Field(None, ge=0, le=100, description="0 is first, 100 last.")
-
-
-class QueueSettings(TaskDefaults):
+@with_fields(DEFAULTS)
+class QueueSettings(Body):
     """What a queue is like; what is not named stays as it is."""
 
     max_spec_bytes: int | None = Field(None, ge=1, le=268_435_456)
@@ -49,7 +53,7 @@ class QueueSettings(TaskDefaults):
 
 
 class Queue(BaseModel):
-    """How deep a queue is, and how fast; rates are of the last five minutes."""
+    """The depth and throughput of a queue; rates are of the last five minutes."""
 
     queue: str
     paused: bool
@@ -70,17 +74,14 @@ class Queue(BaseModel):
     fair: bool
 
 
+@with_columns(DEFAULTS, nullable=True)
 class QueueDetails(Queue):
     """A queue with its settings."""
 
     paused_at: datetime | None
     paused_by: str | None
     paused_reason: str | None
-    priority: int | None
-    max_attempts: int | None
-    timeout_s: float | None
-    ageing_rate: float | None
-    retry: dict[str, Any]
+    retry: Object
     max_spec_bytes: int
     audit: str
     assignment: Literal["claim", "manual", "dispatch"]
@@ -104,7 +105,7 @@ class QueuePosition(BaseModel):
     since: datetime
     title: str | None
     project: str | None
-    shut: str | None
+    closed_reason: str | None
 
 
 class Order(BaseModel):
@@ -115,7 +116,7 @@ class Order(BaseModel):
 
 
 class Stuck(BaseModel):
-    """What should move and does not, and why."""
+    """Tasks that are stuck for the same reason."""
 
     reason: str
     status: str
@@ -127,21 +128,15 @@ class Stuck(BaseModel):
 
 
 class StuckList(BaseModel):
-    """What should move and does not, the oldest first."""
+    """Stuck tasks, oldest first."""
 
     items: list[Stuck]
 
 
-@router.get("/queues", response_model=Listed[Queue], dependencies=[requires("read")])
-async def list_queues(db: Db, page: Page, who: Caller) -> Response:
-    """Queues with their depth, oldest task and speed."""
-    rows = await db.calls.page(
-        "queue_health",
-        key="queue",
-        after=page.after(str),
-        limit=page.more,
-        where={"queue = any({})": queues_of(who)},
-    )
+@router.get("/queues", response_model=Listed[Queue])
+async def list_queues(access: List, page: Page) -> Response:
+    """List queues with their depth, oldest task and throughput."""
+    rows = await access.db.queues.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "queue")
 
 
@@ -149,85 +144,68 @@ async def list_queues(db: Db, page: Page, who: Caller) -> Response:
     "/queues/{queue}",
     response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(queue: QueueName, db: Db, who: Caller) -> Response:
-    """One queue with its settings."""
-    who.check_queue(queue)
-    return await _shown(db, queue)
+async def show(queue: QueueName, access: Read) -> Response:
+    """Get one queue with its settings."""
+    return await _shown(access.db, queue)
 
 
 @router.get(
     "/queues/{queue}/order",
     response_model=Order,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
 async def order(
-    queue: QueueName, db: Db, who: Caller, limit: Annotated[int, Query(ge=1, le=1000)] = 20
+    queue: QueueName, access: ReadWhole, limit: Annotated[int, Query(ge=1, le=1000)] = 20
 ) -> Response:
-    """Its ready tasks in the order in which they would be claimed, and what shuts them out."""
-    who.check_queue(queue)
-    check_whole_queues(who)
+    """List the ready tasks of a queue in claim order, and what keeps them from being claimed."""
     return json_response(
-        {"queue": queue, "items": json_rows(await db.queues.claim_order(queue, limit))}
+        {"queue": queue, "items": json_rows(await access.db.queues.claim_order(queue, limit))}
     )
 
 
 @router.put(
     "/queues/{queue}",
     response_model=QueueDetails,
-    dependencies=[requires("operate")],
 )
-async def define(queue: QueueName, settings: QueueSettings, db: Db, who: Caller) -> Response:
-    """Make a queue, or change one; what is not named stays as it is."""
-    who.check_queue(queue)
-    check_whole_queues(who)
-    await db.queues.define(queue, settings.named(), who.name)
-    return await _shown(db, queue)
+async def define(queue: QueueName, settings: QueueSettings, access: Operate) -> Response:
+    """Create or change a queue; absent fields keep their values."""
+    await access.db.queues.define(queue, settings.named(), access.caller.name)
+    return await _shown(access.db, queue)
 
 
 @router.post(
     "/queues/{queue}/pause",
     response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def pause(queue: QueueName, db: Db, who: Caller, why: Reason | None = None) -> Response:
-    """Let nothing more be claimed from a queue; what runs, runs on."""
-    who.check_queue(queue)
-    check_whole_queues(who)
-    await db.queues.pause(queue, why.reason if why else None, who.name)
-    return await _shown(db, queue)
+async def pause(queue: QueueName, access: Operate, why: Reason | None = None) -> Response:
+    """Pause a queue: no task is claimed. Running tasks continue."""
+    await access.db.queues.pause(queue, why.reason if why else None, access.caller.name)
+    return await _shown(access.db, queue)
 
 
 @router.post(
     "/queues/{queue}/resume",
     response_model=QueueDetails,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def resume(queue: QueueName, db: Db, who: Caller) -> Response:
-    """Let a paused queue go on."""
-    who.check_queue(queue)
-    check_whole_queues(who)
-    await db.queues.resume(queue, who.name)
-    return await _shown(db, queue)
+async def resume(queue: QueueName, access: Operate) -> Response:
+    """Resume a paused queue."""
+    await access.db.queues.resume(queue, access.caller.name)
+    return await _shown(access.db, queue)
 
 
-@router.get("/stuck", response_model=StuckList, dependencies=[requires("read")])
-async def stuck(db: Db, who: Caller) -> Response:
-    """What should move and does not, and why."""
-    check_whole_queues(who)
-    rows = await db.queues.stuck()
-    shown = [row for row in rows if who.sees(row["queue"])]
+@router.get("/stuck", response_model=StuckList)
+async def stuck(access: ReadAll) -> Response:
+    """List tasks that should run and do not, and why."""
+    rows = await access.db.queues.stuck()
+    shown = [row for row in rows if access.caller.sees(row["queue"])]
     return json_response({"items": json_rows(shown)})
 
 
 async def _shown(db: Database, queue: str) -> Response:
     settings = await db.queues.get(queue)
-    [health] = await db.calls.page(
-        "queue_health", key="queue", limit=1, where={"queue = {}": queue}
-    )
+    health = await db.queues.health(queue)
     ages = await db.retention.queue_ages(queue)
     return json_response({**json_row(health), **json_row(settings), **ages})

@@ -1,4 +1,4 @@
-"""`/v1/history`, `/v1/retention`: finished tasks that were archived, and what is kept how long."""
+"""`/v1/history`, `/v1/retention`: archived tasks, and how long data is kept."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,28 +8,21 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_everywhere,
-    check_places,
-    check_whole_queues,
-    queues_of,
-    requires,
-)
-from treadle.api.bodies import Body, Name
+from treadle.api.access import ARCHIVED, EVERYTHING, LIST, WHOLE_QUEUES, Access, Principal, requires
+from treadle.api.bodies import Body, Name, json_response, json_row, json_rows
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row, json_rows
-from treadle.db.access import TaskLocation
 
 router = APIRouter(prefix="/v1", tags=["history"])
+History = Annotated[Access, requires("read", on=WHOLE_QUEUES)]
+Read = Annotated[Access, requires("read", on=ARCHIVED)]
+List = Annotated[Access, requires("read", on=LIST)]
+Operate = Annotated[Access, requires("operate", on=EVERYTHING)]
 Kind = Literal["events", "agents", "runs"]
 
 
 class Archived(BaseModel):
-    """A task that ended and was pruned."""
+    """An archived task."""
 
     id: UUID
     queue: str
@@ -49,7 +42,7 @@ class Archived(BaseModel):
 
 
 class ArchivedTask(Archived):
-    """The same with its whole row in `task`, and all that belonged to it."""
+    """An archived task with its whole row in `task`, and everything that belonged to it."""
 
     depends_on: list[UUID] | None
     task: dict[str, Any]
@@ -63,7 +56,7 @@ class ArchivedTask(Archived):
 
 
 class Age(BaseModel):
-    """How long something is kept, and what becomes of it then; `keep_s` of null is for ever."""
+    """How long data is kept, and what happens then; `keep_s` of null keeps it forever."""
 
     what: Literal["completed", "cancelled", "dead_lettered", "events", "agents", "runs"]
     queue: str | None
@@ -72,27 +65,26 @@ class Age(BaseModel):
 
 
 class Ages(BaseModel):
-    """By queue what has ended; then what belongs to no queue."""
+    """Ages of finished tasks by queue, then of data that belongs to no queue."""
 
     items: list[Age]
 
 
 class RetentionAge(Body):
-    """For so many seconds; null is for ever."""
+    """Seconds to keep; null is forever."""
 
     keep_s: Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)] | None
 
 
-@router.get("/history", response_model=Listed[Archived], dependencies=[requires("read")])
+@router.get("/history", response_model=Listed[Archived])
 async def list_history(
-    db: Db, page: Page, who: Caller, queue: Name | None = None, type: Name | None = None
+    access: History, page: Page, queue: Name | None = None, type: Name | None = None
 ) -> Response:
-    """Archived tasks, the newest first."""
-    check_whole_queues(who)
-    rows = await db.retention.archive(
+    """List archived tasks, newest first."""
+    rows = await access.db.retention.archive(
         queue=queue,
         type=type,
-        within=queues_of(who),
+        within=access.view.queues,
         after=page.after(UUID),
         limit=page.more,
     )
@@ -103,30 +95,29 @@ async def list_history(
     "/history/{task_id}",
     response_model=ArchivedTask,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(task_id: UUID, db: Db, who: Caller) -> Response:
-    """An archived task with all that belonged to it."""
-    check_whole_queues(who)
-    row = await db.retention.archived(str(task_id))
-    check_places(who, [TaskLocation(row["queue"], None, None)])
+async def show(task_id: UUID, access: Read) -> Response:
+    """Get an archived task with everything that belonged to it."""
+    row = await access.db.retention.archived(str(task_id))
     return json_response(json_row(row))
 
 
-@router.get("/retention", response_model=Ages, dependencies=[requires("read")])
-async def ages(db: Db, who: Caller) -> Response:
-    """What is kept how long. For tasks that is said of their queue: PUT /v1/queues/{name}."""
-    return json_response({"items": json_rows(_seen(who, await db.retention.ages()))})
+@router.get("/retention", response_model=Ages)
+async def ages(access: List) -> Response:
+    """List how long data is kept. For tasks it is set per queue: PUT /v1/queues/{name}."""
+    return json_response(
+        {"items": json_rows(_seen(access.caller, await access.db.retention.ages()))}
+    )
 
 
-@router.put("/retention/{kind}", response_model=Ages, dependencies=[requires("operate")])
-async def keep(kind: Kind, asked: RetentionAge, db: Db, who: Caller) -> Response:
-    """Keep events, agents that are gone or the record of runs for so long."""
-    check_everywhere(who)
-    check_whole_queues(who)
-    await db.retention.set(kind, asked.keep_s, who.name)
-    return json_response({"items": json_rows(_seen(who, await db.retention.ages()))})
+@router.put("/retention/{kind}", response_model=Ages)
+async def keep(kind: Kind, asked: RetentionAge, access: Operate) -> Response:
+    """Set how long events, offline agents or schedule runs are kept."""
+    await access.db.retention.set(kind, asked.keep_s, access.caller.name)
+    return json_response(
+        {"items": json_rows(_seen(access.caller, await access.db.retention.ages()))}
+    )
 
 
-def _seen(who: Principal, ages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [age for age in ages if age["queue"] is None or who.sees(age["queue"])]
+def _seen(caller: Principal, ages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [age for age in ages if age["queue"] is None or caller.sees(age["queue"])]

@@ -1,4 +1,4 @@
-"""`/v1/schedules`: work that starts by the calendar."""
+"""`/v1/schedules`: tasks and DAGs that are created at set times."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -9,40 +9,31 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_options,
-    check_references,
-    check_template,
-    is_restricted,
-    queues_of,
-    requires,
-    tasks_of,
-)
-from treadle.api.bodies import Body, Object, Reason, Text
+from treadle.api.access import SCHEDULE, SCHEDULES, Access, requires, tasks_of
+from treadle.api.bodies import Body, Object, Reason, Text, json_response, json_row
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
 from treadle.cron import Cron, zone_named
 from treadle.db.database import Database
-from treadle.errors import MissingExtra, QueueFull, UnknownSchedule
+from treadle.errors import MissingExtra, QueueFull
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
+List = Annotated[Access, requires("read", on=SCHEDULES)]
+Read = Annotated[Access, requires("read", on=SCHEDULE)]
+Operate = Annotated[Access, requires("operate", on=SCHEDULE)]
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 
 
 class ScheduleSettings(Body):
-    """When something is made, and what: a task or a DAG. What is not named stays as it is."""
+    """When to create a task or a DAG; absent fields keep their values."""
 
     cron: Text | None = Field(
-        None, min_length=1, max_length=200, description="Five fields, or a word like @daily."
+        None, min_length=1, max_length=200, description="Five cron fields, or a word like @daily."
     )
     timezone: Text | None = Field(None, min_length=1, max_length=100, examples=["Europe/Berlin"])
-    task: Object | None = Field(None, description='The task to make: {"type": "report"}.')
-    dag: Object | None = Field(None, description="Or the DAG to make, as POST /v1/dags takes it.")
+    task: Object | None = Field(None, description='The task to create: {"type": "report"}.')
+    dag: Object | None = Field(None, description="Or the DAG to create, as in POST /v1/dags.")
     jitter_s: int | None = Field(None, ge=0, le=86_400)
     catch_up: Literal["skip", "one", "all"] | None = None
     overlap: Literal["allow", "skip", "cancel_previous"] | None = None
@@ -50,7 +41,7 @@ class ScheduleSettings(Body):
 
 
 class Schedule(BaseModel):
-    """A schedule: its next time, and what became of the last."""
+    """A schedule with its next time and the result of the last run."""
 
     id: UUID
     name: str
@@ -82,7 +73,7 @@ class Schedule(BaseModel):
 
 
 class ScheduleRun(BaseModel):
-    """What became of a time of a schedule."""
+    """A run of a schedule."""
 
     id: int
     schedule: str
@@ -98,24 +89,17 @@ class ScheduleRun(BaseModel):
 
 
 class MadeBySchedule(BaseModel):
-    """What an extra run made; not `created` is one that had its key already."""
+    """What a manual run created; `created` is false if its key existed."""
 
     task_id: UUID | None
     dag_id: UUID | None
     created: bool
 
 
-@router.get("", response_model=Listed[Schedule], dependencies=[requires("read")])
-async def list_schedules(db: Db, page: Page, who: Caller) -> Response:
-    """Schedules by name: the next time, and what became of the last."""
-    who.check_project(None)
-    rows = await db.calls.page(
-        "schedule_status",
-        key="name",
-        after=page.after(str),
-        limit=page.more,
-        where={"queue = any({})": queues_of(who)},
-    )
+@router.get("", response_model=Listed[Schedule])
+async def list_schedules(access: List, page: Page) -> Response:
+    """List schedules by name, with the next time and the last result."""
+    rows = await access.db.schedules.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
@@ -123,21 +107,13 @@ async def list_schedules(db: Db, page: Page, who: Caller) -> Response:
     "/{name:path}/runs",
     response_model=Listed[ScheduleRun],
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def runs(name: Name, db: Db, page: Page, who: Caller) -> Response:
-    """What a schedule made, skipped or missed, the newest first; also after it was removed."""
+async def runs(name: Name, access: Read, page: Page) -> Response:
+    """List the runs of a schedule, newest first; also after it was removed."""
     after = page.after(int)
-    rows = await db.calls.page(
-        "schedule_history",
-        key="id",
-        after=after,
-        limit=page.more,
-        newest=True,
-        where={"schedule = {}": name},
-    )
-    if is_restricted(who) or (not rows and after is None):
-        await _found(db, name, who)
+    rows = await access.db.schedules.run_page(name, after=after, limit=page.more)
+    if not rows and after is None:
+        await access.db.schedules.get(name)
     return page.answer(rows, "id")
 
 
@@ -146,20 +122,18 @@ async def runs(name: Name, db: Db, page: Page, who: Caller) -> Response:
     status_code=201,
     response_model=MadeBySchedule,
     responses=answers(404, 409, 503),
-    dependencies=[requires("operate")],
 )
-async def run(name: Name, db: Db, who: Caller, once: Once) -> Response:
-    """Make its task or DAG now, besides its times; also while it is paused. 503: queue full."""
-    await _found(db, name, who)
+async def run(name: Name, access: Operate, once: Once) -> Response:
+    """Create its task or DAG now, also while it is paused; 503 when the queue is full."""
 
     async def effect(db: Database) -> Response:
-        task_id, dag_id, created = await db.schedules.run(name, who.name)
+        task_id, dag_id, created = await db.schedules.run(name, access.caller.name)
         return json_response({"task_id": task_id, "dag_id": dag_id, "created": created}, 201)
 
     try:
         return await once(effect)
     except QueueFull as error:
-        await db.schedules.skip(name, str(error), who.name)
+        await access.db.schedules.skip(name, str(error), access.caller.name)
         raise
 
 
@@ -167,82 +141,58 @@ async def run(name: Name, db: Db, who: Caller, once: Once) -> Response:
     "/{name:path}/pause",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def pause(name: Name, db: Db, who: Caller, why: Reason | None = None) -> Response:
-    """Let a schedule make nothing until it is resumed."""
-    await _found(db, name, who)
-    await db.schedules.pause(name, why.reason if why else None, who.name)
-    return await _shown(db, name)
+async def pause(name: Name, access: Operate, why: Reason | None = None) -> Response:
+    """Pause a schedule until it is resumed."""
+    await access.db.schedules.pause(name, why.reason if why else None, access.caller.name)
+    return await _shown(access.db, name)
 
 
 @router.post(
     "/{name:path}/resume",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def resume(name: Name, db: Db, who: Caller) -> Response:
-    """Let a paused schedule go on; its catch-up policy says what is made up for."""
-    await _found(db, name, who)
-    await db.schedules.resume(name, who.name)
-    return await _shown(db, name)
+async def resume(name: Name, access: Operate) -> Response:
+    """Resume a schedule; its catch-up policy decides about missed times."""
+    await access.db.schedules.resume(name, access.caller.name)
+    return await _shown(access.db, name)
 
 
 @router.get(
     "/{name:path}",
     response_model=Schedule,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(name: Name, db: Db, who: Caller) -> Response:
-    """One schedule."""
-    return json_response(json_row(await _found(db, name, who)))
+async def show(name: Name, access: Read) -> Response:
+    """Get one schedule."""
+    return json_response(json_row(await access.db.schedules.get(name)))
 
 
 @router.put(
     "/{name:path}",
     response_model=Schedule,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def define(name: Name, settings: ScheduleSettings, db: Db, who: Caller) -> Response:
-    """Make a schedule, or change one; what is not named stays as it is."""
+async def define(name: Name, settings: ScheduleSettings, access: Operate) -> Response:
+    """Create or change a schedule; absent fields keep their values."""
     given = settings.model_dump(exclude_none=True)
-    # A template may say its project in more than one way.
-    who.check_project(None)
-    tasks = tasks_of(given)
-    for task in tasks:
-        check_options(who, task)
-    await check_references(who, db, tasks)
-    if is_restricted(who):
-        with suppress(UnknownSchedule):
-            await _found(db, name, who)
-    # Without the reader of cron lines the scheduler finds out, and says so.
+    await access.new(tasks_of(given))
+    # Without the cron extra the scheduler reports an invalid line.
     with suppress(MissingExtra):
         if "cron" in given:
             Cron(given["cron"], given.get("timezone", "UTC"))
         elif "timezone" in given:
             zone_named(given["timezone"])
-    await db.schedules.define(name, given, who.name)
-    return await _shown(db, name)
+    await access.db.schedules.define(name, given, access.caller.name)
+    return await _shown(access.db, name)
 
 
-@router.delete(
-    "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
-)
-async def remove(name: Name, db: Db, who: Caller) -> Response:
-    """Remove a schedule; what it made stays, and the record of its runs."""
-    await _found(db, name, who)
-    await db.schedules.remove(name, who.name)
+@router.delete("/{name:path}", status_code=204, responses=answers(404))
+async def remove(name: Name, access: Operate) -> Response:
+    """Remove a schedule; its tasks and the record of its runs stay."""
+    await access.db.schedules.remove(name, access.caller.name)
     return Response(status_code=204)
-
-
-async def _found(db: Database, name: str, who: Principal) -> dict[str, Any]:
-    """The schedule, if what it makes is in reach of the token."""
-    row = await db.schedules.get(name)
-    check_template(who, row["template"])
-    return row
 
 
 async def _shown(db: Database, name: str) -> Response:

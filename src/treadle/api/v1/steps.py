@@ -1,4 +1,4 @@
-"""`/v1/claims/{task_id}/…`: what a running task asks for: steps, money, answers, subtasks."""
+"""`/v1/claims/{task_id}/…`: steps, spend, questions and subtasks of a running task."""
 
 from dataclasses import asdict
 from decimal import Decimal
@@ -9,11 +9,21 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import ClaimAccess, check_options, check_references, own_name, own_project
-from treadle.api.bodies import INT64, Body, Id, Moment, Name, Object, Seconds, Text, Usd
+from treadle.api.bodies import (
+    INT64,
+    Body,
+    Id,
+    Moment,
+    Name,
+    Object,
+    Seconds,
+    Text,
+    Usd,
+    json_response,
+    json_row,
+)
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
-from treadle.api.v1.claims import Json, Token
+from treadle.api.v1.claims import Json, Token, Work
 from treadle.api.v1.dags import Node
 from treadle.api.v1.tasks import BATCH, CreatedTask
 from treadle.json import encode
@@ -29,7 +39,7 @@ router = APIRouter(
 
 
 class PaidCall(Body):
-    """One call that was paid for; the same `call_id` counts once."""
+    """A paid call; the same `call_id` is counted once."""
 
     call_id: Name | None = None
     usd: Spent | None = None
@@ -42,38 +52,38 @@ Calls = Annotated[list[PaidCall], Field(max_length=BATCH)]
 
 
 class SaveStep(Token):
-    """The result of a step, so that no later attempt does it again."""
+    """The result of a step, which later attempts reuse."""
 
     name: Name
     output: Json
     input_hash: Name | None = None
-    input: Text | None = Field(None, max_length=2000, description="For people.")
+    input: Text | None = Field(None, max_length=2000, description="Shown to people.")
     took_s: Seconds = 0.0
     calls: Calls = Field(default_factory=list)
 
 
 class Saved(BaseModel):
-    """What is kept under the name: the first result stays. `verdict` is ok, ask or fail."""
+    """The stored result of the step: the first one wins. `verdict` is ok, ask or fail."""
 
     output: Any
     verdict: str
 
 
 class Spend(Token):
-    """What was paid for."""
+    """Paid calls."""
 
     calls: Calls = Field(min_length=1)
 
 
 class Reserve(Token):
-    """What the next call may cost."""
+    """The expected cost of the next call."""
 
     usd: Spent
-    ask: bool = Field(True, description="Open a wait that asks for money where there is none.")
+    ask: bool = Field(True, description="Ask a person when the budget is not sufficient.")
 
 
 class Money(BaseModel):
-    """What the task has cost and may still spend; `verdict` is ok, ask or fail."""
+    """The cost of the task and what it may still spend; `verdict` is ok, ask or fail."""
 
     cost_usd: float
     max_cost_usd: float | None
@@ -84,7 +94,7 @@ class Money(BaseModel):
 
 
 class Ask(Token):
-    """A question, an approval (with `approvers`), or an event to wait for, under a name."""
+    """A named wait: a question, an approval (with `approvers`) or an event."""
 
     name: Name
     question: Text | None = Field(None, max_length=20_000)
@@ -101,7 +111,7 @@ class Ask(Token):
 
 
 class Asked(BaseModel):
-    """The wait; `answer` is there once it has ended."""
+    """The wait; `answer` is set once it has ended."""
 
     wait_id: UUID | None
     status: str
@@ -109,23 +119,25 @@ class Asked(BaseModel):
 
 
 class Suspend(Token):
-    """What to wait for: subtasks, waits, or a moment. The claim ends, no attempt is burnt."""
+    """What to wait for: subtasks, waits or a time. The claim ends without counting an attempt."""
 
     children: Ids = Field(default_factory=list)
     waits: Ids = Field(default_factory=list)
     run_at: Moment | None = None
-    optional: bool = Field(False, description="Go on too when children are cancelled or give up.")
+    optional: bool = Field(
+        False, description="Also continue when children are cancelled or dead-lettered."
+    )
 
 
 class Suspended(BaseModel):
-    """blocked, pending, ready or already."""
+    """The new status: blocked, pending, ready or already."""
 
     id: UUID
     status: str
 
 
 class Spawn(Token):
-    """Subtasks, remembered as a step under this name: the next attempt gets the same ones."""
+    """Subtasks, saved as a step of this name: the next attempt gets the same ones."""
 
     name: Name
     tasks: Annotated[list[Node], Field(min_length=1, max_length=BATCH)] = Field(
@@ -134,13 +146,13 @@ class Spawn(Token):
 
 
 class Spawned(BaseModel):
-    """One for each task, in their order."""
+    """The subtasks in the order of the request."""
 
     items: list[CreatedTask]
 
 
 class LinkArtifact(Token):
-    """A file of the task that lies elsewhere."""
+    """A file of the task that is stored elsewhere."""
 
     name: Annotated[Text, Field(min_length=1, max_length=1000)]
     uri: Annotated[Text, Field(min_length=1, max_length=4000)]
@@ -156,9 +168,9 @@ class Linked(BaseModel):
 
 
 @router.post("/steps", response_model=Saved)
-async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Response:
-    """Remember the result of a step; the first one under a name stays."""
-    db = await hand.on(task_id, asked.token)
+async def save_step(task_id: UUID, asked: SaveStep, access: Work) -> Response:
+    """Save the result of a step; the first result of a name wins."""
+    db = await access.claim(task_id, asked.token)
     output, verdict = await db.steps.save(
         task_id,
         asked.token,
@@ -173,36 +185,35 @@ async def save_step(task_id: UUID, asked: SaveStep, hand: ClaimAccess) -> Respon
 
 
 @router.post("/spend", response_model=Money)
-async def spend(task_id: UUID, asked: Spend, hand: ClaimAccess) -> Response:
-    """Count what the task has paid for; learn whether it may go on."""
-    db = await hand.on(task_id, asked.token)
+async def spend(task_id: UUID, asked: Spend, access: Work) -> Response:
+    """Record spend; the answer says whether the task may continue."""
+    db = await access.claim(task_id, asked.token)
     money = await db.budgets.record(task_id, asked.token, _paid(asked.calls))
     return json_response(json_row(asdict(money)))
 
 
 @router.post("/reserve", response_model=Money)
-async def reserve(task_id: UUID, asked: Reserve, hand: ClaimAccess) -> Response:
-    """Reserve money before it is spent; where there is not so much, a person is asked."""
-    db = await hand.on(task_id, asked.token)
+async def reserve(task_id: UUID, asked: Reserve, access: Work) -> Response:
+    """Reserve money before it is spent; a person is asked when it is not sufficient."""
+    db = await access.claim(task_id, asked.token)
     money = await db.budgets.reserve(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
     return json_response(json_row(asdict(money)))
 
 
 @router.post("/ask", response_model=Asked)
-async def ask(task_id: UUID, asked: Ask, hand: ClaimAccess) -> Response:
-    """Ask a question, ask for approval, or wait for an event; the same name is the same wait."""
-    db = await hand.on(task_id, asked.token)
+async def ask(task_id: UUID, asked: Ask, access: Work) -> Response:
+    """Open a wait for an answer, an approval or an event; a repeated name is the same wait."""
+    db = await access.claim(task_id, asked.token)
     wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
     opened = await db.waits.open(task_id, asked.token, asked.name, encode(wait, name="wait"))
     return json_response({"wait_id": opened.id, "status": opened.status, "answer": opened.answer})
 
 
 @router.post("/suspend", response_model=Suspended, responses=answers(404))
-async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
-    """Give up the claim until subtasks, answers or a moment have come."""
-    db = await hand.on(task_id, asked.token)
-    children = [{"after": asked.children}]
-    await check_references(hand.who, db, children, by=task_id)
+async def suspend(task_id: UUID, asked: Suspend, access: Work) -> Response:
+    """Suspend the task until its subtasks or waits have ended, or until a time."""
+    db = await access.claim(task_id, asked.token)
+    await access.check_references([{"after": asked.children}], by=task_id)
     status = await db.steps.suspend(
         task_id,
         asked.token,
@@ -215,22 +226,19 @@ async def suspend(task_id: UUID, asked: Suspend, hand: ClaimAccess) -> Response:
 
 
 @router.post("/spawn", response_model=Spawned, responses=answers(404))
-async def spawn(task_id: UUID, asked: Spawn, hand: ClaimAccess) -> Response:
-    """Start subtasks; a repeat under the same name gets the same ones."""
-    db = await hand.on(task_id, asked.token)
+async def spawn(task_id: UUID, asked: Spawn, access: Work) -> Response:
+    """Create subtasks; a repeated name returns the same ones."""
+    db = await access.claim(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
-    for task in tasks:
-        check_options(hand.who, {**own_name(hand.who), **task})
-    await check_references(hand.who, db, tasks, by=task_id)
-    document = encode([own_project(hand.who, task) for task in tasks], name="tasks")
+    document = encode(await access.new(tasks, by=task_id), name="tasks")
     made = await db.steps.spawn(task_id, asked.token, asked.name, document)
     return json_response({"items": made})
 
 
 @router.post("/artifacts", response_model=Linked)
-async def link_artifact(task_id: UUID, asked: LinkArtifact, hand: ClaimAccess) -> Response:
-    """Note a file of the task that lies elsewhere."""
-    db = await hand.on(task_id, asked.token)
+async def link_artifact(task_id: UUID, asked: LinkArtifact, access: Work) -> Response:
+    """Record a file of the task that is stored elsewhere."""
+    db = await access.claim(task_id, asked.token)
     made = await db.artifacts.record(
         task_id,
         asked.token,

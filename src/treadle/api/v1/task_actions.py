@@ -1,4 +1,4 @@
-"""`/v1/tasks/{id}/…`: what people decide about tasks, one by one or many at once."""
+"""`/v1/tasks/{id}/…`: cancel, retry, release and fork tasks, one or many."""
 
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -8,67 +8,72 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    check_move,
-    check_touched,
-    check_whole_queues,
-    requires,
-)
-from treadle.api.bodies import Body, Id, Name, Object, Text
+from treadle.api.access import FILTER, TASK, Access, requires
+from treadle.api.bodies import Body, Id, Name, Object, Text, json_response, with_fields
 from treadle.api.idempotency import Once
 from treadle.api.problems import answers
-from treadle.api.responses import json_response
-from treadle.api.v1.tasks import CreatedTask, Status
+from treadle.api.v1.tasks import CreatedTask
 from treadle.db.database import Database
-from treadle.errors import Forbidden, IllegalTransition, TaskNotFound
+from treadle.errors import IllegalTransition, TaskNotFound
+from treadle.fields import Status, editable_fields
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
-OPERATE = requires("operate")
+Operate = Annotated[Access, requires("operate", on=TASK)]
+OperateMany = Annotated[Access, requires("operate", on=FILTER)]
+Fork = Annotated[Access, requires("enqueue", on=TASK)]
 
 
 class CancelTask(Body):
-    """Why it is not wanted any more."""
+    """Why the task is cancelled."""
 
     reason: Text | None = Field(None, max_length=2000)
 
 
-class Cancelled(BaseModel):
-    """cancelled, or already; and what fell with it: dependents and subtasks."""
+class CancelledTask(BaseModel):
+    """The verdict, and the dependents and subtasks that were cancelled too."""
 
     id: UUID
     verdict: Literal["cancelled", "already"]
     cascaded: list[UUID]
 
 
-class RetryTask(Body):
-    """Another round for a task that gave up or was cancelled, or a retry now."""
+@with_fields(editable_fields())
+class TaskChanges(Body):
+    """Fields to change; what is not named stays."""
 
-    changes: Object | None = Field(
-        None, description="spec, set, unset, queue, type, priority, max_attempts and more."
-    )
+    spec: Object | None = Field(None, description="Arguments to change; the others stay.")
+
+
+class RetryChanges(TaskChanges):
+    """Fields and single arguments to change before a task runs again; what is not named stays."""
+
+    set: Object | None = Field(None, description='Single values: {"options.retries": 0}.')
+    unset: list[Name] | None = Field(None, max_length=100)
+
+
+class RetryTask(Body):
+    """A retry of a task that was dead-lettered or cancelled, or that waits for a retry."""
+
+    changes: RetryChanges | None = None
     note: Text | None = Field(None, max_length=2000)
 
 
 class TaskStatus(BaseModel):
-    """The state that the task is in now."""
+    """The current status of the task."""
 
     id: UUID
     status: Status
 
 
 class ForkTask(Body):
-    """A new task that has the steps before `from_step`, at no cost."""
+    """A new task that reuses the steps before `from_step`."""
 
     from_step: Name
-    changes: Object | None = Field(
-        None, description="spec, queue, type, priority, max_attempts, timeout_s and more."
-    )
+    changes: TaskChanges | None = None
 
 
 class Filter(Body):
-    """Which tasks: all that is named must fit, and something must be."""
+    """Tasks that match all fields; at least one field is required."""
 
     queue: Name | None = None
     type: Name | None = None
@@ -86,7 +91,7 @@ class Filter(Body):
 
 
 class Bulk(Body):
-    """Cancel or retry what a filter finds; a dry run only counts it."""
+    """Cancel or retry the tasks of a filter; a dry run only counts them."""
 
     action: Literal["cancel", "retry"]
     filter: Filter
@@ -96,7 +101,7 @@ class Bulk(Body):
 
 
 class BulkCount(BaseModel):
-    """So many tasks of one kind, and what became of them."""
+    """The number of tasks with the same queue, type, status and verdict."""
 
     queue: str
     type: str
@@ -107,27 +112,22 @@ class BulkCount(BaseModel):
 
 
 class BulkResult(BaseModel):
-    """What was done, or with `dry_run` what would be."""
+    """What was done, or with `dry_run` what would be done."""
 
     dry_run: bool
     items: list[BulkCount]
 
 
-@router.post("/bulk", response_model=BulkResult, responses=answers(404), dependencies=[OPERATE])
-async def bulk(asked: Bulk, who: Caller, once: Once) -> Response:
-    """Cancel or retry all tasks that a filter finds, or with `dry_run` count them."""
-    if who.queues is not None and asked.filter.queue is None:
-        raise Forbidden(f"{who.name} needs a queue in the filter")
-    if asked.filter.queue is not None:
-        who.check_queue(asked.filter.queue)
-    # A filter knows projects by id only.
-    check_whole_queues(who)
+@router.post("/bulk", response_model=BulkResult, responses=answers(404))
+async def bulk(asked: Bulk, access: OperateMany, once: Once) -> Response:
+    """Cancel or retry all tasks of a filter, or with `dry_run` count them."""
+    access.check_filter(asked.filter.queue)
     filters = asked.filter.model_dump(exclude_none=True)
 
     async def effect(db: Database) -> Response:
         act = db.tasks.cancel_where if asked.action == "cancel" else db.tasks.retry_where
         counts = await act(
-            filters, asked.reason, who.name, dry_run=asked.dry_run, limit=asked.limit
+            filters, asked.reason, access.caller.name, dry_run=asked.dry_run, limit=asked.limit
         )
         return json_response({"dry_run": asked.dry_run, "items": [asdict(each) for each in counts]})
 
@@ -136,23 +136,21 @@ async def bulk(asked: Bulk, who: Caller, once: Once) -> Response:
 
 @router.post(
     "/{task_id}/cancel",
-    response_model=Cancelled,
+    response_model=CancelledTask,
     responses=answers(404, 409),
-    dependencies=[OPERATE],
 )
 async def cancel(
-    task_id: UUID, who: Caller, db: Db, once: Once, asked: CancelTask | None = None
+    task_id: UUID, access: Operate, once: Once, asked: CancelTask | None = None
 ) -> Response:
-    """End a task that is not wanted any more, and what depends on it."""
-    await check_touched(who, db, task_id)
+    """Cancel a task and the tasks that depend on it."""
     reason = None if asked is None else asked.reason
 
     async def effect(db: Database) -> Response:
-        verdicts = await db.tasks.cancel([task_id], reason, who.name)
+        verdicts = await db.tasks.cancel([task_id], reason, access.caller.name)
         verdict = verdicts.pop(task_id)
         if verdict not in ("cancelled", "already"):
-            # Says why not.
-            verdict = await db.tasks.cancel_one(task_id, reason, who.name)
+            # Raises the reason.
+            verdict = await db.tasks.cancel_one(task_id, reason, access.caller.name)
         return json_response({"id": task_id, "verdict": verdict, "cascaded": list(verdicts)})
 
     return await once(effect)
@@ -162,23 +160,21 @@ async def cancel(
     "/{task_id}/retry",
     response_model=TaskStatus,
     responses=answers(404, 409),
-    dependencies=[OPERATE],
 )
 async def retry(
-    task_id: UUID, who: Caller, db: Db, once: Once, asked: RetryTask | None = None
+    task_id: UUID, access: Operate, once: Once, asked: RetryTask | None = None
 ) -> Response:
-    """Give a task that gave up or was cancelled another round, with changes if need be."""
-    await check_touched(who, db, task_id)
+    """Retry a task that was dead-lettered or cancelled, optionally with changes."""
     note = None if asked is None else asked.note
-    changes = (None if asked is None else asked.changes) or {}
-    check_move(who, changes)
+    changes = asked.changes.named() if asked and asked.changes else {}
+    access.check_move(changes)
 
     async def effect(db: Database) -> Response:
         status = await db.tasks.retry(
             task_id,
             "modify_and_retry" if changes else "retry",
             changes=changes,
-            reviewer=who.name,
+            reviewer=access.caller.name,
             note=note,
         )
         return json_response({"id": task_id, "status": status})
@@ -190,14 +186,12 @@ async def retry(
     "/{task_id}/release",
     response_model=TaskStatus,
     responses=answers(404, 409),
-    dependencies=[OPERATE],
 )
-async def release(task_id: UUID, who: Caller, db: Db, once: Once) -> Response:
-    """Let a task go that was enqueued with `hold`; one that goes already stays as it is."""
-    await check_touched(who, db, task_id)
+async def release(task_id: UUID, access: Operate, once: Once) -> Response:
+    """Release a task that was enqueued with `hold`; other tasks are left as they are."""
 
     async def effect(db: Database) -> Response:
-        status = (await db.tasks.unhold([task_id], who.name))[task_id]
+        status = (await db.tasks.unhold([task_id], access.caller.name))[task_id]
         if status == "unknown":
             raise TaskNotFound(f"there is no task {task_id}", task_id=str(task_id))
         if status == "created":
@@ -216,16 +210,14 @@ async def release(task_id: UUID, who: Caller, db: Db, once: Once) -> Response:
     status_code=201,
     response_model=CreatedTask,
     responses=answers(404),
-    dependencies=[requires("enqueue")],
 )
-async def fork(task_id: UUID, asked: ForkTask, who: Caller, db: Db, once: Once) -> Response:
-    """Start over from a step: a new task that has the steps before it, at no cost."""
-    await check_touched(who, db, task_id)
-    changes = asked.changes or {}
-    check_move(who, changes)
+async def fork(task_id: UUID, asked: ForkTask, access: Fork, once: Once) -> Response:
+    """Fork a task from a step: a new task that reuses the steps before it."""
+    changes = asked.changes.named() if asked.changes else {}
+    access.check_move(changes)
 
     async def effect(db: Database) -> Response:
-        made = await db.tasks.fork(task_id, asked.from_step, changes, who.name)
+        made = await db.tasks.fork(task_id, asked.from_step, changes, access.caller.name)
         headers = {"Location": f"/v1/tasks/{made}"}
         return json_response({"id": made, "created": True}, 201, headers)
 

@@ -1,4 +1,4 @@
-"""`/v1/triggers`: work that follows from events."""
+"""`/v1/triggers`: tasks and DAGs that are created by events."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -9,36 +9,29 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    Principal,
-    check_everywhere,
-    check_options,
-    requires,
-    tasks_of,
-)
-from treadle.api.bodies import Body, EventId, Object, Reason, Text
+from treadle.api.access import SHARED, Access, requires, tasks_of
+from treadle.api.bodies import Body, EventId, Object, Reason, Text, json_response, json_row
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
 from treadle.db.database import Database
 
 router = APIRouter(prefix="/v1/triggers", tags=["triggers"])
+Read = Annotated[Access, requires("read", on=SHARED)]
+Operate = Annotated[Access, requires("operate", on=SHARED)]
 Name = Annotated[str, Path(min_length=1, max_length=100)]
 _NULLABLE = ("max_per_hour", "description")
 
 
 class TriggerSettings(Body):
-    """On which event what is made; what is not named stays as it is."""
+    """Which event creates what; absent fields keep their values."""
 
     on: Text | None = Field(None, min_length=1, max_length=200, examples=["dag.completed"])
     filter: Object | None = Field(None, description="What the event must contain.")
     task: Object | None = Field(
-        None, description='The task to make; {"$event": "data.url"} is a value of the event.'
+        None, description='The task to create; {"$event": "data.url"} is a value of the event.'
     )
-    dag: Object | None = Field(None, description="Or the DAG to make.")
+    dag: Object | None = Field(None, description="Or the DAG to create.")
     failure_rate: Object | None = Field(
         None, description="Instead of an event: type, window_s, limit."
     )
@@ -48,7 +41,7 @@ class TriggerSettings(Body):
 
 
 class Sample(Body):
-    """An event that happened, or one that did not."""
+    """A stored event, or a sample of one."""
 
     event_id: EventId | None = None
     sample: Object | None = None
@@ -61,13 +54,13 @@ class Sample(Body):
 
 
 class Fire(Body):
-    """The event on which it fires."""
+    """The event to fire on."""
 
     event_id: EventId
 
 
 class Trigger(BaseModel):
-    """A trigger: on which event it makes what, how often it did, and what went wrong."""
+    """A trigger with its event, its template, counts and the last error."""
 
     id: UUID
     name: str
@@ -97,7 +90,7 @@ class Trigger(BaseModel):
 
 
 class Firing(BaseModel):
-    """What a trigger made of an event."""
+    """The result of a trigger for one event."""
 
     trigger: str
     event_id: int
@@ -111,7 +104,7 @@ class Firing(BaseModel):
 
 
 class Verdict(BaseModel):
-    """What a trigger would make of an event, or why it would not fire."""
+    """What a trigger would create for an event, or why it would not fire."""
 
     trigger: str
     fires: bool
@@ -122,7 +115,7 @@ class Verdict(BaseModel):
 
 
 class ManualRun(BaseModel):
-    """What was made, or why nothing was."""
+    """What was created, or why nothing was."""
 
     id: UUID
     event_id: int
@@ -131,11 +124,10 @@ class ManualRun(BaseModel):
     problem: str | None
 
 
-@router.get("", response_model=Listed[Trigger], dependencies=[requires("read")])
-async def list_triggers(db: Db, page: Page, who: Caller) -> Response:
-    """Triggers by name."""
-    check_everywhere(who)
-    rows = await db.calls.page("trigger_status", key="name", after=page.after(str), limit=page.more)
+@router.get("", response_model=Listed[Trigger])
+async def list_triggers(access: Read, page: Page) -> Response:
+    """List triggers by name."""
+    rows = await access.db.triggers.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
@@ -143,19 +135,11 @@ async def list_triggers(db: Db, page: Page, who: Caller) -> Response:
     "/{name:path}/log",
     response_model=Listed[Firing],
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def log(name: Name, db: Db, page: Page, who: Caller) -> Response:
-    """What a trigger made of events, the newest event first."""
-    await _found(db, name, who)
-    rows = await db.calls.page(
-        "trigger_log",
-        key="event_id",
-        after=page.after(int),
-        limit=page.more,
-        newest=True,
-        where={"trigger = {}": name},
-    )
+async def log(name: Name, access: Read, page: Page) -> Response:
+    """List what a trigger created, newest event first."""
+    await access.db.triggers.get(name)
+    rows = await access.db.triggers.log_page(name, after=page.after(int), limit=page.more)
     return page.answer(rows, "event_id")
 
 
@@ -163,26 +147,24 @@ async def log(name: Name, db: Db, page: Page, who: Caller) -> Response:
     "/{name:path}/test",
     response_model=Verdict,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def test(name: Name, asked: Sample, db: Db, who: Caller) -> Response:
-    """Say what a trigger would make of an event; nothing is made."""
-    await _found(db, name, who)
-    return json_response(await db.triggers.test(name, asked.event_id, asked.sample))
+async def test(name: Name, asked: Sample, access: Operate) -> Response:
+    """Test a trigger with an event; nothing is created."""
+    return json_response(await access.db.triggers.test(name, asked.event_id, asked.sample))
 
 
 @router.post(
     "/{name:path}/fire",
     response_model=ManualRun,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def fire(name: Name, asked: Fire, db: Db, who: Caller, once: Once) -> Response:
-    """Fire a trigger on an event where it failed, or before which it was not there."""
-    await _found(db, name, who)
+async def fire(name: Name, asked: Fire, access: Operate, once: Once) -> Response:
+    """Fire a trigger on an event on which it failed, or that is older than the trigger."""
 
     async def effect(db: Database) -> Response:
-        return json_response(asdict(await db.triggers.fire(name, asked.event_id, who.name)))
+        return json_response(
+            asdict(await db.triggers.fire(name, asked.event_id, access.caller.name))
+        )
 
     return await once(effect)
 
@@ -191,64 +173,46 @@ async def fire(name: Name, asked: Fire, db: Db, who: Caller, once: Once) -> Resp
     "/{name:path}/pause",
     response_model=Trigger,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def pause(name: Name, db: Db, who: Caller, why: Reason | None = None) -> Response:
-    """Let a trigger rest; events that come meanwhile are passed by."""
-    await _found(db, name, who)
-    await db.triggers.pause(name, why.reason if why else None, who.name)
-    return json_response(json_row(await db.triggers.get(name)))
+async def pause(name: Name, access: Operate, why: Reason | None = None) -> Response:
+    """Pause a trigger; events that happen meanwhile are skipped."""
+    await access.db.triggers.pause(name, why.reason if why else None, access.caller.name)
+    return json_response(json_row(await access.db.triggers.get(name)))
 
 
 @router.post(
     "/{name:path}/resume",
     response_model=Trigger,
     responses=answers(404),
-    dependencies=[requires("operate")],
 )
-async def resume(name: Name, db: Db, who: Caller) -> Response:
-    """Let a trigger fire again, on what happens from now on."""
-    await _found(db, name, who)
-    await db.triggers.resume(name, who.name)
-    return json_response(json_row(await db.triggers.get(name)))
+async def resume(name: Name, access: Operate) -> Response:
+    """Resume a trigger for events from now on."""
+    await access.db.triggers.resume(name, access.caller.name)
+    return json_response(json_row(await access.db.triggers.get(name)))
 
 
-@router.get(
-    "/{name:path}", response_model=Trigger, responses=answers(404), dependencies=[requires("read")]
-)
-async def show(name: Name, db: Db, who: Caller) -> Response:
-    """One trigger with its template."""
-    return json_response(json_row(await _found(db, name, who)))
+@router.get("/{name:path}", response_model=Trigger, responses=answers(404))
+async def show(name: Name, access: Read) -> Response:
+    """Get one trigger with its template."""
+    return json_response(json_row(await access.db.triggers.get(name)))
 
 
 @router.put(
     "/{name:path}",
     response_model=Trigger,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def define(name: Name, settings: TriggerSettings, db: Db, who: Caller) -> Response:
-    """Make a trigger, or change one; what is not named stays as it is."""
-    check_everywhere(who)
+async def define(name: Name, settings: TriggerSettings, access: Operate) -> Response:
+    """Create or change a trigger; absent fields keep their values."""
     given = settings.named()
     named = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    for task in tasks_of(named):
-        check_options(who, task)
-    await db.triggers.define(name, named, who.name)
-    return json_response(json_row(await db.triggers.get(name)))
+    await access.new(tasks_of(named))
+    await access.db.triggers.define(name, named, access.caller.name)
+    return json_response(json_row(await access.db.triggers.get(name)))
 
 
-@router.delete(
-    "/{name:path}", status_code=204, responses=answers(404), dependencies=[requires("operate")]
-)
-async def remove(name: Name, db: Db, who: Caller) -> Response:
-    """Take a trigger away; what it has made stays."""
-    await _found(db, name, who)
-    await db.triggers.remove(name, who.name)
+@router.delete("/{name:path}", status_code=204, responses=answers(404))
+async def remove(name: Name, access: Operate) -> Response:
+    """Remove a trigger; what it created stays."""
+    await access.db.triggers.remove(name, access.caller.name)
     return Response(status_code=204)
-
-
-async def _found(db: Database, name: str, who: Principal) -> dict[str, Any]:
-    """The trigger; a token for some queues has no business with what looks at all of them."""
-    check_everywhere(who)
-    return await db.triggers.get(name)

@@ -1,4 +1,4 @@
-"""`/v1/waits` and `/v1/events`: what tasks wait for, and how people and programs answer."""
+"""`/v1/waits` and `/v1/events`: waits of tasks, their answers, and events."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,35 +9,31 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import (
-    Caller,
-    Db,
-    check_everywhere,
-    check_seen,
-    check_touched,
-    requires,
-    within,
-)
-from treadle.api.bodies import Body, Id, Name, Text
+from treadle.api.access import LIST, SHARED, WAIT, Access, requires
+from treadle.api.bodies import Body, Id, Name, Text, json_response, json_row
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.responses import json_response, json_row
 from treadle.db.database import Database
 from treadle.json import encode
 
 router = APIRouter(prefix="/v1", tags=["waits"])
+List = Annotated[Access, requires("read", on=LIST)]
+Read = Annotated[Access, requires("read", on=WAIT)]
+Operate = Annotated[Access, requires("operate", on=WAIT)]
+# Tasks of every queue may wait for an event.
+Emit = Annotated[Access, requires("enqueue", on=SHARED)]
 
 
 class Wait(BaseModel):
-    """What a task waits for, or waited for: an answer, an approval, or an event."""
+    """A wait of a task: for an answer, an approval or an event."""
 
     id: UUID
     task_id: UUID
     name: str
     kind: str
     status: str
-    awaited: bool = Field(description="Whether the task gave up its claim for it.")
+    awaited: bool = Field(description="Whether the task is suspended for it.")
     question: str | None
     context: Any
     options: list[Any] | None
@@ -67,60 +63,54 @@ class Wait(BaseModel):
 
 
 class Answer(Body):
-    """The answer of a person, who is the caller."""
+    """The answer of the caller."""
 
     value: Any
     note: Text | None = Field(None, max_length=2000)
-    by: Name | None = Field(None, description="Who says so; only with the scope admin.")
+    by: Name | None = Field(None, description="The person who answers; only with the scope admin.")
 
 
 class Answered(BaseModel):
-    """answered: it is decided. recorded: more people have to say the same. already: a repeat."""
+    """answered: decided. recorded: more approvers have to agree. already: a repeated answer."""
 
     id: UUID
     verdict: Literal["answered", "recorded", "already"]
 
 
 class NewEvent(Body):
-    """Something that happened; tasks that wait for it go on."""
+    """An event; tasks that wait for it continue."""
 
     event: Name
     payload: Any = Field(default_factory=dict)
     key: Annotated[Text, Field(max_length=200)] = ""
-    dedup_key: Name | None = Field(None, description="A repeat gets the id of the first.")
-    task_id: Id | None = Field(None, description="The task that says so.")
+    dedup_key: Name | None = Field(None, description="Reusing it returns the existing event.")
+    task_id: Id | None = Field(None, description="The task that emits the event.")
 
 
 class Emitted(BaseModel):
-    """The event."""
+    """The emitted event."""
 
     id: int
 
 
-@router.get("/waits", response_model=Listed[Wait], dependencies=[requires("read")])
+@router.get("/waits", response_model=Listed[Wait])
 async def list_waits(
-    db: Db,
+    access: List,
     page: Page,
-    who: Caller,
     *,
     status: Annotated[
-        Literal["open", "ended"], Query(description="Open, oldest first; or ended, newest first.")
+        Literal["open", "ended"],
+        Query(description="Open waits, oldest first; or ended waits, newest first."),
     ] = "open",
     task_id: UUID | None = None,
 ) -> Response:
-    """Questions, approvals and events that tasks wait for."""
-    ended = status == "ended"
-    rows = await db.calls.page(
-        "wait_details",
-        key="id",
+    """List waits for answers, approvals and events."""
+    rows = await access.db.waits.page(
+        access.view,
+        ended=status == "ended",
+        task_id=task_id,
         after=page.after(UUID),
         limit=page.more,
-        newest=ended,
-        where={
-            "(status <> 'open') = {}": ended,
-            "task_id = {}": task_id,
-            **within(who),
-        },
     )
     return page.answer(rows, "id")
 
@@ -129,12 +119,10 @@ async def list_waits(
     "/waits/{wait_id}",
     response_model=Wait,
     responses=answers(404),
-    dependencies=[requires("read")],
 )
-async def show(wait_id: UUID, db: Db, who: Caller) -> Response:
-    """One wait with the answers so far."""
-    wait = await db.waits.get(wait_id)
-    await check_touched(who, db, wait["task_id"])
+async def show(wait_id: UUID, access: Read) -> Response:
+    """Get one wait with its answers so far."""
+    wait = await access.db.waits.get(wait_id)
     return json_response(json_row(wait))
 
 
@@ -142,21 +130,19 @@ async def show(wait_id: UUID, db: Db, who: Caller) -> Response:
     "/waits/{wait_id}/answer",
     response_model=Answered,
     responses=answers(404, 409),
-    dependencies=[requires("operate")],
 )
-async def answer_wait(wait_id: UUID, asked: Answer, db: Db, who: Caller, once: Once) -> Response:
-    """Answer a question, or vote on an approval; a person has one vote."""
+async def answer_wait(wait_id: UUID, asked: Answer, access: Operate, once: Once) -> Response:
+    """Answer a question, or vote on an approval; each person has one vote."""
     if asked.by is not None:
-        # One caller must not vote as many.
-        who.check_scope("admin")
-    wait = await db.waits.get(wait_id)
-    await check_touched(who, db, wait["task_id"])
+        # A caller must not vote for several people.
+        access.caller.check_scope("admin")
+    wait = await access.db.waits.get(wait_id)
     if asked.value is not False and _is_shared(wait):
-        check_everywhere(who)
+        access.caller.check_shared()
     value = encode(asked.value, name="value")
 
     async def effect(db: Database) -> Response:
-        verdict = await db.waits.answer(wait_id, value, asked.by or who.name, asked.note)
+        verdict = await db.waits.answer(wait_id, value, asked.by or access.caller.name, asked.note)
         return json_response({"id": wait_id, "verdict": verdict})
 
     return await once(effect)
@@ -167,14 +153,12 @@ async def answer_wait(wait_id: UUID, asked: Answer, db: Db, who: Caller, once: O
     status_code=201,
     response_model=Emitted,
     responses=answers(404),
-    dependencies=[requires("enqueue")],
 )
-async def emit(asked: NewEvent, db: Db, who: Caller, once: Once) -> Response:
-    """Say that something happened; every task that waits for it goes on."""
-    # Whoever waits for it hears of it, in every queue; `task_id` says only who says so.
-    check_everywhere(who)
+async def emit(asked: NewEvent, access: Emit, once: Once) -> Response:
+    """Emit an event and resume the tasks that wait for it."""
     if asked.task_id is not None:
-        await check_seen(who, db, asked.task_id)
+        await access.check_row("task", asked.task_id)
+        await access.db.tasks.check_exists(asked.task_id)
     payload = encode(asked.payload, name="payload")
 
     async def effect(db: Database) -> Response:
@@ -183,7 +167,7 @@ async def emit(asked: NewEvent, db: Db, who: Caller, once: Once) -> Response:
             payload,
             key=asked.key,
             dedup_key=asked.dedup_key,
-            actor=who.name,
+            actor=access.caller.name,
             task_id=asked.task_id,
         )
         return json_response({"id": made}, 201)
@@ -192,5 +176,5 @@ async def emit(asked: NewEvent, db: Db, who: Caller, once: Once) -> Response:
 
 
 def _is_shared(wait: Mapping[str, Any]) -> bool:
-    """Whether a number as the answer changes a budget, not just the limit of the task that asks."""
+    """Whether a number as the answer changes a budget, and not only the limit of the task."""
     return wait["kind"] == "budget" and bool(wait["context"]["limit"] == "budget")

@@ -1,6 +1,6 @@
-"""Draw a DAG: with lines like `git log --graph`, or as a Mermaid flowchart.
+"""Draw a DAG with lines, like `git log --graph`, or as a Mermaid flowchart.
 
-With lines there is one row for each task, and time runs downwards.
+A drawing with lines has one row per task, below the rows of its dependencies.
 """
 
 from collections import Counter
@@ -12,14 +12,14 @@ from treadle.cli.output import Record
 
 MARK = "●"
 DOWN, DASHED_DOWN, ACROSS, DASHED_ACROSS, ALONE = "│", "┊", "─", "╌", "╶"
-# Up, down, left, right: which arms a corner has.
+# The corner for its arms: up, down, left, right.
 CORNERS = {
     (1, 1, 0, 1): "├", (1, 1, 1, 0): "┤", (1, 1, 1, 1): "┼", (0, 1, 0, 1): "╭",
     (0, 1, 1, 0): "╮", (0, 1, 1, 1): "┬", (1, 0, 0, 1): "╰", (1, 0, 1, 0): "╯",
     (1, 0, 1, 1): "┴", (0, 0, 1, 1): "─", (1, 1, 0, 0): "│",
 }  # fmt: skip
 ASCII = str.maketrans("│┊─╌╶├┤┼╭╮┬╰╯┴", "|:-. ++++++'''")
-# State: fill and line; the text stays dark.
+# The fill and line colours of each state.
 COLOURS = {
     "created": ("#f1f3f5", "#adb5bd"),
     "pending": ("#f1f3f5", "#868e96"),
@@ -38,7 +38,7 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One node waits for another."""
+    """A dependency of the target on the source."""
 
     source: str
     target: str
@@ -47,20 +47,20 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the picture; with a node, its mark stands at `mark`."""
+    """A line of the drawing; the mark of its node is at column `mark`."""
 
     text: str
     node: str | None = None
     mark: int = -1
 
     def ascii(self) -> str:
-        """The lines for a terminal that has only ASCII."""
+        """The text for a terminal that only has ASCII."""
         return self.text.translate(ASCII)
 
 
 @dataclass(slots=True)
 class _Block:
-    """A node, or several with the same neighbours."""
+    """A node, or several nodes with the same neighbours."""
 
     nodes: list[str]
     number: int
@@ -70,7 +70,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Lane:
-    """Where a line runs, and the blocks it leads to, each with whether that is optional."""
+    """The column of a line, and the blocks it leads to; True marks an optional dependency."""
 
     column: int
     ahead: dict[int, bool]
@@ -81,15 +81,15 @@ class _Lane:
         return all(self.ahead.values())
 
 
-def draw(nodes: Sequence[str], edges: Iterable[Edge], *, airy: bool = False) -> list[Row]:
-    """The picture of a graph; `airy` gives straight lines a row of their own."""
+def draw(nodes: Sequence[str], edges: Iterable[Edge], *, spaced: bool = False) -> list[Row]:
+    """The drawing of a graph; `spaced` adds rows between tasks."""
     known = set(nodes)
     inside = [edge for edge in edges if {edge.source, edge.target} <= known]
-    return list(_Picture(_blocks(nodes, inside), airy).rows())
+    return list(_Drawing(_blocks(nodes, inside), spaced).rows())
 
 
 def _blocks(nodes: Sequence[str], edges: Iterable[Edge]) -> list[_Block]:
-    """Put nodes with the same neighbours together."""
+    """Group nodes with the same neighbours."""
     before: dict[str, dict[str, bool]] = {node: {} for node in nodes}
     behind: dict[str, dict[str, bool]] = {node: {} for node in nodes}
     for edge in edges:
@@ -102,7 +102,7 @@ def _blocks(nodes: Sequence[str], edges: Iterable[Edge]) -> list[_Block]:
     found: dict[object, _Block] = {}
     home: dict[str, _Block] = {}
     for node in nodes:
-        # Two that begin side by side look better than a fan of two without a handle.
+        # Two roots with the same children are drawn side by side, not as a group.
         apart = not before[node] and behind[node] and count[alike[node]] == 2
         block = found.setdefault(node if apart else alike[node], _Block([], len(found)))
         block.nodes.append(node)
@@ -113,18 +113,18 @@ def _blocks(nodes: Sequence[str], edges: Iterable[Edge]) -> list[_Block]:
     return list(found.values())
 
 
-class _Picture:
-    """The lanes while the rows are made, from the top."""
+class _Drawing:
+    """Draws the rows from the top, and tracks the lanes between them."""
 
-    def __init__(self, blocks: Sequence[_Block], airy: bool) -> None:
+    def __init__(self, blocks: Sequence[_Block], spaced: bool) -> None:
         self._blocks = blocks
-        self._airy = airy
+        self._spaced = spaced
         self._lanes: list[_Lane] = []
         self._last = Row("")
         self._time = 0
 
     def rows(self) -> Iterator[Row]:
-        # Those without any edge come last, as a list.
+        # Nodes without edges come last, as a list.
         alone = [block for block in self._blocks if not block.parents and not block.children]
         left = {block.number: block for block in self._blocks if block not in alone}
         while left:
@@ -140,9 +140,9 @@ class _Picture:
                 yield Row(f"{ALONE}{ACROSS}{MARK}", node, 2)
 
     def _open(self, left: Mapping[int, _Block]) -> list[_Block]:
-        """The blocks that wait for nothing that is still to be drawn."""
+        """The blocks whose dependencies are drawn."""
         ready = [block for block in left.values() if not left.keys() & block.parents.keys()]
-        if not ready:  # A circle, which the database would not have: break it somewhere.
+        if not ready:  # A cycle, which the database does not allow: break it anywhere.
             ready = [next(iter(left.values()))]
             for number in left.keys() & ready[0].parents.keys():
                 del ready[0].parents[number]
@@ -150,7 +150,7 @@ class _Picture:
         return ready
 
     def _cost(self, block: _Block) -> tuple[int, int, int]:
-        """How many lanes more it needs, how long ago its line began, its place in the list."""
+        """The order of drawing: fewest new lanes first, then the most recent lane."""
         into = [lane for lane in self._lanes if block.number in lane.ahead]
         kept = [lane for lane in self._lanes if lane.ahead.keys() != {block.number}]
         shared = any(lane.ahead == block.children for lane in kept)
@@ -158,14 +158,14 @@ class _Picture:
         return more, -max((lane.since for lane in into), default=-1), block.number
 
     def _enter(self, block: _Block) -> Iterator[Row]:
-        """Bring the lines that lead to a block into one lane that leads only there."""
+        """Merge the lines that lead to a block into one lane."""
         into = [lane for lane in self._lanes if block.number in lane.ahead]
         if not into:
-            # Right below another mark it would look like the next in a chain.
+            # A root directly below another mark would look like its successor.
             if self._last.mark == 2 * self._free() or (self._last.text and not self._lanes):
                 yield self._straight()
             return
-        if _hangs(block, into):
+        if _is_beside_lane(block, into):
             return
         for lane in [lane for lane in into if len(lane.ahead) > 1]:
             yield self._split(lane, block.number)
@@ -174,12 +174,12 @@ class _Picture:
             if any(lane.dashed for lane in into):
                 yield self._straight()
             yield self._merge(into)
-        # A fan begins with lines, and after lines there is room already.
-        elif len(block.nodes) == 1 and self._last.mark >= 0 and (self._airy or into[0].dashed):
+        # A group starts with lines, and no space is needed after lines.
+        elif len(block.nodes) == 1 and self._last.mark >= 0 and (self._spaced or into[0].dashed):
             yield self._straight()
 
     def _body(self, block: _Block) -> Iterator[Row]:
-        """The row of a node, or those of a fan; then its own lane begins."""
+        """The rows of a block, after which its own lane begins."""
         lane = next((lane for lane in self._lanes if block.number in lane.ahead), None)
         if len(block.nodes) == 1:
             yield self._node(block, lane)
@@ -225,14 +225,14 @@ class _Picture:
         return Row(_text(cells), node, 2 * column)
 
     def _join(self) -> Iterator[Row]:
-        """Lanes that lead to the same blocks become one."""
+        """Merge lanes that lead to the same blocks."""
         for lane in sorted(self._lanes, key=lambda each: each.column):
             same = [each for each in self._lanes if each.ahead == lane.ahead]
             if lane in self._lanes and len(same) > 1:
                 yield self._merge(same)
 
     def _merge(self, lanes: Sequence[_Lane]) -> Row:
-        """Lead several lanes into the leftmost; all of them lead to the same place."""
+        """Merge lanes into the leftmost of them."""
         goal, *others = sorted(lanes, key=lambda lane: lane.column)
         cells = self._cells()
         for lane in reversed(others):
@@ -248,7 +248,7 @@ class _Picture:
         return Row(_text(cells))
 
     def _split(self, lane: _Lane, number: int) -> Row:
-        """Give a block a lane of its own, out of one that leads further."""
+        """Branch a lane for one block off a lane that leads to several."""
         cells = self._cells()
         column = self._free(lane.column + 1)
         optional = lane.ahead.pop(number)
@@ -259,7 +259,7 @@ class _Picture:
         return Row(_text(cells))
 
     def _shift(self, lane: _Lane, column: int) -> Row:
-        """Lead a lane back to the left."""
+        """Move a lane to a column on its left."""
         cells = self._cells()
         self._across(cells, column, lane.column, dashed=lane.dashed)
         _put(cells, column, "╭")
@@ -286,15 +286,15 @@ class _Picture:
         return {2 * lane.column: DASHED_DOWN if lane.dashed else DOWN for lane in self._lanes}
 
     def _across(self, cells: dict[int, str], start: int, end: int, *, dashed: bool) -> None:
-        """A line from one column to another, under the lanes between them."""
+        """Draw a line between two columns, below the lanes that it crosses."""
         crossed = {2 * lane.column for lane in self._lanes}
         for place in range(2 * start + 1, 2 * end):
             if place not in crossed:
                 cells[place] = DASHED_ACROSS if dashed else ACROSS
 
 
-def _hangs(block: _Block, into: Sequence[_Lane]) -> bool:
-    """Whether a block is drawn beside the one line that leads to it, and further."""
+def _is_beside_lane(block: _Block, into: Sequence[_Lane]) -> bool:
+    """Whether a block is drawn beside its lane, because the lane leads further."""
     single = len(block.nodes) == 1 or not block.children
     return single and len(into) == 1 and len(into[0].ahead) > 1
 
@@ -308,7 +308,7 @@ def _text(cells: Mapping[int, str]) -> str:
 
 
 def flowchart(tasks: Sequence[Record]) -> Iterator[str]:
-    """The lines of the chart; a dotted arrow is an optional edge."""
+    """The lines of a Mermaid flowchart; a dotted arrow is an optional dependency."""
     yield "flowchart TD"
     numbers = {str(task["id"]): f"t{number}" for number, task in enumerate(tasks, start=1)}
     for task in tasks:
@@ -328,7 +328,7 @@ def flowchart(tasks: Sequence[Record]) -> Iterator[str]:
 
 
 def label(text: object) -> str:
-    """Text in which nothing means anything to Mermaid: the rest is written by number."""
+    """Text for Mermaid, with special characters escaped by number."""
     lines = str(text).splitlines() or [""]
     return "<br/>".join(
         "".join(char if char in PLAIN else f"#{ord(char)};" for char in line) for line in lines

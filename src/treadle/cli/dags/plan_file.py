@@ -1,7 +1,7 @@
-"""Files that describe a DAG, in JSON or YAML: read with care, and with the line of what is wrong.
+"""Read the description of a DAG from a JSON or YAML file; errors name the line.
 
-Only the safe part of YAML is read. Its aliases can make a small file a huge document, so what
-they come to is counted before anything is built.
+Only safe YAML is read. Aliases can expand a small file into a huge document, so the expanded size
+is checked before the document is built.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def read_plan(name: str) -> dict[str, Any]:
     """The description of a DAG from a file, or from stdin for -."""
     text = _read(name)
     shown = "stdin" if name == "-" else name
-    looks_so = not text.lstrip().startswith("{")
-    is_yaml = looks_so if name == "-" else Path(name).suffix.lower() in (".yaml", ".yml")
+    looks_like_yaml = not text.lstrip().startswith("{")
+    is_yaml = looks_like_yaml if name == "-" else Path(name).suffix.lower() in (".yaml", ".yml")
     return _checked(_yaml(text, shown) if is_yaml else _json(text, shown), shown)
 
 
@@ -53,7 +53,7 @@ def _read(name: str) -> str:
 
 
 def _checked(found: object, name: str) -> dict[str, Any]:
-    """What can be said before the database looks at it: an object with a name and tasks."""
+    """A plan that is an object with a name and tasks; the database checks the rest."""
     if not isinstance(found, dict):
         raise InvalidArgument(
             f"{name} must hold an object, not {_kind(found)}", hint=f"For example: {EXAMPLE}"
@@ -81,19 +81,21 @@ def _json(text: str, name: str) -> object:
             hint="Correct the JSON there. A YAML file must be named .yaml or .yml.",
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InvalidArgument(f"{name} is not JSON that can be read: {error}") from None
+        raise InvalidArgument(f"{name} is not valid JSON: {error}") from None
 
 
 def _pairs(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise InvalidArgument(f"{name}: {twice!r} is twice in one object", hint="Remove one.")
-        return made
+            raise InvalidArgument(
+                f"{name}: {twice!r} occurs twice in one object", hint="Remove one."
+            )
+        return found
 
-    return make
+    return build
 
 
 def _yaml(text: str, name: str) -> object:
@@ -113,13 +115,13 @@ def _yaml(text: str, name: str) -> object:
             f"{name}{place}: {error.problem or error.context}", hint="Correct the YAML there."
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidArgument(f"{name} is not YAML that can be read: {error}") from None
+        raise InvalidArgument(f"{name} is not valid YAML: {error}") from None
     finally:
         loader.dispose()
 
 
 def _examine(top: Any, name: str) -> None:
-    """Walk over the document as it would be with its aliases filled in; stop when it is too big."""
+    """Check the keys, and the size of the document with its aliases expanded."""
     waiting, values, size = [top], 0, 0
     while waiting:
         node = waiting.pop()
@@ -133,9 +135,9 @@ def _examine(top: Any, name: str) -> None:
             waiting.extend(node.value)
         if values > MAX_VALUES or size > MAX_BYTES:
             raise TooLarge(
-                f"{name} comes to more than {MAX_VALUES} values or"
-                f" {MAX_BYTES // 1024 // 1024} MiB with its aliases filled in",
-                hint="Use fewer aliases, or make several DAGs.",
+                f"{name} has more than {MAX_VALUES} values or"
+                f" {MAX_BYTES // 1024 // 1024} MiB with its aliases expanded",
+                hint="Use fewer aliases, or create several DAGs.",
             )
 
 
@@ -145,15 +147,16 @@ def _check_keys(pairs: Iterable[tuple[Any, Any]], name: str) -> None:
         place = f"{name}, line {key.start_mark.line + 1}"
         if key.tag == _MERGE:
             raise InvalidArgument(
-                f"{place}: << is not taken", hint="What all tasks share goes under defaults:"
+                f"{place}: the merge key << is not supported",
+                hint="Put shared options under defaults:",
             )
         if key.tag != _TEXT:
             raise InvalidArgument(
-                f"{place}: {str(key.value)[:40]!r} is not read as text", hint="Put it in quotes."
+                f"{place}: {str(key.value)[:40]!r} is not text", hint="Put it in quotes."
             )
         if key.value in seen:
             raise InvalidArgument(
-                f"{place}: {key.value!r} is twice in one object", hint="Remove one."
+                f"{place}: {key.value!r} occurs twice in one object", hint="Remove one."
             )
         seen.add(key.value)
 

@@ -1,4 +1,4 @@
-"""One DAG for a person: how far it is, the picture of its tasks, and what is in the way."""
+"""One DAG on a terminal: its progress, a drawing of its tasks, and its problems."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 DIM = "bright_black"
 BAR = 20
-AIRY_UP_TO, DRAWN_UP_TO = 15, 200
-SHORTEST_NAME = 8
-MOST_TROUBLES = 5
+SPACED_UP_TO, DRAWN_UP_TO = 15, 200
+MIN_NAME_WIDTH = 8
+MAX_PROBLEMS = 5
 ASCII_MARKS = {
     "created": ".", "pending": ".", "ready": "o", "claimed": ">", "running": ">",
     "validating": ">", "blocked": "?", "retrying": "~", "completed": "x", "dead_lettered": "!",
@@ -26,14 +26,14 @@ ASCII_MARKS = {
 
 
 class DagView:
-    """A picture for a terminal so wide, with or without characters beyond ASCII."""
+    """Draws a DAG for a terminal of this width, in Unicode or ASCII."""
 
     def __init__(self, *, width: int, unicode: bool = True) -> None:
         self._width = width
         self._unicode = unicode
 
     def lines(self, dag: Record, tasks: Sequence[Record]) -> Iterator[Text]:
-        """Everything about a DAG."""
+        """The lines of the whole view."""
         yield from self._head(dag)
         yield output.plain("")
         if len(tasks) > DRAWN_UP_TO:
@@ -43,7 +43,7 @@ class DagView:
         yield from self._foot(dag, tasks)
 
     def bar(self, done: int, total: int, size: int = BAR) -> str:
-        """How much is done, as a bar."""
+        """A progress bar."""
         full = done * size // total if total else 0
         marks = "█░" if self._unicode else "#."
         return marks[0] * full + marks[1] * (size - full)
@@ -51,7 +51,7 @@ class DagView:
     def _head(self, dag: Record) -> Iterator[Text]:
         mark, colour = self._mark(dag["status"])
         state = output.plain(f"{mark} {dag['status']}", colour)
-        yield self._cut(_joined(state, output.plain(f"  {output.flat(dag['name'])}", "bold")))
+        yield self._truncate(_join(state, output.plain(f"  {output.flat(dag['name'])}", "bold")))
         parts = [f"{dag['completed']} of {dag['tasks']} completed"]
         parts += [
             f"{dag[state]} {state.replace('_', ' ')}"
@@ -59,7 +59,7 @@ class DagView:
             if dag[state]
         ]
         bar = output.plain(self.bar(dag["completed"], dag["tasks"]), self._mark("completed")[1])
-        yield self._cut(_joined(bar, output.plain(f"  {', '.join(parts)}")))
+        yield self._truncate(_join(bar, output.plain(f"  {', '.join(parts)}")))
         facts = [f"id {dag['id']}"]
         if dag["duration_s"] is not None:
             facts.append(output.length(dag["duration_s"]))
@@ -67,22 +67,22 @@ class DagView:
             limit = f" of {money(dag['budget_usd'])}" if dag["budget_usd"] is not None else ""
             facts.append(f"{money(dag['cost_usd'] or 0)}{limit}")
         if dag["open_waits"]:
-            facts.append(f"{dag['open_waits']} open {_s('wait', dag['open_waits'])}")
-        yield self._cut(output.plain((" · " if self._unicode else ", ").join(facts), DIM))
+            facts.append(f"{dag['open_waits']} open {_plural('wait', dag['open_waits'])}")
+        yield self._truncate(output.plain((" · " if self._unicode else ", ").join(facts), DIM))
 
     def _drawn(self, tasks: Sequence[Record]) -> list[Text]:
-        """The picture with its columns; nothing when it would be too wide."""
+        """The drawing with its columns; empty if it is too wide."""
         by_id = {str(task["id"]): task for task in tasks}
         edges = [
             graph.Edge(str(edge["id"]), str(task["id"]), bool(edge["optional"]))
             for task in tasks
             for edge in task["depends_on"] or []
         ]
-        rows = graph.draw(list(by_id), edges, airy=len(tasks) <= AIRY_UP_TO)
+        rows = graph.draw(list(by_id), edges, spaced=len(tasks) <= SPACED_UP_TO)
         columns = self._columns(tasks)
         room = self._width - sum(2 + width for width in columns.values())
         lines = max((len(row.text) for row in rows), default=0)
-        if lines + 1 + SHORTEST_NAME > room:
+        if lines + 1 + MIN_NAME_WIDTH > room:
             return []
         names = {row: _name(by_id[row.node]) for row in rows if row.node is not None}
         widest = max((len(row.text) + 1 + _cells(name) for row, name in names.items()), default=0)
@@ -94,14 +94,14 @@ class DagView:
             else:
                 shown.append(self._row(row, by_id[row.node], first, columns))
         if any(edge.optional for edge in edges):
-            note = f"{graph.DASHED_DOWN} {graph.DASHED_ACROSS} optional: goes on without it"
+            note = f"{graph.DASHED_DOWN} {graph.DASHED_ACROSS} optional dependency"
             shown.append(output.plain(f"\n{self._lines(note)}", DIM))
         return shown
 
     def _listed(self, tasks: Sequence[Record]) -> Iterator[Text]:
-        """By level, each with what it waits for in words."""
+        """The tasks by level, each with the names of its dependencies."""
         columns = self._columns(tasks)
-        room = max(SHORTEST_NAME, self._width - sum(2 + width for width in columns.values()))
+        room = max(MIN_NAME_WIDTH, self._width - sum(2 + width for width in columns.values()))
         yield self._titles(room, columns)
         for number, level in enumerate(levels(tasks), start=1):
             yield output.plain(f"level {number}", DIM)
@@ -110,50 +110,52 @@ class DagView:
                 before = [output.flat(edge["name"] or "?") for edge in task["depends_on"] or []]
                 if before:
                     more = f" and {len(before) - 3} more" if len(before) > 3 else ""
-                    yield self._cut(
+                    yield self._truncate(
                         output.plain(f"    after {', '.join(before[:3])}{more}", DIM), self._width
                     )
 
     def _levels(self, tasks: Sequence[Record]) -> Iterator[Text]:
-        """Too many to name: how far each level is."""
+        """The progress of each level, for DAGs with many tasks."""
         for number, level in enumerate(levels(tasks), start=1):
             states = Counter(str(task["status"]) for task in level)
             done = states.pop("completed", 0)
             bar = output.plain(self.bar(done, len(level), BAR // 2), self._mark("completed")[1])
             others = ", ".join(f"{count} {state}" for state, count in states.most_common())
             counts = output.plain(f"  {done} of {len(level)}" + (others and f", {others}"))
-            yield self._cut(_joined(output.plain(f"level {number:<4} ", DIM), bar, counts))
+            yield self._truncate(_join(output.plain(f"level {number:<4} ", DIM), bar, counts))
 
     def _foot(self, dag: Record, tasks: Sequence[Record]) -> Iterator[Text]:
-        """What is in the way, and what can be done about it."""
+        """Problems of the DAG, and the commands that solve them."""
         known = {str(task["id"]) for task in tasks}
-        troubles = []
+        problems = []
         for task in tasks:
             if task["status"] == "dead_lettered":
-                reason = task_view.last_line(task["failure_reason"]) or "no reason was given"
-                troubles.append(f"{_name(task)} gave up: {reason}")
+                reason = task_view.last_line(task["failure_reason"]) or "no reason given"
+                problems.append(f"{_name(task)} is a dead letter: {reason}")
             elif task["status"] == "pending" and any(
                 not edge["met"] and str(edge["id"]) not in known
                 for edge in task["depends_on"] or []
             ):
-                troubles.append(f"{_name(task)} waits for a task outside of this DAG")
-        for trouble in troubles[:MOST_TROUBLES]:
+                problems.append(f"{_name(task)} depends on a task outside this DAG")
+        for problem in problems[:MAX_PROBLEMS]:
             mark, colour = self._mark("failed")
-            gap = "\n" if trouble is troubles[0] else ""
-            yield self._cut(_joined(output.plain(f"{gap}{mark} ", colour), output.plain(trouble)))
-        if len(troubles) > MOST_TROUBLES:
-            yield output.plain(f"  and {len(troubles) - MOST_TROUBLES} more", DIM)
+            gap = "\n" if problem is problems[0] else ""
+            yield self._truncate(
+                _join(output.plain(f"{gap}{mark} ", colour), output.plain(problem))
+            )
+        if len(problems) > MAX_PROBLEMS:
+            yield output.plain(f"  and {len(problems) - MAX_PROBLEMS} more", DIM)
         if dag["status"] == "failed":
-            yield output.plain(f"again: treadle dag retry {str(dag['id'])[-8:]}", DIM)
+            yield output.plain(f"\nretry it: treadle dags retry {str(dag['id'])[-8:]}", DIM)
         if dag["open_waits"]:
-            yield output.plain("\nwaits for an answer: treadle waits", DIM)
+            yield output.plain("\nanswer its questions: treadle waits", DIM)
         if dag["status"] == "open":
-            yield output.plain(f"\nlet it run: treadle dag start {str(dag['id'])[-8:]}", DIM)
+            yield output.plain(f"\nstart it: treadle dags start {str(dag['id'])[-8:]}", DIM)
 
     # Parts of a row
 
     def _columns(self, tasks: Sequence[Record]) -> dict[str, int]:
-        """The columns beside the picture that have something to say, and their widths."""
+        """The columns that have values, with their widths."""
         found = {}
         for title in ("state", "waited", "ran", "cost"):
             words = [cell(task, title) for task in tasks]
@@ -170,13 +172,13 @@ class DagView:
     def _row(self, row: graph.Row, task: Record, first: int, columns: dict[str, int]) -> Text:
         mark, colour = self._mark(task["status"])
         lines = self._lines(row.text)
-        shown = _joined(
+        shown = _join(
             output.plain(lines[: row.mark], DIM),
             output.plain(mark, colour),
             output.plain(f"{lines[row.mark + 1 :]} ", DIM),
             output.plain(_name(task)),
         )
-        shown = self._cut(shown, first)
+        shown = self._truncate(shown, first)
         shown.append(" " * (first - shown.cell_len))
         for title, width in columns.items():
             word = cell(task, title)
@@ -192,7 +194,7 @@ class DagView:
     def _lines(self, text: str) -> str:
         return text if self._unicode else text.translate(graph.ASCII)
 
-    def _cut(self, text: Text, width: int | None = None) -> Text:
+    def _truncate(self, text: Text, width: int | None = None) -> Text:
         room = self._width if width is None else width
         if text.cell_len > room:
             text.truncate(room - 1)
@@ -202,25 +204,25 @@ class DagView:
 
 
 def view() -> DagView:
-    """For the terminal, or the pipe, behind stdout."""
+    """The view for stdout."""
     terminal = output.console()
     return DagView(width=terminal.width, unicode="utf" in (terminal.encoding or "").lower())
 
 
 def progress(value: object) -> Text:
-    """`3/5` as a bar."""
+    """A count such as `3/5` as a bar."""
     done, total = map(int, str(value).split("/"))
     bar = output.plain(view().bar(done, total, 10), output.STATES["completed"][1])
-    return _joined(bar, output.plain(f" {value}"))
+    return _join(bar, output.plain(f" {value}"))
 
 
 def dollars(value: Any) -> str:
-    """What something cost; a dash for nothing."""
+    """A cost; a dash for none."""
     return money(value) if value else "-"
 
 
 def levels(tasks: Sequence[Record]) -> list[list[Record]]:
-    """Tasks by how many others come before them, one after the other."""
+    """Tasks by the length of their longest chain of dependencies."""
     depth: dict[str, int] = {}
     waiting = list(tasks)
     known = {str(task["id"]) for task in tasks}
@@ -244,7 +246,7 @@ def levels(tasks: Sequence[Record]) -> list[list[Record]]:
 
 
 def cell(task: Record, title: str) -> str:
-    """What a column says of a task."""
+    """The value of a column for a task."""
     if title == "state":
         tries = f" {task['attempt']}/{task['max_attempts']}"
         again = task["attempt"] > 1 and task["status"] in ("ready", "running", "retrying")
@@ -254,13 +256,13 @@ def cell(task: Record, title: str) -> str:
     runs = task["completed_at"] is not None or task["status"] in ("claimed", "running")
     if title == "ran":
         return output.length(task["run_s"]) if runs and task["run_s"] is not None else ""
-    # Cancelled before anybody had it: it waits no more.
-    gone = task["completed_at"] is not None and task["claimed_at"] is None
-    return "" if gone or task["wait_s"] is None else output.length(task["wait_s"])
+    # A task that was cancelled before it was claimed does not wait any more.
+    cancelled = task["completed_at"] is not None and task["claimed_at"] is None
+    return "" if cancelled or task["wait_s"] is None else output.length(task["wait_s"])
 
 
 def money(value: Any) -> str:
-    """Dollars; small amounts with more digits."""
+    """Dollars; amounts below a cent with more digits."""
     amount = float(value)
     return f"${amount:.2f}" if amount == 0 or amount >= 0.01 else f"${amount:.4f}"
 
@@ -269,17 +271,17 @@ def _name(task: Record) -> str:
     return output.flat(task["name"] or task["title"] or task["type"])
 
 
-def _joined(*parts: Text) -> Text:
-    """Texts one after the other, each in its own colour."""
-    made = output.plain("")
+def _join(*parts: Text) -> Text:
+    """Texts joined, each in its own colour."""
+    joined = output.plain("")
     for part in parts:
-        made.append_text(part)
-    return made
+        joined.append_text(part)
+    return joined
 
 
 def _cells(text: str) -> int:
     return output.plain(text).cell_len
 
 
-def _s(word: str, count: int) -> str:
+def _plural(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"

@@ -1,1 +1,1 @@
-"""`treadle demo`. Nothing is imported here: its workers load `treadle.cli.demo.app`."""
+"""`treadle demo`. Imports nothing, since its workers load only `treadle.cli.demo.app`."""

@@ -1,7 +1,7 @@
-"""The application of `treadle demo`, and of `treadle dev` when it is given none.
+"""The application of `treadle demo`, and the default application of `treadle dev`.
 
-Its tasks pretend to work. Their types show what a task can do: run in a thread or on the event
-loop, report progress, fail once, fail for ever.
+Its tasks pretend to work: they run in a thread or on the event loop, report progress, fail once,
+or always fail.
 """
 
 import time
@@ -18,7 +18,7 @@ app = Treadle()
 
 @app.task(max_attempts=5, retry={"strategy": "immediate"})
 def thumbnail(page: int) -> str:
-    """Make a thumbnail: quick, and a plain function, so it runs in a thread."""
+    """Make a thumbnail, in a plain function that runs in a thread."""
     time.sleep(0.1)
     return f"page-{page}.png"
 
@@ -27,7 +27,7 @@ def thumbnail(page: int) -> str:
 async def summarise(
     ctx: Context, document: str, seconds: Annotated[float, Field(ge=0, le=60)] = 1.0
 ) -> str:
-    """Summarise a document: takes seconds, and says how far it is."""
+    """Summarise a document within seconds, and report progress."""
     for step in range(1, 11):
         await anyio.sleep(seconds / 10)
         ctx.progress(step / 10)
@@ -36,7 +36,7 @@ async def summarise(
 
 @app.task(max_attempts=5, retry={"strategy": "fixed", "initial_delay_s": 1, "jitter": False})
 async def publish(ctx: Context, channel: str) -> str:
-    """Publish somewhere that is never there at the first call."""
+    """Publish to a channel that fails on the first call."""
     if not any(attempt["class"] == "error" for attempt in ctx.previous_attempts):
         raise ConnectionError(f"{channel} answers 503")
     return f"published to {channel}"
@@ -47,7 +47,7 @@ async def publish(ctx: Context, channel: str) -> str:
     retry={"strategy": "fixed", "initial_delay_s": 0.5, "jitter": False, "poison": False},
 )
 async def import_invoice(path: str) -> None:
-    """Read a file that nobody can read: ends among the dead letters."""
+    """Read a broken file: always fails, and becomes a dead letter."""
     raise ValueError(f"{path}: '12,4O' is not a number")
 
 
@@ -59,5 +59,5 @@ async def send_digest(to: str) -> str:
 
 @app.task(max_attempts=5, retry={"strategy": "immediate"})
 async def charge(order: int, cents: int) -> str:
-    """Charge an order: to be enqueued with a key, so that it happens once."""
+    """Charge an order; enqueued with an idempotency key, so that it happens once."""
     return f"order {order}: {cents / 100:.2f}"

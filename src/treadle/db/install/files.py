@@ -1,10 +1,10 @@
-"""The SQL files: where they are, their order, their checksums, and the whole install as plain SQL.
+"""The SQL files: their location, order and checksums, and the installation as plain SQL.
 
-Nothing here talks to a database. Migrations are history and applied once each; the code
-(functions, views, triggers) is text and applied as a whole whenever it changed.
+This module does not connect to a database. Each migration is applied once. The code (functions,
+views, triggers) is applied as a whole whenever it has changed.
 
-The install comes in two forms: `install_script` has everything inside, for any client;
-`install_file` names the files for psql and is kept as `sql/install.sql`.
+The installation has two forms: `install_script` contains everything, for any client;
+`install_file` includes the files with psql commands and is stored as `sql/install.sql`.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_oper
 
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _NAMED = re.compile(r"\btreadle\.([a-z_][a-z0-9_]*)")
-# Comments, strings and bodies in dollar quotes: nothing in them has to exist before the rest.
+# Comments, strings and dollar-quoted bodies, whose names are not resolved on creation.
 _UNPARSED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$", re.DOTALL)
 _FUNCTION = re.compile(
     r"^create (?:or replace )?(?:function|procedure) treadle\.(\w+)", re.MULTILINE
@@ -30,7 +30,7 @@ _STATEMENT = re.compile(
     r"""(?> [^;'$/-]+ | --[^\n]* | /\*.*?\*/ | '(?:[^']|'')*' | \$(\w*)\$.*?\$\1\$ | [^;] )*+ ;""",
     re.DOTALL | re.VERBOSE,
 )
-# As the runner has it: no name is looked up in a schema that others can write to.
+# The same as in the runner: no name is looked up in a schema that others can write to.
 SESSION = (
     "set local search_path = pg_catalog, pg_temp;",
     "set local client_min_messages = warning;",
@@ -53,7 +53,7 @@ _FILE_HEAD = """\
 
 @dataclass(frozen=True)
 class Migration:
-    """One file of `sql/migrations`."""
+    """A file of `sql/migrations`."""
 
     version: int
     name: str
@@ -67,7 +67,7 @@ class Migration:
 
 
 def sql_dir() -> Path:
-    """The folder of the SQL files: inside the installed package, else beside `src`."""
+    """Return the folder of the SQL files: inside the package, or next to `src`."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package / "sql", package.parents[1] / "sql"):
         if (folder / "migrations").is_dir():
@@ -78,12 +78,12 @@ def sql_dir() -> Path:
 
 
 def roles_sql(folder: Path | None = None) -> str:
-    """The text that creates the roles."""
+    """Return the SQL that creates the roles."""
     return _read((folder or sql_dir()) / "roles.sql")
 
 
 def migrations(folder: Path | None = None) -> list[Migration]:
-    """All migrations, in order: 1, 2, 3 ... without a gap."""
+    """Return all migrations in order; their numbers must be 1, 2, 3 ... without gaps."""
     found = []
     for path in sorted(((folder or sql_dir()) / "migrations").glob("*.sql")):
         match = _MIGRATION.fullmatch(path.name)
@@ -93,31 +93,31 @@ def migrations(folder: Path | None = None) -> list[Migration]:
         found.append(Migration(int(match[1]), match[2], text, _sha256(text)))
     versions = [migration.version for migration in found]
     if versions != list(range(1, len(versions) + 1)) or not found:
-        raise ConfigurationError(f"migrations must count 1, 2, 3 ... but are {versions}")
+        raise ConfigurationError(f"migrations must be numbered 1, 2, 3 ..., not {versions}")
     return found
 
 
 def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
-    """Every code file as (path, text), in an order in which they can be applied."""
+    """Return all code files as (path, text), in an order in which they can be applied."""
     root = folder or sql_dir()
     functions = _texts(sorted((root / "functions").rglob("*.sql")))
     views = _texts(sorted((root / "views").glob("*.sql")))
     triggers = _texts(sorted((root / "triggers").glob("*.sql")))
-    # A function or view is parsed when it is created, unless its body is in dollar quotes: then
-    # what it names must exist.
+    # Views and functions without a dollar-quoted body are parsed when they are created, so the
+    # objects that they name must exist.
     ordered = [
-        *_by_need(
+        *_by_dependency(
             functions,
             {name: path for path, text in functions.items() for name in _FUNCTION.findall(text)},
         ),
-        *_by_need(views, {path.stem: path for path in views}),
+        *_by_dependency(views, {path.stem: path for path in views}),
         *triggers.items(),
     ]
     return [(path.relative_to(root).as_posix(), text) for path, text in ordered]
 
 
 def functions(folder: Path | None = None) -> dict[str, str]:
-    """Each function by name: the statement that creates it, from whatever file it stands in."""
+    """Return the statement that creates each function, by name."""
     return {
         name: statement
         for path, text in code_files(folder)
@@ -127,7 +127,7 @@ def functions(folder: Path | None = None) -> dict[str, str]:
 
 
 def functions_in(text: str) -> dict[str, str]:
-    """The functions that a text creates, in its order: name and statement."""
+    """Return the functions that a text creates, in order: name and statement."""
     found = {}
     for statement in _STATEMENT.finditer(text):
         create = _FUNCTION.search(statement[0])
@@ -137,22 +137,22 @@ def functions_in(text: str) -> dict[str, str]:
 
 
 def code_checksum(folder: Path | None = None) -> str:
-    """One checksum over the paths and texts of all code files."""
+    """Return one checksum over the paths and texts of all code files."""
     return _sha256("".join(f"{path}\n{_sha256(text)}\n" for path, text in code_files(folder)))
 
 
-def _by_need(texts: dict[Path, str], made: dict[str, Path]) -> list[tuple[Path, str]]:
-    """Files after those that create what they name; by path where that leaves a choice."""
+def _by_dependency(texts: dict[Path, str], created: dict[str, Path]) -> list[tuple[Path, str]]:
+    """Sort files after those that create what they name; by path otherwise."""
     sorter: TopologicalSorter[Path] = TopologicalSorter()
     for path, text in texts.items():
         named = set(_NAMED.findall(_UNPARSED.sub("", text)))
-        sorter.add(path, *({made[name] for name in named & made.keys()} - {path}))
+        sorter.add(path, *({created[name] for name in named & created.keys()} - {path}))
     order: list[Path] = []
     try:
         sorter.prepare()
     except CycleError as error:
         circle = " -> ".join(path.stem for path in error.args[1])
-        raise ConfigurationError(f"SQL files need each other: {circle}") from None
+        raise ConfigurationError(f"SQL files depend on each other: {circle}") from None
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         order.extend(ready)
@@ -165,7 +165,7 @@ def _texts(paths: list[Path]) -> dict[Path, str]:
 
 
 def _read(path: Path) -> str:
-    """The text of a file with plain newlines, however the checkout stored it."""
+    """Read a file with LF line ends, whatever the checkout uses."""
     return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -174,13 +174,13 @@ def _sha256(text: str) -> str:
 
 
 def install_script() -> str:
-    """The install as one text without psql commands."""
+    """Return the installation as one text without psql commands."""
     label = migrations()[-1].label
     return _SCRIPT_HEAD.format(version=label) + _body(lambda path, text: f"-- {path}\n{text}")
 
 
 def install_file() -> str:
-    """The install for psql, which reads the files beside it."""
+    """Return the installation for psql, which includes the other files."""
     return _FILE_HEAD + _body(lambda path, _: f"\\ir {path}\n")
 
 

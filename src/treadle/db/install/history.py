@@ -1,12 +1,15 @@
-"""What a database says about its own schema, and whether this code may go on from there."""
+"""The applied migrations of a database, and whether this code may use its schema."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from treadle.db.install.files import code_checksum, migrations
+from treadle.db.install import files
+from treadle.db.install.files import migrations
 from treadle.errors import (
     MigrationChanged,
     SchemaError,
@@ -21,7 +24,7 @@ MIGRATE_HINT = "Run: treadle db migrate"
 
 @dataclass(frozen=True)
 class Applied:
-    """One row of treadle.migrations."""
+    """A row of treadle.migrations."""
 
     version: int
     name: str
@@ -37,7 +40,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class AppliedMigrations:
-    """The applied migrations and the checksum of the installed code; empty in an empty database."""
+    """The applied migrations and the checksum of the installed code, if any."""
 
     applied: tuple[Applied, ...] = ()
     code: str | None = None
@@ -49,29 +52,29 @@ class AppliedMigrations:
 
     @property
     def unknown(self) -> list[int]:
-        """Applied versions that this code does not have."""
+        """The applied versions that this code does not have."""
         known = {migration.version for migration in migrations()}
         return [row.version for row in self.applied if row.version not in known]
 
     @property
     def changed(self) -> list[str]:
-        """Applied migrations whose file was edited since."""
-        files = {migration.version: migration for migration in migrations()}
+        """The applied migrations whose files were edited."""
+        by_version = {migration.version: migration for migration in migrations()}
         return [
-            files[row.version].label
+            by_version[row.version].label
             for row in self.applied
-            if row.version in files and files[row.version].checksum != row.checksum
+            if row.version in by_version and by_version[row.version].checksum != row.checksum
         ]
 
     @property
     def renamed(self) -> list[str]:
-        """Applied migrations whose number belongs to another one in this code."""
+        """The applied migrations whose number belongs to another migration in this code."""
         names = {migration.version: migration.name for migration in migrations()}
         return [row.label for row in self.applied if names.get(row.version, row.name) != row.name]
 
     def check(self) -> None:
-        """Raise when this code must not touch the schema."""
-        # Before the others: such a schema has changed and unknown migrations too.
+        """Raise SchemaError if this code must not change the schema."""
+        # First: such a schema has changed and unknown migrations as well.
         if self.renamed:
             raise MigrationChanged(
                 unreleased(self.renamed),
@@ -91,16 +94,22 @@ class AppliedMigrations:
 
 
 def unreleased(renamed: list[str]) -> str:
-    """Say that a schema has migrations that no release had."""
+    """Return the message for a schema with unreleased migrations."""
     return (
         "the schema was created by an unreleased version of treadle: this code has no migration "
         + renamed[0]
     )
 
 
+@cache
+def _release(folder: Path) -> tuple[int, str]:
+    """The last migration and the code checksum of the SQL files, which a process reads once."""
+    return files.migrations(folder)[-1].version, files.code_checksum(folder)
+
+
 def schema_problem(applied_max: int | None, checksum: str | None) -> TreadleError | None:
-    """Why this code cannot work on a schema with this version and code checksum, if so."""
-    latest = migrations()[-1].version
+    """Return the error if this code cannot use a schema of this version and checksum."""
+    latest, expected = _release(files.sql_dir())
     if applied_max is None:
         return SchemaMissing("the database has no treadle schema", hint=MIGRATE_HINT)
     if applied_max > latest:
@@ -111,9 +120,9 @@ def schema_problem(applied_max: int | None, checksum: str | None) -> TreadleErro
             hint=MIGRATE_HINT,
             part="tables",
         )
-    if checksum != code_checksum():
+    if checksum != expected:
         return SchemaOutdated(
-            "the functions in the database are not those of this code",
+            "the functions in the database differ from those of this code",
             hint=MIGRATE_HINT,
             part="code",
         )
@@ -121,7 +130,7 @@ def schema_problem(applied_max: int | None, checksum: str | None) -> TreadleErro
 
 
 def read_history(conn: psycopg.Connection[Any]) -> AppliedMigrations:
-    """Read the history; inside a transaction it also becomes treadle_owner for the rest of it."""
+    """Read the applied migrations; in a transaction, the role stays treadle_owner afterwards."""
     rows = conn.execute(
         """
         select
@@ -160,14 +169,13 @@ def read_history(conn: psycopg.Connection[Any]) -> AppliedMigrations:
 def _too_new(version: int) -> SchemaTooNew:
     return SchemaTooNew(
         f"the schema is at migration {version}, this code knows up to {migrations()[-1].version}",
-        hint="Use a newer treadle; a schema never goes back.",
+        hint="Use a newer version of treadle; a schema cannot be downgraded.",
         version=version,
     )
 
 
 def _foreign() -> SchemaError:
     return SchemaError(
-        'a schema "treadle" exists that treadle did not make: it has no history in'
-        " treadle.migrations",
+        'the schema "treadle" was not created by treadle: it has no rows in treadle.migrations',
         hint="Rename or drop that schema, or use another database.",
     )

@@ -1,12 +1,12 @@
-"""Bring the schema of a database to the state of this code, and report how far it is.
+"""Migrate the schema of a database, and report its status.
 
-Each migration is one transaction under one lock, so a kill at any moment leaves a database from
-which the next run continues, and two runners apply each migration once. Functions, views and
-triggers are applied as a whole, in one transaction, when their text or the tables changed.
+Each migration is one transaction under one lock. So the next run can continue after a kill at any
+time, and two concurrent runners apply each migration once. Functions, views and triggers are
+applied as a whole, in one transaction, when their text or the tables have changed.
 
-The lock is that of the table treadle.migrations, which nobody but the owner may lock; an advisory
-lock could be held by any login. Whatever a step reads before it changes something, it reads under
-that lock. Before the table exists there is nothing to lock: first installs meet at `create schema`.
+The lock is a lock on the table treadle.migrations, which only the owner may lock; an advisory lock
+could be held by any login. Each step reads under the lock what its changes depend on. Before the
+table exists, concurrent first installations conflict at `create schema`.
 """
 
 import random
@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors, sql
 
+from treadle.db.connection import connect_sync
+from treadle.db.errors import describe_error
 from treadle.db.install import files, schema
 from treadle.db.install.files import (
     ROLES,
@@ -38,17 +40,16 @@ from treadle.db.install.history import (
     unreleased,
 )
 from treadle.db.install.trust import refuse_unknown_code
-from treadle.db.pool import connect_sync, describe_error
 from treadle.errors import InvalidArgument, SchemaError, Unavailable
 
 TRIES = 5
-# Waiting for another runner disturbs nobody, so it may take longer than a lock on a table.
+# Waiting for another runner blocks no one, so it may take longer than waiting for a table.
 RUNNER_WAIT_S = 60.0
 
 _LOCKS = (errors.LockNotAvailable, errors.DeadlockDetected)
-# The databases of a server share their roles: runners may write the same rows at the same time.
+# The databases of a server share their roles, so runners may update the same rows concurrently.
 _SHARED = (*_LOCKS, errors.InternalError_, errors.UniqueViolation)
-# How `create schema` fails where another first install was quicker.
+# The errors of `create schema` if another first installation was faster.
 _OVERTAKEN = (errors.DuplicateSchema, errors.UniqueViolation)
 
 LOCK = "lock table treadle.migrations in share row exclusive mode"
@@ -82,7 +83,7 @@ where
   and pg_locks.mode not in ('AccessShareLock', 'RowShareLock')
 order by 1
 """
-# What the owner cannot replace or take rights back from; `pg_describe_object` names the schema.
+# Objects that the owner cannot replace or revoke rights on.
 _FOREIGN = """
 select
   pg_catalog.pg_describe_object(object.classid, object.oid, 0),
@@ -113,7 +114,7 @@ __all__ = [
 
 
 class Runner:
-    """The steps of one run, on one connection."""
+    """The steps of a migration on one connection."""
 
     def __init__(
         self,
@@ -128,35 +129,35 @@ class Runner:
         self._failed = ""
 
     def read(self, *, refuse: bool = True) -> AppliedMigrations:
-        """The history as it is now."""
+        """Read the applied migrations; with `refuse`, raise if this code must not change them."""
         try:
             with self._conn.transaction():
                 history = read_history(self._conn)
         except psycopg.Error as error:
-            raise describe_error(error, "reading the history of the schema") from error
+            raise describe_error(error, "reading the applied migrations") from error
         if refuse:
             history.check()
         return history
 
     def roles(self) -> None:
-        """Make the roles where they are missing."""
+        """Create the roles that are missing."""
 
         def step() -> None:
-            # Without the lock: the file may be run by several sessions at once, and it is what lets
-            # this login become the owner.
+            # Without the lock: several sessions may run the file concurrently, and only this file
+            # makes the login a member of the owner.
             with self._transaction():
                 self._execute("roles.sql", files.roles_sql())
 
-        self._patiently("making the roles", step, retried=_SHARED)
+        self._retry("creating the roles", step, retried=_SHARED)
 
     def next_migration(self, to: int) -> Migration | None:
-        """Apply the first migration that is missing; None when there is none."""
+        """Apply the first pending migration; return None if there is none."""
 
         def step() -> Migration | None:
             first = False
             try:
                 with self._locked():
-                    # Again, under the lock: another runner may have been here.
+                    # Read again under the lock: another runner may have applied migrations.
                     history = read_history(self._conn)
                     history.check()
                     first = not history.applied
@@ -172,10 +173,10 @@ class Runner:
                     raise
                 return step()
 
-        return self._patiently("applying a migration", step)
+        return self._retry("applying a migration", step)
 
     def code(self) -> bool:
-        """Apply functions, views and triggers if they differ; whether they did."""
+        """Apply functions, views and triggers if they differ; return whether they did."""
 
         def step() -> bool:
             with self._locked():
@@ -187,7 +188,7 @@ class Runner:
                 self._apply_code()
                 return True
 
-        return self._patiently("applying functions, views and triggers", step)
+        return self._retry("applying functions, views and triggers", step)
 
     def _apply(self, migration: Migration) -> None:
         if migration.version > 1:
@@ -197,7 +198,7 @@ class Runner:
             "insert into treadle.migrations (version, name, checksum) values (%s, %s, %s)",
             (migration.version, migration.name, migration.checksum),
         )
-        # The code was made for other tables; a migration may also drop what it replaces.
+        # The code was written for the old tables; a migration may also drop functions.
         self._conn.execute("delete from treadle.code")
 
     def _apply_code(self) -> None:
@@ -211,7 +212,7 @@ class Runner:
             """
         ).fetchall()
         if views:
-            # All at once and without cascade: a view that others built on ours stops us by name.
+            # In one statement and without cascade: a foreign view that depends on one is an error.
             names = sql.SQL(", ").join(sql.Identifier("treadle", row[0]) for row in views)
             conn.execute(sql.SQL("drop view {}").format(names))
         self._reset_functions()
@@ -227,7 +228,7 @@ class Runner:
         )
 
     def _reset_functions(self) -> None:
-        """Remove the rights and comments of older files: `create or replace` would keep them."""
+        """Remove old rights and comments, which `create or replace` would keep."""
         roles = ", ".join(("public", *ROLES))
         self._conn.execute(f"revoke all on all routines in schema treadle from {roles}".encode())
         commented = self._conn.execute(
@@ -245,7 +246,7 @@ class Runner:
             self._conn.execute(f"comment on routine {name} is null".encode())
 
     def _refuse_foreign(self) -> None:
-        """Raise when somebody else owns a routine, table or view of the schema."""
+        """Raise SchemaError if another role owns a routine, table or view of the schema."""
         found = [f"{name} ({owner})" for name, owner in self._conn.execute(_FOREIGN.encode())]
         if found:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -254,7 +255,7 @@ class Runner:
                 + ", ".join(found[:_SHOWN])
                 + more,
                 hint="Drop them or move them to another schema. If they belong to treadle, change"
-                " their owner: alter function ... owner to treadle_owner",
+                " their owner: alter function ... owner to treadle_owner;",
                 objects=found,
             )
 
@@ -285,7 +286,7 @@ class Runner:
             yield
 
     def _is_lockable(self) -> bool:
-        """Whether the table of the lock exists and is ours."""
+        """Return whether the table of the lock exists and treadle_owner owns it."""
         return self._conn.execute(_LOCKABLE.encode()).fetchone() == (True,)
 
     def _lock(self) -> None:
@@ -303,13 +304,13 @@ class Runner:
         self._set_lock_timeout(self._lock_timeout_s)
 
     def _set_lock_timeout(self, seconds: float) -> None:
-        # Zero would mean for ever.
+        # Zero would mean no timeout.
         milliseconds = max(1, round(seconds * 1000))
         self._conn.execute(
             "select pg_catalog.set_config('lock_timeout', %s, true)", (f"{milliseconds}ms",)
         )
 
-    def _patiently(
+    def _retry(
         self,
         doing: str,
         step: Callable[[], T],
@@ -325,14 +326,14 @@ class Runner:
             except psycopg.Error as error:
                 if not isinstance(error, retried) or tries == TRIES:
                     raise describe_error(error, self._failed) from error
-            self._say(f"{doing}: a lock is taken, trying again")
-            # As long a pause as the wait was: those who queued behind it get through.
+            self._say(f"{doing}: waiting for a lock, trying again")
+            # Pause as long as the wait, so that statements queued behind it can run.
             time.sleep(self._lock_timeout_s * random.uniform(0.5, 1.5))
 
 
 @dataclass(frozen=True)
 class MigrateResult:
-    """What a run did."""
+    """The result of a migration."""
 
     version: int
     applied: list[str]
@@ -346,7 +347,7 @@ class MigrateResult:
 
 @dataclass(frozen=True)
 class SchemaStatus:
-    """How the schema of a database relates to this code."""
+    """The status of the schema of a database, compared with this code."""
 
     server: str
     version: int | None
@@ -360,7 +361,7 @@ class SchemaStatus:
 
     @property
     def current(self) -> bool:
-        """Whether there is nothing to do and nothing wrong."""
+        """Whether the schema is up to date and unchanged."""
         return self.code_current and not (
             self.pending or self.unknown or self.changed or self.renamed
         )
@@ -369,10 +370,10 @@ class SchemaStatus:
 def migrate(
     url: str, *, to: int | None = None, lock_timeout_s: float = 5.0, on_step: Say | None = None
 ) -> MigrateResult:
-    """Apply what is missing; `to` stops after that migration and leaves the code for later."""
+    """Migrate the schema; with `to`, stop after that migration and do not apply the code."""
     files = migrations()
     if to is not None and not 1 <= to <= files[-1].version:
-        raise InvalidArgument(f"there is no migration {to}; they are 1 to {files[-1].version}")
+        raise InvalidArgument(f"there is no migration {to}", hint=f"Use 1 to {files[-1].version}.")
     with connect_sync(url) as conn:
         refuse_unknown_code(conn)
         runner = Runner(conn, lock_timeout_s=lock_timeout_s, say=on_step or (lambda _: None))
@@ -381,13 +382,13 @@ def migrate(
         applied = []
         while (migration := runner.next_migration(to or files[-1].version)) is not None:
             applied.append(migration.label)
-        # The code fits the newest tables only.
+        # The code works only with the newest tables.
         code = (to is None or to == files[-1].version) and runner.code()
         return MigrateResult(runner.read().version or 0, applied, code)
 
 
 def status(url: str) -> SchemaStatus:
-    """Compare the history in the database with the files; changes nothing."""
+    """Compare the applied migrations with the files, without changes."""
     files = migrations()
     with connect_sync(url) as conn:
         refuse_unknown_code(conn)
@@ -407,7 +408,7 @@ def status(url: str) -> SchemaStatus:
 
 
 def verify(url: str) -> list[str]:
-    """Everything that is not as this code made it, one sentence each; empty is good."""
+    """Return the differences between the schema and this code, one sentence each."""
     found = status(url)
     if found.renamed:
         return [unreleased(found.renamed)]
@@ -415,7 +416,7 @@ def verify(url: str) -> list[str]:
     problems += [f"migration {version} is unknown to this code" for version in found.unknown]
     problems += [f"migration {label} was edited after it was applied" for label in found.changed]
     if not found.code_current and not found.pending:
-        problems.append("the functions and views are not those of this code")
+        problems.append("the functions and views differ from those of this code")
     if problems:
         return problems
     with connect_sync(url) as conn:
@@ -433,7 +434,7 @@ def _may_create_temporary(conn: psycopg.Connection[Any]) -> bool:
 
 
 def _own_grant(problem: str) -> bool:
-    """Whether this is a right that the site gave to a role of its own."""
+    """Return whether a difference is a grant to a role that does not belong to treadle."""
     _, found, line = problem.partition(" also has: grant ")
     role = line.removesuffix(";").removesuffix(" with grant option").rpartition(" to ")[2]
     return bool(found) and role not in ("public", *ROLES)

@@ -1,12 +1,12 @@
-"""The schema in a database as text: the same objects give the same text, on PostgreSQL 15 to 18.
+"""Describe the schema of a database as text, which is the same on PostgreSQL 15 to 18.
 
-Read from the catalogs, so any login may ask. What servers of different versions print differently
-is left out: the text of views, the body of `uuidv7`, not-null constraints as named objects, the
+It is read from the catalogs, so any login can do it. What server versions print differently is left
+out: the text of views, the body of `uuidv7`, not-null constraints as named objects, and the
 privilege MAINTAIN.
 
-Each catalog query gives rows (block, place in the block, line): the block names the paragraph that
-a line belongs to, and rows come in order within a place; only place 9, the rights, is sorted by its
-text. All run with an empty search_path.
+Each catalog query returns rows (block, place in the block, line). The block is the paragraph of a
+line. Rows are in order within a place; only place 9, the rights, is sorted by text. All queries run
+with an empty search_path.
 """
 
 import re
@@ -62,7 +62,10 @@ _RELATION_QUERIES = (
         case when attstorage <> typstorage then 'storage ' || attstorage::text end,
         case when attcompression <> '' then 'compression ' || attcompression::text end,
         case when attstattarget >= 0 then 'statistics ' || attstattarget end,
-        'options ' || attoptions::text
+        -- Some builds of PostgreSQL 15 write an option of their own, pg_attver, on every column.
+        'options ' || nullif(array(
+          select o from unnest(attoptions) as o where left(o, 3) <> 'pg_' order by o
+        ), '{}')::text
       ) || ','
     from rel
     inner join pg_attribute on attrelid = rel.oid and attnum > 0 and not attisdropped
@@ -313,22 +316,22 @@ _KINDS = ("schema", "default", "type", "sequence", "table", "view", "materialize
 
 
 def describe(conn: psycopg.Connection[Any]) -> str:
-    """Everything in the schema treadle as text; equal for equal schemas on any server version."""
+    """Return the schema treadle as text; equal schemas have equal texts on any server version."""
     return _text(conn, *EVERYTHING)
 
 
 def describe_full(conn: psycopg.Connection[Any]) -> str:
-    """`describe` with the text of the views, to compare databases of one server."""
+    """Return `describe` with the text of the views, to compare databases of one server."""
     return _text(conn, *EVERYTHING, VIEW_TEXTS)
 
 
 def snapshot() -> str:
-    """The text that `describe` gives for the schema of this code."""
+    """Return the result of `describe` for the schema of this code."""
     return (sql_dir() / "schema.snapshot.sql").read_text(encoding="utf-8")
 
 
 def differences(expected: str, found: str) -> list[str]:
-    """What two descriptions do not have in common, one sentence per line of either."""
+    """Return the differences between two descriptions, one sentence each."""
     wanted, there = _blocks(expected), _blocks(found)
     problems = [f"{block} is missing" for block in wanted if block not in there]
     problems += [f"{block} is unexpected" for block in there if block not in wanted]
@@ -340,22 +343,22 @@ def differences(expected: str, found: str) -> list[str]:
 
 
 def replaced_views(conn: psycopg.Connection[Any]) -> list[str]:
-    """The views whose definition is not that of their file, one sentence each.
+    """Return the views whose definition differs from their file, one sentence each.
 
-    Servers of different versions print a view differently, so each file is parsed by this server,
-    as a temporary view, and the two definitions are compared. Nothing is executed or kept.
+    Server versions print views differently. So this server parses each file as a temporary view,
+    and the two definitions are compared. Nothing is executed or kept.
     """
     problems = []
     with conn.transaction(force_rollback=True):
         conn.execute("set local search_path = pg_catalog, pg_temp")
         for name, definition in _view_definitions():
             if not _same_view(conn, name, definition):
-                problems.append(f"view treadle.{name} is not the one of its file")
+                problems.append(f"view treadle.{name} differs from its file")
     return problems
 
 
 def _view_definitions() -> list[tuple[str, str]]:
-    """Each view with what follows its name in its file."""
+    """Return each view with the text that follows its name in its file."""
     texts = [text for path, text in code_files() if path.startswith("views/")]
     return [
         (found[1], found[2])
@@ -384,7 +387,7 @@ def _same_view(conn: psycopg.Connection[Any], name: str, definition: str) -> boo
 def _text(conn: psycopg.Connection[Any], *queries: str) -> str:
     lines: dict[str, list[tuple[int, str]]] = defaultdict(list)
     with conn.transaction():
-        # Names are printed in full when no schema is in the path.
+        # With an empty search_path, names are printed with their schema.
         conn.execute("set local search_path = ''")
         for query in queries:
             for block, place, line in conn.execute(query.encode()):

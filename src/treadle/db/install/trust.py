@@ -1,9 +1,9 @@
-"""What a superuser must know before it runs code that belongs to treadle_owner.
+"""Checks that protect a superuser from replaced code in the schema.
 
 Functions, views and triggers run with the rights of the session that uses them, unless they are
 security definers. A member of treadle_owner could replace one and wait for a superuser to call it.
-So a superuser first compares them with this release. Everything here reads pg_catalog and calls
-nothing of the schema.
+So a superuser first compares them with this release. The checks read only pg_catalog and call
+nothing in the schema.
 """
 
 import re
@@ -16,7 +16,7 @@ from treadle.errors import Forbidden, SchemaOutdated
 
 Conn = psycopg.Connection[Any]
 
-# What may differ without changing what runs.
+# Differences that do not change the code that runs.
 _HARMLESS = re.compile(r" (lacks|also has): (grant|comment|alter default privileges) ")
 _SHOWN = 3
 _UUIDV7_CALLS = {
@@ -26,7 +26,7 @@ _UUIDV7_CALLS = {
 
 
 def refuse_replaced_code(conn: Conn) -> None:
-    """Raise when a superuser is about to use code that is not the code of this release."""
+    """Raise SchemaOutdated if a superuser would run code that is not of this release."""
     if not is_superuser(conn) or not _has_schema(conn):
         return
     problems = [
@@ -37,12 +37,12 @@ def refuse_replaced_code(conn: Conn) -> None:
     problems += schema.replaced_views(conn)
     problems += [f"{what} is unexpected" for what in _unknown_code(conn)]
     if not _known_uuidv7(conn):
-        problems.append("function treadle.uuidv7() is not the one of its migration")
+        problems.append("function treadle.uuidv7() differs from that of its migration")
     if problems:
         shown = "; ".join(problems[:_SHOWN])
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise SchemaOutdated(
-            "the schema is not as this release made it, and a superuser must not run replaced"
+            "the schema differs from this release, and a superuser must not run replaced"
             f" functions or views: {shown}{more}",
             hint="Connect with a login that has a treadle role and is not a superuser, or install"
             " the code of this release: treadle db migrate",
@@ -52,25 +52,25 @@ def refuse_replaced_code(conn: Conn) -> None:
 
 
 def refuse_unknown_code(conn: Conn) -> None:
-    """Raise when a superuser is about to migrate a schema that would run unknown code.
+    """Raise Forbidden if a superuser would run unknown code while it migrates a schema.
 
-    The functions of an older release cannot be compared with their text, but a migration calls
-    none of them: only triggers, rules, policies and expressions of the tables would run.
+    The functions of an older release cannot be compared with their files, but a migration calls
+    none of them: only triggers, rules, policies and expressions of the tables run.
     """
     if not is_superuser(conn):
         return
     unknown = _unknown_code(conn)
     if unknown:
         raise Forbidden(
-            "a superuser must not run code that treadle did not put on its tables: "
+            "the tables have code that treadle did not create and a superuser must not run: "
             + ", ".join(unknown),
-            hint="Migrate with a member of treadle_owner that is not a superuser, or drop what is"
-            " named.",
+            hint="Migrate with a member of treadle_owner that is not a superuser, or drop these"
+            " objects.",
         )
 
 
 def is_superuser(conn: Conn) -> bool:
-    """Whether the session could regain the rights of a superuser, whatever its role is now."""
+    """Return whether the session user is a superuser, whatever the current role is."""
     row = conn.execute(
         "select rolsuper from pg_catalog.pg_roles where rolname = session_user"
     ).fetchone()
@@ -83,7 +83,7 @@ def _has_schema(conn: Conn) -> bool:
 
 
 def _unknown_code(conn: Conn) -> list[str]:
-    """Triggers, rules, policies and expressions on the tables that treadle did not put there."""
+    """List triggers, rules, policies and expressions of the tables that treadle did not create."""
     triggers = [
         path.removeprefix("triggers/").removesuffix(".sql")
         for path, _ in files.code_files()
@@ -93,7 +93,7 @@ def _unknown_code(conn: Conn) -> list[str]:
 
 
 def _known_uuidv7(conn: Conn) -> bool:
-    """Whether uuidv7() calls what its migration calls; its text depends on the server's version."""
+    """Return whether uuidv7() calls only known functions; servers print its text differently."""
     row = conn.execute(
         """
         select pg_catalog.pg_get_function_sqlbody(pg_proc.oid)
@@ -116,7 +116,7 @@ with tables as (
     and relkind in ('r', 'p')
 )
 
--- Read before anything else: as views they would run what they are made of.
+-- These are read first: if they were views, reading them would run their code.
 select pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, pg_class.oid, 0)
 from pg_catalog.pg_class
 where relnamespace = (select oid from pg_catalog.pg_namespace where nspname = 'treadle')

@@ -1,8 +1,8 @@
-"""The dispatcher: sends the tasks of queue `push` to agents, and follows each to its end.
+"""The dispatcher: sends the tasks of queue `push` to agents and tracks each until it ends.
 
-The first idle agent, in the order of their names, gets the next task. A submission is written down
-before it is sent and is followed under a lease: when this process is gone, another dispatcher goes
-on with it, and asks the agent before anything else is done.
+The first idle agent, in the order of their names, gets the next task. A submission is recorded
+before it is sent and is tracked under a lease. If this process ends, another dispatcher takes over
+and first asks the agent about the submission.
 """
 
 import math
@@ -21,36 +21,37 @@ from treadle.services.outbound import OutboundPolicy, transport
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
 
-# While nothing waits, agents are asked this often whether they live.
-ASK_EVERY_S = 10.0
-# So many looks in a row at an agent that is not idle, and has nothing of ours, are worth a word.
-BUSY_LOOKS = 10
-# Grace for requests under way when it is told to end.
+# Time between two health checks of agents while no task waits.
+CHECK_EVERY_S = 10.0
+# An agent that has no task from here and is busy for so many polls is logged.
+BUSY_POLLS = 10
+# Time for requests in progress to finish after a stop.
 DRAIN_S = 5.0
 CONNECTIONS = 1000
 
 
 class Dispatcher(Service):
-    """Finds idle agents and follows what they were sent."""
+    """Sends tasks to idle agents and tracks the submissions."""
 
     name = "dispatcher"
     grace_s = 2 * DRAIN_S
     channel = "task_ready.push"
-    also = ("task_cancelled",)
+    more_channels = ("treadle_cancelled",)
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._holder = uuid4()
-        # By claim; without a follower while the claim is being made.
+        # By claim token; None while the task is being claimed.
         self._followed: dict[UUID, SubmissionFollower | None] = {}
         self._down: set[str] = set()
-        self._apart: set[str] = set()
-        # Since when which agents are not idle while prompts wait; infinite once that was said.
+        # Agents that are down and are being checked in the background.
+        self._checking: set[str] = set()
+        # Since when agents are busy while prompts wait; infinite once this was logged.
         self._busy: dict[str, float] = {}
-        self._asked_at = -ASK_EVERY_S
+        self._checked_at = -CHECK_EVERY_S
         self._ticked_at = 0.0
         self._renew_now = anyio.Event()
-        # Those that ended while the leases are being renewed.
+        # Submissions that ended while the leases are being renewed.
         self._ended: set[UUID] = set()
 
     def configure(self, settings: Settings) -> None:
@@ -65,7 +66,7 @@ class Dispatcher(Service):
         )
 
     async def run(self) -> None:
-        """Dispatch until stopped; what is being followed then is left to others."""
+        """Dispatch until stopped, then release the tracked submissions to other dispatchers."""
         self._group: TaskGroup
         async with transport(CONNECTIONS, keep=0) as self._transport:
             async with anyio.create_task_group() as self._group:
@@ -82,7 +83,7 @@ class Dispatcher(Service):
     async def tick(self) -> int:
         began = time.monotonic()
         if began - self._ticked_at < self._every_s * 0.9:
-            # Woken by a message: perhaps something was cancelled.
+            # Woken by a notification: a task may have been cancelled.
             self._renew_now.set()
         self._ticked_at = began
         for each in await self._db.push.take(self._holder, BATCH, lease_s=self._lease_s):
@@ -92,11 +93,11 @@ class Dispatcher(Service):
         waiting = any(agent.waiting for agent in agents)
         if not waiting:
             self._busy.clear()
-            if began - self._asked_at < ASK_EVERY_S:
+            if began - self._checked_at < CHECK_EVERY_S:
                 return 0
-        self._asked_at = began
+        self._checked_at = began
         idle = await self._idle(agents)
-        # Who looks in vain is told when something comes.
+        # Try one agent even if no task waits: an empty claim asks for a notification.
         return sum([await self._dispatch(agent) for agent in (idle if waiting else idle[:1])])
 
     async def next_in(self) -> float | None:
@@ -106,7 +107,7 @@ class Dispatcher(Service):
         return {**super()._facts(), "followed": len(self._followed), "down": sorted(self._down)}
 
     async def _idle(self, agents: list[PushAgent]) -> list[PushAgent]:
-        """The agents that could take a task now; one that did not answer holds up nobody twice."""
+        """Return the idle agents; agents that did not respond are checked in the background."""
         found: dict[str, Health] = {}
 
         async def ask(agent: PushAgent) -> None:
@@ -114,16 +115,16 @@ class Dispatcher(Service):
 
         async with anyio.create_task_group() as asking:
             for agent in agents:
-                if not agent.free or agent.id in self._apart:
+                if not agent.free or agent.id in self._checking:
                     continue
                 if agent.id in self._down:
-                    self._apart.add(agent.id)
-                    self._group.start_soon(self._ask_apart, agent)
+                    self._checking.add(agent.id)
+                    self._group.start_soon(self._check_down, agent)
                 else:
                     asking.start_soon(ask, agent)
-        alive = {name: health for name, health in found.items() if health.wrong is None}
+        alive = {name: health for name, health in found.items() if health.error is None}
         for name in found.keys() - alive.keys():
-            log.warning("agent.unreachable", agent=name, error=found[name].wrong)
+            log.warning("agent.unreachable", agent=name, error=found[name].error)
             self._down.add(name)
         if alive:
             await self._db.agents.seen(alive)
@@ -131,52 +132,52 @@ class Dispatcher(Service):
         return [agent for agent in agents if agent.id in alive and alive[agent.id].idle]
 
     def _note_busy(self, words: dict[str, str | None]) -> None:
-        """Say once of an agent why it gets nothing, when it has not been idle for a while."""
+        """Log once why an agent gets no task if it has been busy for a while."""
         now = time.monotonic()
         self._busy = {name: self._busy.get(name, now) for name in words}
         for name, since in self._busy.items():
-            if now - since >= BUSY_LOOKS * self._every_s:
+            if now - since >= BUSY_POLLS * self._every_s:
                 log.info("agent.not_idle", agent=name, said=words[name])
                 self._busy[name] = math.inf
 
-    async def _ask_apart(self, agent: PushAgent) -> None:
+    async def _check_down(self, agent: PushAgent) -> None:
         try:
-            if (await self._health(agent)).wrong is None:
+            if (await self._health(agent)).error is None:
                 log.info("agent.reachable", agent=agent.id)
                 self._down.discard(agent.id)
-                self._asked_at = -ASK_EVERY_S
+                self._checked_at = -CHECK_EVERY_S
                 self._wake.set()
         finally:
-            self._apart.discard(agent.id)
+            self._checking.discard(agent.id)
 
     async def _health(self, agent: PushAgent) -> Health:
-        """Whether it could take a task; wrong when it is out of reach or answers nonsense."""
+        """Check whether an agent is idle."""
         try:
-            return await self._line(agent.url, agent.allow_private).health()
+            return await self._client(agent.url, agent.allow_private).health()
         except Exception as error:
-            log.exception("agent.broken", agent=agent.id)
-            return Health(wrong=repr(error))
+            log.exception("agent.check_crashed", agent=agent.id)
+            return Health(error=repr(error))
 
     async def _dispatch(self, agent: PushAgent) -> bool:
-        """Claim the next task for an agent and have it sent."""
-        token, asked_at = uuid4(), time.monotonic()
+        """Claim the next task for an agent and start sending it."""
+        token, sent_at = uuid4(), time.monotonic()
         self._followed[token] = None
         try:
             found = await self._db.push.dispatch(
                 agent.id, token, self._holder, lease_s=self._lease_s, rest_s=self._every_s
             )
         finally:
-            # If it was claimed all the same, the next renewal finds it.
+            # If the call failed but the task was claimed, the next renewal finds it.
             del self._followed[token]
         if found is None:
             return False
-        self._follow(found, fresh=not found.again, lease_until=asked_at + self._lease_s)
+        self._follow(found, fresh=not found.again, lease_until=sent_at + self._lease_s)
         return True
 
     def _follow(self, dispatch: Dispatch, *, fresh: bool, lease_until: float) -> None:
         follower = SubmissionFollower(
             dispatch,
-            self._line(dispatch.agent_url, dispatch.allow_private),
+            self._client(dispatch.agent_url, dispatch.allow_private),
             self._db,
             holder=self._holder,
             times=self._times,
@@ -190,11 +191,11 @@ class Dispatcher(Service):
         self._group.start_soon(self._run, dispatch, follower)
 
     async def _run(self, dispatch: Dispatch, follower: SubmissionFollower) -> None:
-        """One submission; whatever goes wrong stays with it."""
+        """Track one submission; an error in it does not affect the others."""
         try:
             await follower.run()
         except Exception:
-            log.exception("queue.broken", queue_id=dispatch.queue_id)
+            log.exception("queue.follower_crashed", queue_id=dispatch.queue_id)
         finally:
             if self._followed.get(dispatch.claim_token) is follower:
                 del self._followed[dispatch.claim_token]
@@ -203,45 +204,45 @@ class Dispatcher(Service):
             self._wake.set()
 
     async def _keep_leases(self) -> None:
-        """Renew the leases of what is followed, and learn what was taken away or cancelled."""
+        """Renew the leases of tracked submissions, and learn which were lost or cancelled."""
         while not self._stopping:
             try:
                 await self._renew()
             except TreadleError as error:
-                log.warning("dispatcher.waiting", error=str(error))
+                log.warning("dispatcher.renewal_failed", error=str(error))
             with anyio.move_on_after(self._lease_s / 4):
                 await self._renew_now.wait()
             self._renew_now = anyio.Event()
 
     async def _renew(self) -> None:
-        asked_at = time.monotonic()
+        sent_at = time.monotonic()
         self._ended = set()
         before = {token: each for token, each in self._followed.items() if each is not None}
-        heard = [token for token, each in before.items() if each.heard]
-        for token in heard:
-            before[token].heard = False
-        held = await self._db.push.renew(self._holder, heard, lease_s=self._lease_s)
+        responded = [token for token, each in before.items() if each.responded]
+        for token in responded:
+            before[token].responded = False
+        held = await self._db.push.renew(self._holder, responded, lease_s=self._lease_s)
         for each in held:
             follower = self._followed.get(each.claim_token)
             if follower is not None:
-                follower.lease_until = asked_at + self._lease_s
+                follower.lease_until = sent_at + self._lease_s
                 if each.verdict != "ok":
                     follower.lose(each.verdict)
             elif each.claim_token not in self._followed.keys() | self._ended:
-                # The answer to the claim was lost on its way here.
-                self._follow(each, fresh=False, lease_until=asked_at + self._lease_s)
+                # The response to the claim was lost.
+                self._follow(each, fresh=False, lease_until=sent_at + self._lease_s)
         for token in before.keys() - {each.claim_token for each in held}:
             before[token].leave()
-        if heard:
+        if responded:
             await self._db.agents.seen(
-                {each.agent_id for each in held if each.claim_token in heard}
+                {each.agent_id for each in held if each.claim_token in responded}
             )
 
     async def _leave(self) -> None:
         try:
             await self._db.push.leave(self._holder)
         except TreadleError as error:
-            log.warning("dispatcher.waiting", error=str(error))
+            log.warning("dispatcher.release_failed", error=str(error))
 
-    def _line(self, url: str, allow_private: bool) -> AgentClient:
+    def _client(self, url: str, allow_private: bool) -> AgentClient:
         return AgentClient(self._transport, self._policy, url, allow_private)

@@ -1,4 +1,4 @@
-"""What is said to an agent and what it answers: are you idle, take this, how is it, stop.
+"""The client of one agent: check whether it is idle, submit, track and cancel tasks.
 
 GET {url}/status, POST {url}/task, GET {url}/task/{id}, POST {url}/task/{id}/cancel.
 """
@@ -16,29 +16,32 @@ import anyio
 from treadle.db.push import Dispatch
 from treadle.json import clean_text
 from treadle.services.outbound import (
-    MOST_READ,
+    MAX_READ_BYTES,
     AddressRefused,
     OutboundPolicy,
     read_prefix,
     request,
 )
 
-# What a request has; the rest of a spec is not the agent's business.
+# The fields of a spec that are sent to the agent.
 FIELDS = ("prompt", "model", "timeout_seconds", "session_id", "project", "env", "thinking")
-# As much as the output of a task may have.
-MOST_RESULT = 16 * 1024 * 1024
+# The maximum size of the output of a task.
+MAX_RESULT_BYTES = 16 * 1024 * 1024
 STATUS_S = 5.0
 LOOK_S = 30.0
 CANCEL_S = 5.0
-LONGEST_ID = 500
-GOING_ON = {"queued", "working", "running", "pending"}
-# The words for an end; any other word means that it goes on.
+MAX_ID = 500
+ACTIVE = {"queued", "working", "running", "pending"}
+# Final states; a task in any other state is still active.
 ENDED = {name: name for name in ("completed", "failed", "cancelled")} | {"canceled": "cancelled"}
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a request. Without a status there was no answer; sent: it may have arrived."""
+    """The result of a request.
+
+    `status` is None if there was no response; `sent` says whether the request may have arrived.
+    """
 
     status: int | None
     error: str
@@ -48,7 +51,7 @@ class Reply:
 
     @property
     def state(self) -> str | None:
-        """How a task is going, in the agent's words; None when it does not say so."""
+        """The state of a task, in lower case; None if the response has none."""
         if self.status != 200 or self.body is None:
             return None
         found = self.body.get("state", self.body.get("status"))
@@ -58,26 +61,26 @@ class Reply:
 
     @property
     def has_it(self) -> bool:
-        """Whether the task is there: by a word that everybody knows, or by the agent's own id."""
-        known = self.state in GOING_ON or self.state in ENDED
+        """Whether the agent has the task: by a known state, or any state with a task id."""
+        known = self.state in ACTIVE or self.state in ENDED
         return known or (self.state is not None and self.task_id is not None)
 
     @property
     def task_id(self) -> str | None:
-        """The agent's own id of the task, where it can be asked for by it."""
+        """The id of the task at the agent, if it can be used in a path."""
         found = self.text("task_id")
         return None if found in (".", "..") else found
 
     def text(self, name: str) -> str | None:
-        """A name or id in the answer, as text that can be stored."""
+        """Return a name or id in the response as text that can be stored."""
         found = self.body.get(name) if self.body is not None else None
         if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
             return None
         text = clean_text(str(found))
-        return text if len(text) <= LONGEST_ID else None
+        return text if len(text) <= MAX_ID else None
 
-    def complaint(self) -> str | None:
-        """What the agent says went wrong."""
+    def error_message(self) -> str | None:
+        """Return the error message in the response, if any."""
         found = (self.body or {}).get("error") or (self.body or {}).get("detail")
         if isinstance(found, Mapping):
             found = found.get("message") or found
@@ -86,15 +89,15 @@ class Reply:
 
 @dataclass(frozen=True)
 class Health:
-    """Whether an agent could take a task, by which word of its own; or what is wrong with it."""
+    """Whether an agent is idle, the state that it reported, and the error if it did not."""
 
     idle: bool = False
     said: str | None = None
-    wrong: str | None = None
+    error: str | None = None
 
     @classmethod
     def of(cls, reply: Reply) -> "Health":
-        """By the state; without one `idle: true` will do, whatever the status is called."""
+        """Read the state; without one, `idle: true` counts, or else the status."""
         state = reply.text("state")
         said = state or reply.text("status")
         idle = state is None and reply.body is not None and reply.body.get("idle") is True
@@ -102,7 +105,7 @@ class Health:
 
 
 class AgentClient:
-    """Requests to one agent, each to an address that is judged anew."""
+    """Requests to one agent; the address is checked for each of them."""
 
     def __init__(
         self, transport: Any, policy: OutboundPolicy, url: str, allow_private: bool
@@ -113,30 +116,30 @@ class AgentClient:
         self._allowed = allow_private
 
     async def health(self) -> Health:
-        """Whether it could take a task now."""
+        """Check whether the agent is idle."""
         reply = await self._ask("GET", "/status", within_s=STATUS_S)
         if reply.status != 200:
-            return Health(wrong=reply.error)
+            return Health(error=reply.error)
         if reply.body is None:
-            return Health(wrong=f"{reply.error} without a JSON object")
+            return Health(error=f"{reply.error} without a JSON object")
         return Health.of(reply)
 
     async def submit(self, dispatch: Dispatch) -> Reply:
-        """Hand it a task, under the same key each time."""
+        """Submit a task; a repeated submission has the same idempotency key."""
         spec = dispatch.spec if isinstance(dispatch.spec, dict) else {}
-        given = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
+        fields = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
         return await self._ask(
             "POST",
             "/task",
             within_s=self._policy.timeout_s,
             headers={"content-type": "application/json", "idempotency-key": dispatch.key},
-            body=json.dumps({**given, "queue_id": dispatch.queue_id}).encode(),
+            body=json.dumps({**fields, "queue_id": dispatch.queue_id}).encode(),
         )
 
     async def look(self, task_id: str) -> Reply:
-        """How a task is going, by the agent's id or by ours."""
+        """Get the state of a task, by the id of the agent or by its queue id."""
         return await self._ask(
-            "GET", f"/task/{quote(task_id, safe='')}", within_s=LOOK_S, most=MOST_RESULT
+            "GET", f"/task/{quote(task_id, safe='')}", within_s=LOOK_S, max_bytes=MAX_RESULT_BYTES
         )
 
     async def cancel(self, task_id: str) -> Reply:
@@ -148,11 +151,11 @@ class AgentClient:
         path: str,
         *,
         within_s: float,
-        most: int = MOST_READ,
+        max_bytes: int = MAX_READ_BYTES,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Reply:
-        """One request; whatever the other side does, this ends in time with a reply."""
+        """Send one request and return a reply within the timeout, whatever the agent does."""
         import httpx2
 
         timeout_s = min(within_s, self._policy.timeout_s)
@@ -171,7 +174,7 @@ class AgentClient:
                 )
                 status = response.status_code
                 try:
-                    raw = await read_prefix(response, most)
+                    raw = await read_prefix(response, max_bytes)
                 finally:
                     with anyio.move_on_after(1, shield=True):
                         await response.aclose()
@@ -179,15 +182,17 @@ class AgentClient:
             *(AddressRefused, socket.gaierror, httpx2.InvalidURL),
             *(httpx2.ConnectError, httpx2.ConnectTimeout, UnicodeError),
         ) as problem:
-            return Reply(None, _said(problem, timeout_s), sent=False)
+            return Reply(None, _describe(problem, timeout_s), sent=False)
         except (httpx2.HTTPError, OSError, ValueError) as problem:
-            # Of a refusal the status is enough; what was taken would have come with its id.
+            # For an error response the status is enough; a success is useless without its body.
             if status is None or 200 <= status < 300:
-                return Reply(None, _said(problem, timeout_s))
-        reply = Reply(status, f"answered {status}", body=_object(raw), too_large=len(raw) >= most)
-        complaint = reply.complaint() if not 200 <= status < 300 else None
+                return Reply(None, _describe(problem, timeout_s))
+        reply = Reply(
+            status, f"answered {status}", body=_object(raw), too_large=len(raw) >= max_bytes
+        )
+        message = reply.error_message() if not 200 <= status < 300 else None
         return dataclasses.replace(
-            reply, error=f"{reply.error}: {complaint}" if complaint else reply.error
+            reply, error=f"{reply.error}: {message}" if message else reply.error
         )
 
 
@@ -199,10 +204,10 @@ def _object(raw: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _said(problem: BaseException, timeout_s: float) -> str:
+def _describe(problem: BaseException, timeout_s: float) -> str:
     import httpx2
 
     if isinstance(problem, (TimeoutError, httpx2.TimeoutException)):
-        return f"no answer within {timeout_s:g} s"
+        return f"no response within {timeout_s:g} s"
     text = str(problem).strip() or type(problem).__name__
     return text if isinstance(problem, AddressRefused) else f"{type(problem).__name__}: {text}"

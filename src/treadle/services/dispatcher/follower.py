@@ -1,8 +1,8 @@
-"""One submission, from before it is sent until its end is known.
+"""One submission, from before it is sent until its outcome is known.
 
-As long as it is not known whether the agent has it, only this agent is asked: by our id, then by
-the same request again under the same key. Once the agent has it, it is looked at from time to time.
-What is found out is told to SQL, which decides, and which listens to one follower at a time.
+While it is unknown whether the agent has the task, only this agent is asked: first by the queue id,
+then by repeating the request with the same idempotency key. Once the agent has the task, its state
+is polled. SQL decides on each finding, and accepts findings from one follower at a time.
 """
 
 import time
@@ -23,13 +23,13 @@ from treadle.services.dispatcher.agent import AgentClient, Reply
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
-# Between two tries to tell the database.
-TELL_AGAIN_S = 0.5
+# Time between two attempts of a database call.
+RETRY_S = 0.5
 
 
 @dataclass(frozen=True)
 class FollowTimes:
-    """How often is looked, and for how long an agent may be out of reach."""
+    """The time between two polls, and how long an agent may be unreachable."""
 
     track_s: float
     unsure_s: float
@@ -37,12 +37,12 @@ class FollowTimes:
 
 
 class SubmissionFollower:
-    """Follows one submission; stops when it has ended or somebody else has taken it over."""
+    """Tracks one submission until it has ended or another dispatcher has taken it over."""
 
     def __init__(
         self,
         dispatch: Dispatch,
-        line: AgentClient,
+        client: AgentClient,
         db: Database,
         *,
         holder: UUID,
@@ -51,37 +51,37 @@ class SubmissionFollower:
         lease_until: float,
     ) -> None:
         self._dispatch = dispatch
-        self._line = line
+        self._client = client
         self._db = db
         self._holder = holder
         self._times = times
-        # Not a byte of it was sent.
+        # Whether nothing was sent yet.
         self._fresh = fresh
         self._task_id = dispatch.agent_task_id
-        # What is wrong with an answer that took it and did not say under which id.
-        self._nameless: str | None = None
+        # The error when the agent accepted the task without returning a usable id.
+        self._missing_id: str | None = None
         self._verdict = dispatch.verdict
         self._wake = anyio.Event()
         self._over = False
         self.lease_until = lease_until
-        self.heard = False
+        self.responded = False
         self.ended = False
 
     def lose(self, verdict: str) -> None:
-        """Its claim is gone: the agent is told to stop."""
+        """Cancel the task at the agent: its claim is lost."""
         if self._verdict != verdict:
             self._verdict = verdict
             self._wake.set()
 
     def leave(self) -> None:
-        """Somebody else follows it, or nobody here has the time to."""
+        """Stop tracking: another dispatcher has taken over, or this one stops."""
         self._over = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Send it or find out about it, then look until it has ended."""
+        """Send the submission or find out about it, then poll until it has ended."""
         while True:
-            with suppress(Unavailable):  # told to leave while the database was away
+            with suppress(Unavailable):  # asked to leave while the database was unavailable
                 await self._step()
             if self._over:
                 return
@@ -101,7 +101,7 @@ class SubmissionFollower:
 
     async def _submit(self) -> None:
         first, self._fresh = self._fresh, False
-        # A process that was stopped for long may have been replaced: then it sends nothing.
+        # If this process was suspended, another dispatcher may have taken over: send nothing.
         if time.monotonic() >= self.lease_until:
             log.warning("queue.lease_lost", queue_id=self._dispatch.queue_id)
             return
@@ -111,7 +111,7 @@ class SubmissionFollower:
             agent=self._dispatch.agent_url,
             again=not first,
         )
-        reply = await self._line.submit(self._dispatch)
+        reply = await self._client.submit(self._dispatch)
         if reply.status is None:
             if first and not reply.sent:
                 await self._end("unreachable", reply.error)
@@ -119,13 +119,13 @@ class SubmissionFollower:
                 await self._unsure(reply.error, at_once=first)
         elif 200 <= reply.status < 300:
             if reply.task_id is None:
-                # One that remembers no keys would only execute it again.
-                self._nameless = f"{reply.error} without a task_id that can be used"
-                await self._unsure(self._nameless, at_once=first)
+                # Do not repeat: an agent that ignores the key would execute the task again.
+                self._missing_id = f"{reply.error} without a task_id that can be used"
+                await self._unsure(self._missing_id, at_once=first)
             else:
                 await self._accept(reply.task_id, reply)
         elif not first:
-            # It may be this very prompt that keeps it from taking it.
+            # The agent may be busy with this very task.
             await self._unsure(reply.error)
         elif reply.status == 409:
             await self._end("busy", "agent busy")
@@ -134,34 +134,34 @@ class SubmissionFollower:
 
     async def _find(self) -> None:
         """Ask the agent whether it has a submission that may have reached it."""
-        reply = await self._line.look(self._dispatch.queue_id)
+        reply = await self._client.look(self._dispatch.queue_id)
         if reply.has_it:
             await self._accept(reply.task_id or self._dispatch.queue_id, reply)
             if self._verdict == "ok" and not self._over:
-                await self._judge(reply)
-        elif reply.status is not None and 400 <= reply.status < 500 and self._nameless:
-            await self._end("error", self._nameless)
+                await self._apply_state(reply)
+        elif reply.status is not None and 400 <= reply.status < 500 and self._missing_id:
+            await self._end("error", self._missing_id)
         elif reply.status is not None and 400 <= reply.status < 500:
-            # It does not know our id. One that remembers keys does not execute it twice.
+            # The agent does not know the queue id. The idempotency key prevents a second execution.
             await self._submit()
         else:
             await self._unsure(reply.error)
 
     async def _look(self) -> None:
         assert self._task_id is not None
-        reply = await self._line.look(self._task_id)
+        reply = await self._client.look(self._task_id)
         if reply.too_large:
-            await self._end("failed", "its answer is larger than an output may be")
+            await self._end("failed", "the response is larger than the maximum size of an output")
         elif reply.state is not None:
-            await self._judge(reply)
+            await self._apply_state(reply)
         elif reply.status in (404, 410):
-            await self._end("lost", "the agent does not have the task any more")
+            await self._end("lost", "the agent no longer has the task")
         else:
-            said = "says nothing about the task" if reply.status == 200 else reply.error
-            await self._unsure(said)
+            error = "the response has no state" if reply.status == 200 else reply.error
+            await self._unsure(error)
 
-    async def _judge(self, reply: Reply) -> None:
-        self.heard = True
+    async def _apply_state(self, reply: Reply) -> None:
+        self.responded = True
         state = reply.state
         if state == "completed":
             body = reply.body or {}
@@ -169,21 +169,21 @@ class SubmissionFollower:
             try:
                 await self._end("completed", output=output)
             except (TooLarge, InvalidArgument) as error:
-                await self._end("failed", f"its output cannot be stored: {error}")
+                await self._end("failed", f"the output cannot be stored: {error}")
         elif state == "failed":
-            await self._end("failed", reply.complaint() or "the agent says that it failed")
+            await self._end("failed", reply.error_message() or "the agent reported a failure")
         elif state == "cancelled":
-            await self._end("cancelled", reply.complaint() or "cancelled by the agent")
+            await self._end("cancelled", reply.error_message() or "cancelled by the agent")
 
     async def _unsure(self, error: str, *, at_once: bool = False) -> None:
-        """No answer; the task is given up when that has lasted too long."""
+        """Record that the outcome is unknown; SQL ends the submission if this lasts too long."""
         log.warning(
             "queue.agent_silent",
             queue_id=self._dispatch.queue_id,
             agent=self._dispatch.agent_url,
             error=error,
         )
-        state = await self._told(
+        state = await self._repeat(
             lambda: self._db.push.give_up(
                 self._dispatch,
                 self._holder,
@@ -193,12 +193,12 @@ class SubmissionFollower:
             )
         )
         if state is not None:
-            self._tell("unsure" if self._task_id is None else "silent", error, state)
+            self._log_end("unsure" if self._task_id is None else "silent", error, state)
         elif at_once:
             self._wake.set()
 
     async def _accept(self, task_id: str, reply: Reply) -> None:
-        verdict = await self._told(
+        verdict = await self._repeat(
             lambda: self._db.push.accept(
                 self._dispatch, self._holder, task_id, reply.text("session_id")
             )
@@ -207,31 +207,31 @@ class SubmissionFollower:
             self.leave()
             return
         self._task_id = task_id
-        self.heard = True
+        self.responded = True
         log.info("queue.dispatch_success", queue_id=self._dispatch.queue_id, task_id=task_id)
         if verdict != "ok":
             self.lose(verdict)
 
     async def _stop_agent(self) -> None:
-        """Tell the agent that nobody waits for the result; whether it listens or not."""
+        """Cancel the task at the agent; the response does not matter."""
         task_id = self._task_id
         if task_id is None and not self._fresh:
-            found = await self._line.look(self._dispatch.queue_id)
+            found = await self._client.look(self._dispatch.queue_id)
             task_id = found.task_id or self._dispatch.queue_id
         if task_id is not None:
-            reply = await self._line.cancel(task_id)
+            reply = await self._client.cancel(task_id)
             log.info(
-                "queue.agent_told_to_stop",
+                "queue.agent_cancelled",
                 queue_id=self._dispatch.queue_id,
                 task_id=task_id,
-                answer=reply.error,
+                response=reply.error,
             )
         await self._end("superseded")
 
     async def _end(
         self, outcome: str, error: str | None = None, *, output: bytes | None = None
     ) -> None:
-        state = await self._told(
+        state = await self._repeat(
             lambda: self._db.push.end(
                 self._dispatch, self._holder, outcome, error=error, output=output
             )
@@ -239,10 +239,9 @@ class SubmissionFollower:
         if state is None:
             self.leave()
         else:
-            self._tell(outcome, error, state)
+            self._log_end(outcome, error, state)
 
-    def _tell(self, outcome: str, error: str | None, state: str) -> None:
-        """The end, in the log."""
+    def _log_end(self, outcome: str, error: str | None, state: str) -> None:
         self._over = self.ended = True
         facts: dict[str, object] = {"queue_id": self._dispatch.queue_id, "outcome": outcome}
         if self._task_id is not None:
@@ -260,13 +259,13 @@ class SubmissionFollower:
             attempt=f"{self._dispatch.attempt}/{self._dispatch.max_attempts}",
         )
 
-    async def _told(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Tell the database; when it is away, again, for what was found out is worth it."""
+    async def _repeat(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a database call while the database is unavailable."""
         while True:
             try:
                 return await call()
             except Unavailable as error:
-                log.warning("dispatcher.waiting", error=str(error))
+                log.warning("dispatcher.call_failed", error=str(error))
                 if self._over:
                     raise
-                await anyio.sleep(TELL_AGAIN_S)
+                await anyio.sleep(RETRY_S)

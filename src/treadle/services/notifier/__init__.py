@@ -1,7 +1,8 @@
-"""The notifier: sends events to webhooks and Redis streams, to each endpoint in order.
+"""The notifier: sends events to webhooks and Redis streams, in order for each endpoint.
 
-An endpoint is leased, read from, sent to one event at a time, and moved on after each answer. No
-transaction is open while we wait for the other side. Who is slow or down holds up nobody else.
+The notifier leases an endpoint, reads its next events, sends one at a time and records each
+response. No transaction is open while it waits for a response. A slow endpoint does not delay
+others.
 """
 
 import time
@@ -24,21 +25,21 @@ from treadle.settings import Settings
 
 LEASE_S = 60.0
 EVENTS = 100
-# One endpoint gives its turn to the next after this long.
+# The maximum time for one endpoint before another one gets its turn.
 TURN_S = 30.0
-# Grace for messages under way when it is told to end.
+# Time for messages in progress to finish after a stop.
 DRAIN_S = 15.0
 
 
 class Sender(Protocol):
-    """A way to one endpoint."""
+    """Sends messages to one endpoint."""
 
     async def send(self, message_id: str, kind: str, document: str) -> Answer: ...
 
 
 @asynccontextmanager
 async def sender_for(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[Sender]:
-    """The way to an endpoint, by its format."""
+    """Open a sender for the format of an endpoint."""
     if target.format == "redis":
         async with redis_sender(target, policy) as stream:
             yield stream
@@ -48,33 +49,33 @@ async def sender_for(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIter
 
 
 def message_id(target: WebhookTarget, event: int | str) -> str:
-    """The same for every try of an event at an endpoint, and for nothing else."""
+    """Return the id of an event at an endpoint; it is the same for every delivery attempt."""
     return f"msg_{target.id.hex}_{event}"
 
 
 class Lease:
-    """The right to send to an endpoint, for as long as this process can be sure of it."""
+    """The lease of an endpoint, measured from before the call that took or renewed it."""
 
-    def __init__(self, token: UUID, asked_at: float) -> None:
+    def __init__(self, token: UUID, sent_at: float) -> None:
         self.token = token
-        self.renew(asked_at)
+        self.renew(sent_at)
 
-    def renew(self, asked_at: float) -> None:
-        self._until = asked_at + LEASE_S
+    def renew(self, sent_at: float) -> None:
+        self._until = sent_at + LEASE_S
 
     def lasts(self, seconds: float) -> bool:
         return time.monotonic() + seconds < self._until
 
 
 class Notifier(Service):
-    """Delivers events to endpoints; many endpoints at once, each in order."""
+    """Delivers events to several endpoints concurrently, and to each in order."""
 
     name = "notifier"
     channel = "treadle_events"
     grace_s = DRAIN_S + 2
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._policy = OutboundPolicy()
         self._slots = 1
         self._busy: set[UUID] = set()
@@ -86,7 +87,7 @@ class Notifier(Service):
         self._slots = settings.webhook_slots
 
     async def run(self) -> None:
-        """Deliver until stopped; messages under way are waited for a while."""
+        """Deliver until stopped, then wait a while for messages in progress."""
         async with anyio.create_task_group() as self._group:
             await super().run()
             self._group.cancel_scope.deadline = anyio.current_time() + self.left_of(DRAIN_S)
@@ -97,11 +98,11 @@ class Notifier(Service):
             return 0
         if self._listen_url is not None:
             await self._db.webhooks.listen()
-        token, asked_at = uuid4(), time.monotonic()
+        token, sent_at = uuid4(), time.monotonic()
         taken = await self._db.webhooks.take(token, free, LEASE_S)
         for target in taken:
             self._busy.add(target.id)
-            lease = Lease(token, asked_at)
+            lease = Lease(token, sent_at)
             if self._group is None:
                 await self._turn(target, lease)
             else:
@@ -114,11 +115,11 @@ class Notifier(Service):
         return await self._db.webhooks.next_due_in()
 
     async def _turn(self, target: WebhookTarget, lease: Lease) -> None:
-        """One turn of an endpoint; whatever goes wrong stays with it."""
+        """Deliver to one endpoint; an error in it does not affect the others."""
         try:
             await self._deliver(target, lease)
-            # With the deadline and the repetition of every call: a lease that is not given back
-            # keeps everybody from this endpoint until it runs out.
+            # With the usual timeout and retries: until a lease is released or expires, no notifier
+            # sends to this endpoint.
             await self._release(target, lease)
         except anyio.get_cancelled_exc_class():
             # The process stops.
@@ -136,19 +137,19 @@ class Notifier(Service):
             if sent:
                 log.info("events.delivered", webhook=target.name, events=sent)
         except TreadleError as error:
-            # The database is away: the lease runs out, and the event is sent again.
-            log.warning("notifier.waiting", webhook=target.name, error=str(error))
+            # The database is unavailable: the lease expires, and the event is sent again.
+            log.warning("notifier.call_failed", webhook=target.name, error=str(error))
         except Exception:
-            log.exception("webhook.broken", webhook=target.name)
+            log.exception("webhook.delivery_crashed", webhook=target.name)
 
     async def _send_all(self, target: WebhookTarget, lease: Lease) -> int:
         sent, until = 0, time.monotonic() + TURN_S
         try:
             async with sender_for(target, self._policy) as sender:
                 while self._has_time(until):
-                    asked_at = time.monotonic()
+                    sent_at = time.monotonic()
                     batch = await self._db.webhooks.read(target.name, lease.token, EVENTS)
-                    lease.renew(asked_at)
+                    lease.renew(sent_at)
                     for event in batch:
                         if not self._has_time(until):
                             break
@@ -167,36 +168,36 @@ class Notifier(Service):
     async def _send(
         self, sender: Sender, target: WebhookTarget, event: WebhookEvent, lease: Lease
     ) -> bool:
-        """Send one event and record what came of it; whether to go on with the next."""
-        # A process that was stopped for long may have been replaced: then it sends nothing.
+        """Send one event and record the response; return whether to continue with the next."""
+        # If this process was suspended, another notifier may have the lease: send nothing.
         if not lease.lasts(3 * self._policy.timeout_s / 2):
             log.warning("webhook.lease_lost", webhook=target.name)
             return False
         try:
             answer = await sender.send(message_id(target, event.id), event.kind, event.document)
         except Exception as error:
-            log.exception("webhook.broken", webhook=target.name, event_id=event.id)
+            log.exception("webhook.delivery_crashed", webhook=target.name, event_id=event.id)
             answer = Answer(None, f"cannot be sent: {type(error).__name__}", 0)
         if answer.error is not None:
             await self._fail(target, lease, event, answer)
             return False
-        asked_at = time.monotonic()
+        sent_at = time.monotonic()
         go_on = await self._db.webhooks.ack(
             target.name, lease.token, event, status=answer.status, ms=answer.ms
         )
-        lease.renew(asked_at)
+        lease.renew(sent_at)
         return go_on
 
     async def _release(self, target: WebhookTarget, lease: Lease) -> None:
         try:
             await self._db.webhooks.release(target.name, lease.token)
         except TreadleError as error:
-            log.warning("notifier.waiting", webhook=target.name, error=str(error))
+            log.warning("notifier.release_failed", webhook=target.name, error=str(error))
 
     async def _fail(
         self, target: WebhookTarget, lease: Lease, event: WebhookEvent | None, answer: Answer
     ) -> None:
-        now = await self._db.webhooks.fail(
+        status = await self._db.webhooks.fail(
             target.name,
             lease.token,
             event.id if event else 0,
@@ -210,12 +211,12 @@ class Notifier(Service):
             webhook=target.name,
             event_id=event.id if event else None,
             error=answer.error,
-            status=now,
+            status=status,
         )
 
 
 def require_sender() -> None:
-    """Refuse to run where nothing could ever be sent."""
+    """Raise MissingExtra if neither httpx2 nor redis is installed."""
     if not any(find_spec(name) for name in ("httpx2", "redis")):
         raise MissingExtra(
             "the notifier needs httpx2, or redis for Redis streams",

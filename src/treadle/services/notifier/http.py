@@ -1,6 +1,6 @@
-"""One POST to an endpoint: signed, to a checked address, without redirects, with little read.
+"""Deliver events by HTTP: a signed POST to a checked address, without redirects.
 
-What is sent is the document of an event as it is, or a sentence for people.
+The body is the JSON document of the event, or a sentence for Slack.
 """
 
 import base64
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     import httpx2
 
 READ_S = 2.0
-LONGEST_TEXT = 3000
+MAX_TEXT = 3000
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\u200b"})
 _SENTENCES = {
-    "task.dead_lettered": "{task} gave up",
+    "task.dead_lettered": "{task} was dead-lettered",
     "task.completed": "{task} is completed",
     "task.cancelled": "{task} was cancelled",
     "dag.completed": "{dag} is completed",
     "dag.failed": "{dag} failed",
     "dag.cancelled": "{dag} was cancelled",
     "queue.paused": "Queue {queue} is paused",
-    "queue.resumed": "Queue {queue} goes on",
-    "agent.silent": "An agent is silent",
+    "queue.resumed": "Queue {queue} is resumed",
+    "agent.silent": "An agent has stopped sending heartbeats",
     "budget.exhausted": "A budget is exhausted",
-    "breaker.opened": "A type is kept back because its tasks fail",
-    "breaker.closed": "A type that was kept back works again",
+    "breaker.opened": "A circuit breaker is open: tasks of this type fail",
+    "breaker.closed": "A circuit breaker is closed again",
     "gate.closed": "A gate is closed",
     "gate.opened": "A gate is open again",
-    "wait.opened": "{task} waits for an answer",
-    "webhook.failing": "A webhook fails again and again",
+    "wait.opened": "{task} is waiting for an answer",
+    "webhook.failing": "A webhook keeps failing",
     "webhook.recovered": "A webhook works again",
     "webhook.test": "This is a test",
 }
@@ -56,7 +56,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a try; without an error it arrived."""
+    """The result of a delivery; without an error it succeeded."""
 
     status: int | None
     error: str | None
@@ -66,7 +66,7 @@ class Answer:
 
 
 class HttpSender:
-    """Sends to one endpoint; connections are not shared with others."""
+    """Sends to one endpoint over its own connections."""
 
     def __init__(self, target: WebhookTarget, policy: OutboundPolicy, transport: Any) -> None:
         self._target = target
@@ -74,7 +74,7 @@ class HttpSender:
         self._transport = transport
 
     async def send(self, message_id: str, kind: str, document: str) -> Answer:
-        """Post one message; whatever the other side does, this ends in time with an answer."""
+        """Send one message and return within the timeout, whatever the endpoint does."""
         import httpx2
 
         began = time.monotonic()
@@ -100,8 +100,8 @@ class HttpSender:
             OSError,
             ValueError,
         ) as problem:
-            # What was answered counts, even when the rest of the answer is broken.
-            error = _said(problem, timeout_s) if status is None else _problem(status)
+            # Once there is a status it counts, even if reading the body fails.
+            error = _describe(problem, timeout_s) if status is None else _problem(status)
         ms = int((time.monotonic() - began) * 1000)
         return Answer(status, error, ms, after_s, body)
 
@@ -127,9 +127,9 @@ class HttpSender:
 
 @asynccontextmanager
 async def http_sender(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[HttpSender]:
-    """A sender for one endpoint, with at most one open connection."""
-    async with transport() as made:
-        yield HttpSender(target, policy, made)
+    """Open a sender for one endpoint, which keeps at most one idle connection."""
+    async with transport() as connections:
+        yield HttpSender(target, policy, connections)
 
 
 def _problem(status: int) -> str | None:
@@ -140,28 +140,28 @@ def _problem(status: int) -> str | None:
     return f"answered {status}"
 
 
-def _said(problem: Exception, timeout_s: float) -> str:
+def _describe(problem: Exception, timeout_s: float) -> str:
     if isinstance(problem, TimeoutError):
-        return f"no answer within {timeout_s:g} s"
+        return f"no response within {timeout_s:g} s"
     text = str(problem).strip() or type(problem).__name__
     return f"{type(problem).__name__}: {text}" if not isinstance(problem, AddressRefused) else text
 
 
 def _after_s(text: str | None) -> float | None:
-    """Retry-After: seconds or a date."""
+    """Return the seconds of a Retry-After header, which is a number or a date."""
     if text is None:
         return None
     try:
         if text.strip().isdecimal():
             return min(float(text), 86_400.0)
-        moment = parsedate_to_datetime(text)
-        return max(0.0, (moment - datetime.now(tz=UTC)).total_seconds())
+        retry_at = parsedate_to_datetime(text)
+        return max(0.0, (retry_at - datetime.now(tz=UTC)).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return None
 
 
 def signatures(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """The signature header of Standard Webhooks: one signature for each secret."""
+    """Return the signature header of Standard Webhooks: one signature for each secret."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     return " ".join(f"v1,{_signature(secret, signed)}" for secret in secrets)
 
@@ -172,7 +172,7 @@ def _signature(secret: str, signed: bytes) -> str:
 
 
 def body_of(form: str, document: str) -> bytes:
-    """The body of a message."""
+    """Return the body of a message in the format of an endpoint."""
     if form != "slack":
         return document.encode()
     text = sentence(json.loads(document))
@@ -180,7 +180,7 @@ def body_of(form: str, document: str) -> bytes:
 
 
 def sentence(event: Mapping[str, Any]) -> str:
-    """An event in words, with nothing in it that could be a link, a mention or markup."""
+    """Describe an event as text without links, mentions or markup."""
     kind = str(event["type"])
     task, dag, queue = event.get("task_id"), event.get("dag_id"), event.get("queue")
     type_ = event.get("task_type")
@@ -201,12 +201,12 @@ def sentence(event: Mapping[str, Any]) -> str:
         if value and str(value) not in begin
     ]
     facts = [f"{name}: {_short(value)}" for name, value in _facts(event.get("data"))]
-    told = ", ".join([begin, *where]) + (f" ({'; '.join(facts)})" if facts else "")
+    text = ", ".join([begin, *where]) + (f" ({'; '.join(facts)})" if facts else "")
     if kind in _SENTENCES:
-        told += f" [{kind}]"
-    # Letters that begin a link lose their power by a space that has no width.
-    safe = told.translate(_ESCAPES).replace("://", ":\u200b//")
-    return safe[:LONGEST_TEXT]
+        text += f" [{kind}]"
+    # A zero-width space keeps Slack from turning URLs into links.
+    safe = text.translate(_ESCAPES).replace("://", ":\u200b//")
+    return safe[:MAX_TEXT]
 
 
 def _facts(data: object) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Events to a Redis stream: one XADD each, to a judged address."""
+"""Deliver events to a Redis stream: one XADD for each event, to a checked address."""
 
 import time
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ class RedisSender:
         self._client: Any = None
 
     async def send(self, message_id: str, kind: str, document: str) -> Answer:
-        """Append one event; the connection is made anew after any trouble."""
+        """Append one event; after an error the next call opens a new connection."""
         from redis.exceptions import RedisError
 
         began = time.monotonic()
@@ -40,13 +40,13 @@ class RedisSender:
                     approximate=True,
                 )
         except (RedisError, AddressRefused, OSError, ValueError) as problem:
-            said = (
-                f"no answer within {self._policy.timeout_s:g} s"
+            reason = (
+                f"no response within {self._policy.timeout_s:g} s"
                 if type(problem) is TimeoutError
                 else str(problem).strip() or type(problem).__name__
             )
-            # A connection that was lost does not say where it led.
-            error = f"{_place(self._target.url)}: {said}"
+            # The errors of a lost connection do not name the server.
+            error = f"{_place(self._target.url)}: {reason}"
             await self.close()
         return Answer(None, error, int((time.monotonic() - began) * 1000))
 
@@ -62,20 +62,20 @@ class RedisSender:
             url.scheme, host, port, policy=self._policy, allowed=self._target.allow_private
         )
 
-        class Named(SSLConnection):
-            """The certificate has to be that of the name, not of the address."""
+        class VerifiedConnection(SSLConnection):
+            """Verifies the certificate against the host name, not the address."""
 
             def _connection_arguments(self) -> Any:
                 return {**super()._connection_arguments(), "server_hostname": host}
 
         pool = ConnectionPool(
-            connection_class=Named if url.scheme == "rediss" else Connection,
+            connection_class=VerifiedConnection if url.scheme == "rediss" else Connection,
             max_connections=1,
             host=addresses[0],
             port=port,
             socket_timeout=self._policy.timeout_s,
             socket_connect_timeout=self._policy.timeout_s / 2,
-            # A repeat that nobody asked for could double an event.
+            # A retry inside the client could append an event twice.
             retry=Retry(NoBackoff(), 0),
             **_login(url),
         )
@@ -89,7 +89,7 @@ class RedisSender:
 
 
 def _place(url: str) -> str:
-    """Host and port as they were given, without the password, also of what is no address."""
+    """Return host and port of a URL, without the password, even if the URL is invalid."""
     return url.partition("://")[2].rpartition("@")[2].partition("/")[0]
 
 
@@ -104,7 +104,7 @@ def _login(url: SplitResult) -> dict[str, Any]:
 
 @asynccontextmanager
 async def redis_sender(target: WebhookTarget, policy: OutboundPolicy) -> AsyncIterator[RedisSender]:
-    """A sender for one stream."""
+    """Open a sender for one stream."""
     with extra("redis", "Redis streams need redis"):
         import_module("redis.asyncio")
     sender = RedisSender(target, policy)

@@ -1,1 +1,0 @@
-"""Files of tasks: where they are stored, and how those without a task are removed."""

@@ -1,0 +1,81 @@
+"""Options of commands that set fields of a task, made from the list in `treadle.fields`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, get_origin
+
+import typer
+
+from treadle.cli import common
+from treadle.fields import Field, Kind
+
+_TYPES: dict[Kind, Any] = {"integer": int, "number": float, "names": list[str], "boolean": bool}
+_HINTS: dict[Kind, str] = {
+    "names": " May be repeated.",
+    "time": " 45m, 2h, 1d, or a time with its zone.",
+    "json": " JSON, @file or -.",
+}
+
+
+def field_options(fields: Iterable[Field]) -> Callable[..., dict[str, Any]]:
+    """A function for `with_options`: it returns the fields that were given, by name."""
+    by_parameter = {_flag(field)[2:].replace("-", "_"): field for field in fields}
+
+    def read(**given: Any) -> dict[str, Any]:
+        return {
+            field.name: _value(field, value)
+            for parameter, field in by_parameter.items()
+            # Not `if value`: 0 is a value.
+            if (value := given[parameter]) is not None and value is not False and value != []
+        }
+
+    parameters = [
+        inspect.Parameter(
+            parameter,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if field.kind == "boolean" else None,
+            annotation=_annotation(field),
+        )
+        for parameter, field in by_parameter.items()
+    ]
+    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return read
+
+
+def _flag(field: Field) -> str:
+    return field.option or f"--{field.name.replace('_', '-')}"
+
+
+def _annotation(field: Field) -> Any:
+    hint = _TYPES.get(field.kind, str)
+    hint_text = f" One of {', '.join(field.words)}." if field.words else _HINTS.get(field.kind, "")
+    option = typer.Option(_flag(field), metavar=_metavar(field), help=field.help + hint_text)
+    return Annotated[hint if hint is bool else hint | None, option]
+
+
+def _metavar(field: Field) -> str | None:
+    if field.kind == "number":
+        units = {"usd": "USD", "s": "SECONDS"}
+        return units.get(field.wire.rpartition("_")[2], "N")
+    if field.name.endswith("key"):
+        return "KEY"
+    names: dict[Kind, str] = {
+        "integer": "N",
+        "names": "NAME",
+        "time": "TIME",
+        "json": "JSON",
+        "word": "WORD",
+        "text": "TEXT",
+    }
+    return names.get(field.kind)
+
+
+def _value(field: Field, given: Any) -> Any:
+    if field.kind == "time":
+        return common.parse_time(given, field.name)
+    if field.kind == "json":
+        read = common.json_value if get_origin(field.type) is Sequence else common.json_argument
+        return read(given, field.name)
+    return given

@@ -1,0 +1,149 @@
+"""A claim lasts as long as its agent gives signs of life; then the task is taken back."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.drivers.engine import Driver
+from treadle.models import Reaped
+
+pytestmark = pytest.mark.requirement("F10")
+
+
+def ended_as(driver: Driver, reaped: list[Reaped]) -> tuple[str, str, str, str]:
+    """Reason, class, outcome and error of the one attempt that was reaped."""
+    [each] = reaped
+    [attempt] = driver.attempts(each.id)
+    assert attempt["reason"] == each.reason
+    return each.reason, attempt["class"], attempt["outcome"], attempt["error"]
+
+
+def test_a_claim_that_is_not_started_within_its_ttl_is_taken_back(driver: Driver) -> None:
+    driver.agent("a", claim_ttl_s=60)
+    driver.enqueue()
+    claim = driver.claim_one("a", start=False)
+    driver.age_claim(claim.id, timedelta(seconds=50))
+    assert driver.reap() == []
+
+    driver.age_claim(claim.id, timedelta(seconds=11))
+
+    assert ended_as(driver, driver.reap()) == (
+        "claim_expired",
+        "crash",
+        "failed",
+        "claimed but not started in time",
+    )
+    assert driver.state_of(claim.id) == "retrying"
+
+
+def test_a_task_without_a_heartbeat_for_three_intervals_is_taken_back(driver: Driver) -> None:
+    driver.agent("a", heartbeat_s=30)
+    driver.enqueue()
+    claim = driver.claim_one("a")
+    driver.age_claim(claim.id, timedelta(seconds=80))
+    assert driver.reap() == []
+
+    driver.age_claim(claim.id, timedelta(seconds=11))
+
+    assert ended_as(driver, driver.reap()) == (
+        "heartbeat_timeout",
+        "crash",
+        "failed",
+        "no heartbeat: the worker has stopped or hangs",
+    )
+
+
+def test_a_task_that_runs_past_its_timeout_is_taken_back_in_spite_of_heartbeats(
+    driver: Driver,
+) -> None:
+    driver.enqueue(timeout_s=100)
+    claim = driver.claim_one("a")
+    driver.age_claim(claim.id, timedelta(seconds=90))
+    assert driver.heartbeat(claim) == "ok"
+    assert driver.reap() == []
+
+    driver.age_claim(claim.id, timedelta(seconds=11))
+
+    assert ended_as(driver, driver.reap()) == (
+        "timeout",
+        "timeout",
+        "failed",
+        "ran longer than its timeout",
+    )
+
+
+def test_the_attempt_says_who_had_the_task_and_when(driver: Driver) -> None:
+    driver.enqueue()
+    claim = driver.claim_one("a")
+    before = driver.task(claim.id)
+    driver.expire(claim)
+
+    [attempt] = driver.attempts(claim.id)
+
+    assert (attempt["agent_id"], attempt["attempt"]) == ("a", 1)
+    assert attempt["claim_token"] == claim.token
+    assert attempt["started_at"] == before["started_at"] - timedelta(hours=1)
+    assert attempt["ended_at"] > before["started_at"]
+
+
+def test_the_clock_goes_on_inside_a_transaction(driver: Driver) -> None:
+    driver.rows("begin")
+    driver.rows("select now()")
+
+    assert driver.value("select treadle.clock() > now()")
+    driver.rows("commit")
+
+
+def test_a_lease_counts_from_the_claim_not_from_the_start_of_its_transaction(
+    driver: Driver,
+) -> None:
+    driver.enqueue()
+    driver.rows("begin")
+    began = driver.value("select now()")
+    claim = driver.claim_one("a")
+    driver.rows("commit")
+
+    assert claim.lease_until > began + timedelta(seconds=90)
+
+
+def test_starting_a_claim_gives_it_the_lease_of_a_running_task(driver: Driver) -> None:
+    driver.agent("a", heartbeat_s=100, claim_ttl_s=10)
+    driver.enqueue()
+    claim = driver.claim_one("a", start=False)
+    driver.age_claim(claim.id, timedelta(seconds=5))
+
+    assert driver.start(claim) == "ok"
+
+    driver.age_claim(claim.id, timedelta(seconds=280))
+    assert driver.reap() == []
+
+
+def test_starting_twice_keeps_the_first_start(driver: Driver) -> None:
+    driver.enqueue()
+    claim = driver.claim_one("a", start=False)
+    driver.start(claim)
+    started = driver.task(claim.id)["started_at"]
+
+    assert driver.start(claim) == "ok"
+    assert driver.task(claim.id)["started_at"] == started
+
+
+def test_the_next_moment_to_look_is_when_the_first_claim_can_run_out(driver: Driver) -> None:
+    assert driver.value("select treadle.next_reap_at()") is None
+    driver.enqueue(timeout_s=20)
+    driver.enqueue()
+    timed, other = driver.claim("a", 2)
+
+    due = driver.value("select treadle.next_reap_at()")
+
+    assert due == driver.task(timed.id)["started_at"] + timedelta(seconds=20)
+    driver.complete(timed)
+    assert driver.value("select treadle.next_reap_at()") == driver.task(other.id)["lease_until"]
+
+
+def test_a_task_taken_back_after_its_last_attempt_is_a_dead_letter(driver: Driver) -> None:
+    driver.enqueue(max_attempts=1)
+    claim = driver.claim_one("a")
+
+    assert driver.expire(claim).status == "dead_lettered"
+    assert driver.task(claim.id)["failure_class"] == "crash"

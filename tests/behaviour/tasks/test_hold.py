@@ -1,0 +1,60 @@
+"""A task enqueued with hold is not released for claiming until somebody lets it go."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.drivers.engine import Driver
+from tests.drivers.races import while_held
+
+pytestmark = pytest.mark.requirement("F2")
+
+UNHOLD = "select verdict from treadle.release_held_tasks(%s)"
+
+
+def test_a_held_task_is_claimable_once_it_is_let_go(driver: Driver) -> None:
+    task_id = driver.enqueue(hold=True)
+    assert driver.claim("a") == []
+
+    assert driver.rows(UNHOLD, [task_id]) == [("ready",)]
+
+    assert driver.claim_one("a").id == task_id
+
+
+def test_a_held_task_with_a_time_to_run_waits_for_it_after_it_is_let_go(driver: Driver) -> None:
+    task_id = driver.enqueue(hold=True, delay_s=60)
+    driver.set_clock(timedelta(minutes=2))
+    assert driver.promote() == [], "held is held, also when its time comes"
+    driver.set_clock(timedelta(0))
+
+    assert driver.rows(UNHOLD, [task_id]) == [("pending",)]
+
+    driver.fall_due(task_id)
+    assert driver.state_of(task_id) == "ready"
+
+
+def test_letting_go_says_the_state_of_each_and_moves_only_what_is_held(driver: Driver) -> None:
+    held, gone = driver.enqueue(hold=True), driver.enqueue(hold=True)
+    driver.cancel(gone)
+    driver.enqueue()
+    running = driver.claim_one("a").id
+
+    rows = driver.rows(UNHOLD, [running, held, gone, uuid4(), held])
+
+    assert [row[0] for row in rows] == ["running", "ready", "cancelled", "unknown", "ready"]
+    assert driver.rows(UNHOLD, [held]) == [("ready",)], "a repeat"
+
+
+def test_a_task_that_was_changed_at_the_same_moment_is_let_go_all_the_same(
+    driver: Driver,
+) -> None:
+    task_id = driver.enqueue(hold=True)
+
+    rows = while_held(
+        driver,
+        lambda first: first.rows("update treadle.tasks set title = 'x' where id = %s", task_id),
+        lambda late: late.rows(UNHOLD, [task_id]),
+    )
+
+    assert rows == [("ready",)]

@@ -1,0 +1,16 @@
+"""A path is taken as it is: with a slash behind it, it is another one."""
+
+import httpx2
+import pytest
+
+from tests.drivers.http.v1 import NOBODY, code_of
+
+
+@pytest.mark.parametrize(
+    "path", ["/health", "/docs", "/problems", "/v1/queues", f"/v1/tasks/{NOBODY}/result"]
+)
+def test_a_slash_behind_a_path_leads_nowhere(http: httpx2.Client, path: str) -> None:
+    answer = http.get(f"{path}/")
+
+    assert code_of(answer) == (404, "not-found")
+    assert "location" not in answer.headers

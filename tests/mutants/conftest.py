@@ -1,0 +1,9 @@
+"""Leave out the mutants that a change does not concern, when asked to."""
+
+import pytest
+
+from tests.drivers import mutants_since
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mutants_since.select(config, items)

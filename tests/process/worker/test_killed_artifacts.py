@@ -1,0 +1,126 @@
+"""A worker is killed while it stores a file: no reference dangles, and no file is lost."""
+
+import hashlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import anyio
+import pytest
+
+from tests.drivers.apps.artifacts import DIGEST, POINTS, make_app
+from tests.drivers.processes.children import Child, Conn, Spawn, rows, until
+from tests.drivers.stores import Place
+from treadle import Treadle
+from treadle.artifacts import sweep
+from treadle.settings import load_settings
+
+pytestmark = pytest.mark.requirement("F21")
+STORED = "select key, sha256, bytes from treadle.artifacts where status = 'stored'"
+SEEN_AFTER_CRASH = {"reserved": 0, "writing": 0, "written": 0, "stored": 1, "step": 1}
+
+
+@pytest.fixture
+async def keeper(database_url: str, place: Place) -> AsyncIterator[Treadle]:
+    """The application in this process, with its types declared."""
+    settings = load_settings(database_url=database_url, **place.settings)
+    async with make_app(settings) as made:
+        await made.db.types.declare(made.registry.declaration(), made.registry.queues())
+        yield made
+
+
+@pytest.fixture
+def start(database_url: str, place: Place, tmp_path: Path) -> Iterator[Spawn]:
+    """Start a process of treadle that keeps files in the place."""
+    children: list[Child] = []
+
+    def run(*arguments: str, **settings: object) -> Child:
+        given = {"database_url": database_url, **place.settings, **settings}
+        log = tmp_path / f"{len(children)}-{arguments[0]}.log"
+        children.append(Child(list(arguments), log=log, **given))
+        return children[-1]
+
+    yield run
+    for child in children:
+        child.end()
+
+
+async def whole(conn: Conn, place: Place) -> None:
+    """Every artifact that can be seen has its file, with that hash and size."""
+    files = place.files()
+    for key, digest, size in await rows(conn, STORED):
+        assert hashlib.sha256(files[key]).hexdigest() == digest
+        assert len(files[key]) == size
+
+
+async def swept(app: Treadle) -> None:
+    """Take away all that belongs to nobody, however young."""
+    found = await sweep(app.db, app.store, grace_s=-10)
+    assert found.failed == 0
+
+
+async def take_over(app: Treadle, conn: Conn, task: UUID) -> None:
+    """Let the claim run out, as a reaper does, and run the task to its end here."""
+    gone = "update treadle.tasks set lease_until = clock_timestamp() - interval '1 s' returning id"
+    await rows(conn, gone)
+    assert await rows(conn, "select id from treadle.reap_claims()") == [(task,)]
+    await rows(conn, "update treadle.tasks set retry_at = clock_timestamp() returning id")
+    assert await rows(conn, "select id from treadle.promote_tasks()") == [(task,)]
+    with anyio.fail_after(30):
+        await app.run_worker(agent="second", until_empty=True)
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_crash_anywhere_before_completion_leaves_no_dangling_reference_and_no_lost_file(
+    keeper: Treadle, conn: Conn, place: Place, start: Spawn, point: str
+) -> None:
+    handle = await keeper.enqueue("keep", {"point": point})
+    first = start("worker", "tests.drivers.apps.artifacts:app", agent_id="first")
+    assert await first.exit_code(within=30) == -signal.SIGKILL
+
+    # The crash has left what it has left; nothing that can be seen is wrong.
+    await whole(conn, place)
+    assert len(await rows(conn, STORED)) == SEEN_AFTER_CRASH[point]
+    # The claim is not taken back yet: a sweep takes nothing away.
+    before = place.files()
+    await swept(keeper)
+    assert place.files() == before
+
+    await take_over(keeper, conn, handle.id)
+
+    made = await handle.result(timeout=5)
+    assert made["sha256"] == DIGEST
+    await swept(keeper)
+    await whole(conn, place)
+    # What is left is what can be seen: with the file of the attempt that failed, if it was stored.
+    stored = await rows(conn, STORED)
+    assert len(stored) == (2 if point == "stored" else 1)
+    assert sorted(place.files()) == sorted(key for key, _, _ in stored)
+    assert await rows(conn, "select id from treadle.artifacts where status <> 'stored'") == []
+    content = await (await keeper.artifacts.open(made)).read()
+    assert hashlib.sha256(content).hexdigest() == DIGEST
+
+
+async def test_a_worker_that_was_only_paused_cannot_make_its_file_seen(
+    keeper: Treadle, conn: Conn, place: Place, start: Spawn, tmp_path: Path
+) -> None:
+    hold = tmp_path / "go on"
+    handle = await keeper.enqueue("keep", {"point": "none", "hold": str(hold)})
+    first = start("worker", "tests.drivers.apps.artifacts:app", agent_id="first")
+    await until(lambda: rows(conn, "select id from treadle.artifacts"), within=30)
+    await first.pause()
+    await take_over(keeper, conn, handle.id)
+    made = await handle.result(timeout=5)
+    await swept(keeper)
+    hold.touch()
+    first.send(signal.SIGCONT)
+    # It is told by the refusal of its file, or by a heartbeat before that.
+    await until(lambda: first.events("task.stopped") or first.events("task.result_stale"))
+    first.kill()
+
+    agents = await rows(conn, "select agent_id, id::text from treadle.artifacts")
+    assert agents == [("second", made["id"])]
+    await swept(keeper)
+    assert [key.split("/")[-1] for key in place.files()] == [made["id"]]
+    await whole(conn, place)

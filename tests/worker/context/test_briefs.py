@@ -1,0 +1,73 @@
+"""A brief says what an agent is to do, and the next attempt is told what the last one tried."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.drivers.workers import run_all
+from treadle import Brief, Context, InvalidArgument, Treadle
+
+pytestmark = pytest.mark.requirement("R8")
+WORK = Brief(
+    action="implement",
+    target="src/auth.py",
+    params={"algorithm": "HS256"},
+    goal="Tokens expire after an hour",
+    constraints=["No third-party deps", "Maintain backwards compat"],
+    context={"relatedFiles": ["src/session.py"]},
+)
+
+
+async def test_a_brief_reaches_the_handler_as_it_was_given(app: Treadle) -> None:
+    @app.task()
+    async def implement(brief: Brief) -> Any:
+        return [brief.action, brief.target, brief.params, brief.goal, brief.constraints]
+
+    handle = await implement.enqueue(brief=WORK)
+    await run_all(app)
+
+    assert await handle.result(10) == [
+        "implement",
+        "src/auth.py",
+        {"algorithm": "HS256"},
+        "Tokens expire after an hour",
+        ["No third-party deps", "Maintain backwards compat"],
+    ]
+
+
+async def test_a_brief_without_an_action_is_refused(app: Treadle) -> None:
+    @app.task()
+    async def implement(brief: Brief) -> None: ...
+
+    with pytest.raises(InvalidArgument, match=r"brief\.action"):
+        await implement.enqueue(brief={"target": "src/auth.py"})
+
+
+async def test_the_next_attempt_is_told_what_was_tried_and_what_is_done(app: Treadle) -> None:
+    @app.task(retry={"strategy": "immediate"})
+    async def implement(brief: Brief, ctx: Context) -> str:
+        await ctx.step("outline", lambda: "three parts")
+        if ctx.attempt == 1:
+            raise ValueError("the tests of session.py are red")
+        return ctx.tried
+
+    handle = await implement.enqueue(brief=WORK)
+    await run_all(app, agent="ada")
+
+    first, second = (await handle.result(10)).splitlines()
+    failed = r"Attempt 1 \(ada, \d+ s\) failed: error: ValueError: the tests of session"
+    assert re.match(failed, first), first
+    assert second == "Steps that are done: outline"
+
+
+async def test_the_first_attempt_is_told_nothing(app: Treadle) -> None:
+    @app.task()
+    async def implement(brief: Brief, ctx: Context) -> str:
+        await ctx.step("outline", lambda: "three parts")
+        return ctx.tried
+
+    handle = await implement.enqueue(brief=WORK)
+    await run_all(app)
+
+    assert await handle.result(10) == ""
