@@ -21,7 +21,7 @@ values (2, 'queues_and_agents', 'd8d5ef52fa504ca8fd6a53a0d7597a1ee9c7b55d34a1407
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', '379adaf697da9ba0a33d0a7d1dade8dee2db283cb3a0286841a2cec378a0c9cc');
+values (3, 'tasks', '2101739205807e8792ad939dfaefc34f4d903ff6883a27c80f1fa3aa0b655921');
 
 \ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('b5b31176b9820f39c7be0be238f0b1d3e60016ff30b03fe903c7799d771c46c2');
+values ('2002faec31601bf08ee70d3c3b5945dec8a5dbd30ff14d6e0148a7c7aa7367c0');
 
 commit;

@@ -1067,6 +1067,7 @@ create table treadle.task_options (
   ageing_rate numeric(10,6),
   on_budget text,
   report text,
+  output_type text,
   consumer text,
   source text,
   source_job text,
@@ -1084,6 +1085,7 @@ alter table treadle.task_options owner to treadle_owner;
 comment on table treadle.task_options is 'Options that few tasks have; tasks.has_options says which. Null: as for its type or queue.';
 comment on column treadle.task_options.forked_from is 'The task whose first steps were copied.';
 comment on column treadle.task_options.report is 'required or optional; null: as for its type.';
+comment on column treadle.task_options.output_type is 'Kind of the output: code, markdown, json or artifact.';
 comment on column treadle.task_options.consumer is 'Name of the consumer that takes the result with take_results.';
 comment on column treadle.task_options.gates is 'Gates that must be open for it to start.';
 comment on column treadle.task_options.validation is 'Its own validators; null: those of its type.';
@@ -2605,6 +2607,7 @@ create view treadle.task_details (
   artifacts jsonb,
   validation jsonb,
   report text,
+  output_type text,
   decision_report jsonb,
   outcome text,
   failure_class text,
@@ -2677,6 +2680,7 @@ comment on column treadle.task_details.output is 'Result of the task.';
 comment on column treadle.task_details.artifacts is 'Artifacts of the task.';
 comment on column treadle.task_details.validation is 'Validators that check the output.';
 comment on column treadle.task_details.report is 'Whether a decision report is required.';
+comment on column treadle.task_details.output_type is 'Kind of the output: code, markdown, json or artifact.';
 comment on column treadle.task_details.decision_report is 'Decision report of the last attempt.';
 comment on column treadle.task_details.outcome is 'State in which it ended; null while it is open.';
 comment on column treadle.task_details.failure_class is 'Class of the last failure.';
@@ -3633,7 +3637,7 @@ create function treadle.attempt_requirements(p_task treadle.tasks, OUT models te
   returns record
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 995501ff650e2dc10de4a28b53157001e934d9597935575797f160103a3116bb
+  as sha256 3cad091ee028ae516b3c7a949e3f784f279123b5258bbf3451c17f4cf9219e2e
   owner treadle_owner
   without a comment
 

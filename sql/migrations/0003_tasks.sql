@@ -214,6 +214,7 @@ create table treadle.task_options (
   ageing_rate      numeric(10, 6),
   on_budget        text,
   report           text,
+  output_type      text,
   consumer         text,
   source           text,
   source_job       text,
@@ -232,6 +233,8 @@ comment on table treadle.task_options is
 'Options that few tasks have; tasks.has_options says which. Null: as for its type or queue.';
 comment on column treadle.task_options.forked_from is 'The task whose first steps were copied.';
 comment on column treadle.task_options.report is 'required or optional; null: as for its type.';
+comment on column treadle.task_options.output_type is
+'Kind of the output: code, markdown, json or artifact.';
 comment on column treadle.task_options.consumer is
 'Name of the consumer that takes the result with take_results.';
 comment on column treadle.task_options.gates is 'Gates that must be open for it to start.';

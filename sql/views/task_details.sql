@@ -33,6 +33,7 @@ select
   case coalesce(task_options.report, task_types.report)
     when 'required' then 'required' else 'optional'
   end as report,
+  task_options.output_type,
   results.decision_report,
   case when tasks.completed_at is not null then tasks.status end as outcome,
   tasks.failure_class,
@@ -152,6 +153,8 @@ comment on column treadle.task_details.output is 'Result of the task.';
 comment on column treadle.task_details.artifacts is 'Artifacts of the task.';
 comment on column treadle.task_details.validation is 'Validators that check the output.';
 comment on column treadle.task_details.report is 'Whether a decision report is required.';
+comment on column treadle.task_details.output_type is
+'Kind of the output: code, markdown, json or artifact.';
 comment on column treadle.task_details.decision_report is 'Decision report of the last attempt.';
 comment on column treadle.task_details.outcome is 'State in which it ended; null while it is open.';
 comment on column treadle.task_details.failure_class is 'Class of the last failure.';

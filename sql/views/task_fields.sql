@@ -96,6 +96,11 @@ from (
     'Tier instead of a priority.'
   ),
   (
+    'output_type', 'word', null, null, array['code', 'markdown', 'json', 'artifact'],
+    array['node', 'task', 'edit'],
+    'Kind of the output, which the worker checks.'
+  ),
+  (
     'run_at', 'time', null, null, null,
     array['node', 'task'],
     'Earliest time to run, within ten years.'

@@ -40,6 +40,7 @@ Status = Literal[
 Tier = Literal["critical", "high", "normal", "low", "background"]
 OnBudget = Literal["ask", "fail"]
 Report = Literal["required", "optional"]
+OutputType = Literal["code", "markdown", "json", "artifact"]
 Json = dict[str, Any]
 
 
@@ -212,6 +213,9 @@ class NodeOptions(TypeDefaults, total=False):
         Field("Urgency instead of a priority: 10 is most urgent, 1 least.", 1, 10, "hidden option"),
     ]
     tier: Annotated[Tier, Field("Tier instead of a priority.", flags="hidden option")]
+    output_type: Annotated[
+        OutputType, Field("Kind of the output, which the worker checks.", flags="edit option")
+    ]
     run_at: Annotated[
         datetime, Field("Earliest time to run, within ten years.", flags="list option")
     ]

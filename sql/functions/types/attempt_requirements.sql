@@ -56,6 +56,7 @@ return p_task.has_options or p_task.type = any (p_types);
 -- attempt_requirements: return the models, validators and report policy of the current attempt of a
 -- task.
 --
+-- The validator output_type, which checks the kind of the output, comes first.
 -- The task's own settings, else those of its type as they are now: changes in code also apply to
 -- tasks that are already waiting.
 create or replace function treadle.attempt_requirements(
@@ -73,7 +74,16 @@ as $$
       p_task.attempt, task_options.models, task_options.fallback_models,
       task_types.models, task_types.fallback_models
     ),
-    coalesce(task_options.validation, task_types.validation),
+    case
+      when task_options.output_type is null
+        then coalesce(task_options.validation, task_types.validation)
+      else jsonb_build_array(
+        jsonb_build_object(
+          'validator', 'output_type',
+          'type', task_options.output_type
+        )
+      ) || coalesce(task_options.validation, task_types.validation, '[]')
+    end,
     coalesce(task_options.report, task_types.report) = 'required'
   from treadle.task_types
   left join treadle.task_options on p_task.has_options and task_options.task_id = p_task.id

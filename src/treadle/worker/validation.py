@@ -58,7 +58,7 @@ CHILD_OUTPUT = 1024 * 1024
 _BOUNDLESS = frozenset(
     {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "$id", "$anchor"}
 )
-BUILT_IN = ("json_schema", "regex", "test_pass", "none")
+BUILT_IN = ("json_schema", "output_type", "regex", "test_pass", "none")
 LIMIT_S = 120.0
 OUTPUT_LIMIT = 16 * 1024
 # SQL keeps 2000 characters of a message, the name of the validator included.
@@ -260,6 +260,9 @@ class Validators:
                 hint = f": {error.hint}" if isinstance(error, MissingExtra) else ""
                 raise Refused(f"validator {name}: {error}{hint}") from None
             return Check(name, limit_s, lambda _, output: check.messages(output))
+        if name == "output_type":
+            output_type = str(settings.get("type"))
+            return Check(name, limit_s, partial(_check_output_type, output_type))
         if name == "test_pass":
             command = self._commands.get(settings["name"])
             if command is None:
@@ -275,6 +278,29 @@ class Validators:
                 f"this worker has no validator {name!r}; register it: @app.validator({name!r})"
             )
         return Check(name, limit_s, _bound(name, function, settings, threads))
+
+
+async def _check_output_type(output_type: str, _: Context, output: bytes) -> list[str]:
+    """Check that an output is of its declared kind; the text of code and markdown is not parsed."""
+    value = from_json(output) if output else None
+    match output_type:
+        case "code" | "markdown":
+            is_right, expected = isinstance(value, str) and value.strip() != "", "text"
+        case "json":
+            is_right, expected = isinstance(value, dict | list), "an object or a list"
+        case "artifact":
+            found = value if isinstance(value, list) else [value]
+            is_right, expected = bool(found) and all(map(_is_artifact, found)), "an artifact"
+        case _:
+            raise Refused(f"this worker does not know the output type {output_type!r}")
+    return [] if is_right else [f"an output of type {output_type} must be {expected}"]
+
+
+def _is_artifact(value: object) -> bool:
+    """Whether this is what `ctx.artifact.put` returns, or a reference like artifact:<id>."""
+    if isinstance(value, dict):
+        return {"id", "name", "uri"} <= value.keys()
+    return isinstance(value, str) and value.startswith("artifact:")
 
 
 def _bound(

@@ -48,7 +48,7 @@ def test_all_that_can_be_said_of_a_task_arrives(http: httpx2.Client, sql: Conn) 
         "capabilities": ["git"], "assigned_agent": "a", "consumer": "me", "tags": ["x"],
         "source": "s", "source_job": "j", "external_ref": "r", "notes": "n", "max_cost_usd": 1.5,
         "max_tokens": 100, "on_budget": "fail", "validation": [{"validator": "not_empty"}],
-        "report": "optional", "models": ["m"],
+        "report": "optional", "output_type": "json", "models": ["m"],
         "fallback_models": ["f"], "gates": ["g"],
         "concurrency_key": "c", "concurrency_limit": 2,
     }  # fmt: skip
