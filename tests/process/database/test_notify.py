@@ -47,6 +47,8 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
     worker = spawn("worker", poll_s=600, constants=NO_QUICK_POLLS)
     await worker.logged("worker.started")
     await until(lambda: rows(conn, LISTENERS))
+    # A task that commits while the worker becomes idle is found by a quick poll; it has none here.
+    await until(lambda: is_idle(conn))
     await (await app.enqueue("nap", {"naps": [0]})).result(timeout=20)
     (listener,) = await rows(conn, LISTENERS)
 
