@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', 'd8d5ef52fa504ca8fd6a53a0d7597a1ee9c7b55d34a1407bfa0d3718da23ac1a');
+values (2, 'queues_and_agents', '4df006c679c0ea747ee5cdc98fafbb70f8234c466e46f822579bf927fb81fc93');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('2002faec31601bf08ee70d3c3b5945dec8a5dbd30ff14d6e0148a7c7aa7367c0');
+values ('5e2b68447315975bb688f8c98d80e123ff382b855485b8987bb2b61fda103c25');
 
 commit;

@@ -1107,6 +1107,7 @@ create table treadle.task_types (
   on_budget text,
   validation jsonb,
   report text,
+  output_type text,
   models text[],
   fallback_models text[],
   paused_at timestamp with time zone,
@@ -1129,6 +1130,7 @@ comment on column treadle.task_types.gates is 'Gates that must be open for its t
 comment on column treadle.task_types.breaker is 'Overrides for its circuit breaker: threshold, first_probe_s, cooldown_s. Threshold 0 turns it off.';
 comment on column treadle.task_types.validation is 'Validators that an output has to pass, in order; a task may override them.';
 comment on column treadle.task_types.report is 'required: a task cannot be completed without a decision report.';
+comment on column treadle.task_types.output_type is 'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
 
@@ -2990,6 +2992,7 @@ create view treadle.type_status (
   on_budget text,
   validation jsonb,
   report text,
+  output_type text,
   models text[],
   fallback_models text[],
 );
@@ -3013,6 +3016,7 @@ comment on column treadle.type_status.max_tokens is 'Default token limit of a ta
 comment on column treadle.type_status.on_budget is 'What happens if a limit is reached: ask or fail.';
 comment on column treadle.type_status.validation is 'Validators that check the output.';
 comment on column treadle.type_status.report is 'Whether a decision report is required.';
+comment on column treadle.type_status.output_type is 'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.type_status.models is 'Models that may be used; null for any.';
 comment on column treadle.type_status.fallback_models is 'Models to use after the first one fails.';
 grant select on table treadle.type_status to treadle_observer;
@@ -3637,7 +3641,7 @@ create function treadle.attempt_requirements(p_task treadle.tasks, OUT models te
   returns record
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3cad091ee028ae516b3c7a949e3f784f279123b5258bbf3451c17f4cf9219e2e
+  as sha256 6fe8fac435f64c11b45c135e7c58c612e34f31b3b5e541ad710d5e294e10f3a2
   owner treadle_owner
   without a comment
 
@@ -4863,7 +4867,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e24e36c6f6482a6c03f0f7979eaca9406f6c3a7a988c07b5b5613e5375f726e1
+  as sha256 4def3c1598bd3a1c5ad67abd323a2f245e8344f7f6ad32384ace246420a6549a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9016,7 +9020,7 @@ create function treadle.types_with_requirements()
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 71edca7976a39ed1bf4ba8125ecb1758357eb6d2d145cd13b087891408bf5c61
+  as sha256 03b55f8601e3cda08220fe4965077c8e539922e6d56af3d812aeb1e493d408b5
   owner treadle_owner
   without a comment
 

@@ -126,6 +126,7 @@ create table treadle.task_types (
   on_budget        text,
   validation       jsonb,
   report           text,
+  output_type      text,
   models           text[],
   fallback_models  text[],
   paused_at        timestamptz,
@@ -155,6 +156,8 @@ comment on column treadle.task_types.validation is
 'Validators that an output has to pass, in order; a task may override them.';
 comment on column treadle.task_types.report is
 'required: a task cannot be completed without a decision report.';
+comment on column treadle.task_types.output_type is
+'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
 

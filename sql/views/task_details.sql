@@ -33,7 +33,7 @@ select
   case coalesce(task_options.report, task_types.report)
     when 'required' then 'required' else 'optional'
   end as report,
-  task_options.output_type,
+  coalesce(task_options.output_type, task_types.output_type) as output_type,
   results.decision_report,
   case when tasks.completed_at is not null then tasks.status end as outcome,
   tasks.failure_class,

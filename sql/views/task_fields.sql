@@ -75,6 +75,11 @@ from (
     'Whether the agent must report its decisions and their reasons.'
   ),
   (
+    'output_type', 'word', null, null, array['code', 'markdown', 'json', 'artifact'],
+    array['type', 'node', 'task', 'edit'],
+    'Kind of the output, which the worker checks.'
+  ),
+  (
     'models', 'names', 0, 20, null,
     array['type', 'node', 'task', 'edit'],
     'Preferred models, best first.'
@@ -94,11 +99,6 @@ from (
     'tier', 'word', null, null, array['critical', 'high', 'normal', 'low', 'background'],
     array['node', 'task'],
     'Tier instead of a priority.'
-  ),
-  (
-    'output_type', 'word', null, null, array['code', 'markdown', 'json', 'artifact'],
-    array['node', 'task', 'edit'],
-    'Kind of the output, which the worker checks.'
   ),
   (
     'run_at', 'time', null, null, null,

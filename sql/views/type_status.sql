@@ -32,6 +32,7 @@ select
   task_types.on_budget,
   task_types.validation,
   task_types.report,
+  task_types.output_type,
   task_types.models,
   task_types.fallback_models
 from treadle.task_types
@@ -60,6 +61,8 @@ comment on column treadle.type_status.on_budget is
 'What happens if a limit is reached: ask or fail.';
 comment on column treadle.type_status.validation is 'Validators that check the output.';
 comment on column treadle.type_status.report is 'Whether a decision report is required.';
+comment on column treadle.type_status.output_type is
+'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.type_status.models is 'Models that may be used; null for any.';
 comment on column treadle.type_status.fallback_models is 'Models to use after the first one fails.';
 

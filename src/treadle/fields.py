@@ -184,6 +184,9 @@ class TypeDefaults(QueueDefaults, total=False):
             flags="edit always option",
         ),
     ]
+    output_type: Annotated[
+        OutputType, Field("Kind of the output, which the worker checks.", flags="edit option")
+    ]
     models: Annotated[
         list[str],
         Field("Preferred models, best first.", 0, 20, "edit option", option="--model"),
@@ -213,9 +216,6 @@ class NodeOptions(TypeDefaults, total=False):
         Field("Urgency instead of a priority: 10 is most urgent, 1 least.", 1, 10, "hidden option"),
     ]
     tier: Annotated[Tier, Field("Tier instead of a priority.", flags="hidden option")]
-    output_type: Annotated[
-        OutputType, Field("Kind of the output, which the worker checks.", flags="edit option")
-    ]
     run_at: Annotated[
         datetime, Field("Earliest time to run, within ten years.", flags="list option")
     ]

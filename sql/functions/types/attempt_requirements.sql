@@ -40,7 +40,8 @@ begin
     from treadle.task_types
     where
       num_nonnulls(
-        task_types.validation, task_types.report, task_types.models, task_types.fallback_models
+        task_types.validation, task_types.report, task_types.output_type, task_types.models,
+        task_types.fallback_models
       ) > 0
   );
 end;
@@ -75,12 +76,12 @@ as $$
       task_types.models, task_types.fallback_models
     ),
     case
-      when task_options.output_type is null
+      when coalesce(task_options.output_type, task_types.output_type) is null
         then coalesce(task_options.validation, task_types.validation)
       else jsonb_build_array(
         jsonb_build_object(
           'validator', 'output_type',
-          'type', task_options.output_type
+          'type', coalesce(task_options.output_type, task_types.output_type)
         )
       ) || coalesce(task_options.validation, task_types.validation, '[]')
     end,

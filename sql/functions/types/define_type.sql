@@ -124,6 +124,7 @@ begin
     on_budget = v_new.on_budget,
     validation = v_new.validation,
     report = v_new.report,
+    output_type = v_new.output_type,
     models = v_new.models,
     fallback_models = v_new.fallback_models
   where task_types.name = p_name and v_new is distinct from v_old;

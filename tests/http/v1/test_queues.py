@@ -21,7 +21,7 @@ TYPE: dict[str, Any] = {
     "retry": {"strategy": "fixed"}, "gates": ["g"], "breaker": {"threshold": 3},
     "max_cost_usd": 1.5, "max_tokens": 100, "on_budget": "fail",
     "validation": [{"validator": "not_empty"}], "report": "optional",
-    "models": ["m"],
+    "output_type": "json", "models": ["m"],
     "fallback_models": ["f"],
 }  # fmt: skip
 

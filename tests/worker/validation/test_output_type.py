@@ -64,6 +64,19 @@ async def test_another_kind_of_output_fails_the_attempt(
     assert words in reason
 
 
+async def test_a_type_declares_the_kind_for_tasks_that_do_not(app: Treadle, conn: Conn) -> None:
+    @app.task(max_attempts=1, output_type="json")
+    async def write() -> str:
+        return "# Title"
+
+    refused = await write.enqueue()
+    accepted = await write.using(output_type="markdown").enqueue()
+    await run_all(app)
+
+    assert (await row(conn, ENDED, refused.id))[1] == "invalid_output"
+    assert await accepted.result(timeout=5) == "# Title"
+
+
 async def test_the_kind_is_checked_before_the_validators_of_the_type(
     app: Treadle, conn: Conn
 ) -> None:
