@@ -31,7 +31,12 @@ from treadle.producer.handle import Handle, Results
 from treadle.producer.schedule import Schedules
 from treadle.producer.task import Task, enqueue_one
 from treadle.services.service import Service
-from treadle.settings import Settings, load_settings, new_agent_id
+from treadle.settings import (
+    Settings,
+    load_settings,
+    new_agent_id,
+    warn_about_unknown_settings,
+)
 from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
@@ -96,6 +101,7 @@ class Treadle:
     def settings(self) -> Settings:
         if self._settings is None:
             self._settings = load_settings(database_url=self._given_url)
+            warn_about_unknown_settings()
         return self._settings
 
     @property

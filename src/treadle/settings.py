@@ -9,9 +9,11 @@ import os
 import re
 import socket
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
+import structlog
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
@@ -24,6 +26,8 @@ from pydantic_settings import (
 
 from treadle.errors import ConfigurationError
 
+log = structlog.get_logger(__name__)
+_warned: set[str] = set()
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 # The defaults of a lease; SQL has the same for agents that register without Python.
 HEARTBEAT_S = 30.0
@@ -38,6 +42,8 @@ FALLBACK_VARIABLES = {
     "queue_max_attempts": "AG_QUEUE_MAX_ATTEMPTS",
     "queue_dispatch_timeout_s": "AG_QUEUE_DISPATCH_TIMEOUT",
 }
+# Variables of tests and benchmarks, and of the command line itself.
+OTHER_VARIABLES = ("TREADLE_TEST_", "TREADLE_BENCH_", "TREADLE_DEBUG")
 UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 DURATION_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)"
 DISPATCH_TIMEOUT_S = 30.0
@@ -376,6 +382,38 @@ def origin(name: str) -> str:
     if file.is_file() and name in tomllib.loads(file.read_text()):
         return "treadle.toml"
     return "default"
+
+
+def unknown_settings() -> list[str]:
+    """Return a sentence for each name that looks like a setting but is none, perhaps misspelt."""
+    from difflib import get_close_matches
+
+    fields = list(Settings.model_fields)
+    variables = [f"TREADLE_{name.upper()}" for name in fields]
+    found = [(name, variables) for name in os.environ if name.startswith("TREADLE_")]
+    file = Path("treadle.toml")
+    if file.is_file():
+        found += [(name, fields) for name in tomllib.loads(file.read_text(encoding="utf-8"))]
+    sentences = []
+    for name, known in found:
+        if name in known or name.startswith(OTHER_VARIABLES):
+            continue
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else " treadle config show lists all settings."
+        sentences.append(f"{name} is not a setting.{hint}")
+    return sentences
+
+
+def warn_about_unknown_settings() -> None:
+    """Warn about each unknown setting once in this process: in its log, or on stderr."""
+    for sentence in unknown_settings():
+        if sentence in _warned:
+            continue
+        _warned.add(sentence)
+        if structlog.is_configured():
+            log.warning("setting.unknown", reason=sentence)
+        else:
+            warnings.warn(sentence, stacklevel=3)
 
 
 def data_home() -> Path:

@@ -44,6 +44,14 @@ def commands() -> list[list[str]]:
     return [*(service["command"] for service in OURS.values()), *map(json.loads, found)]
 
 
+def typed() -> list[list[str]]:
+    """The arguments of `docker compose run ... cli` in the files and in the guide."""
+    files = ("docker-compose.yml", ".github/workflows/ci.yml", "docs/how-to/run-in-containers.md")
+    text = "\n".join((tree.ROOT / file).read_text() for file in files)
+    found = re.findall(r"docker compose run [-\w ]*?cli ([-\w ]+?)(?:  |[`>\n])", text)
+    return [words.split() for words in found]
+
+
 def image_check() -> list[str]:
     """The health check of the image."""
     [found] = re.findall(r"^HEALTHCHECK .*\\\n\s+CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
@@ -59,7 +67,9 @@ def has_compose() -> bool:
 
 
 def test_the_processes_of_treadle_are_all_there() -> None:
-    services = {"reaper", "promoter", "scheduler", "dispatcher", "notifier", "pruner"}
+    services = {
+        "reaper", "promoter", "scheduler", "dispatcher", "notifier", "pruner", "harness"
+    }  # fmt: skip
 
     others = {"postgres", "migrate", "logins", "cli", "server", "worker"}
     assert set(SERVICES) == {*others, *services}
@@ -75,15 +85,25 @@ def test_every_command_parses_with_its_options(arguments: list[str]) -> None:
     assert parse(arguments) is None
 
 
-def test_the_application_of_the_worker_is_in_the_image() -> None:
+@pytest.mark.parametrize("words", typed(), ids=" ".join)
+def test_every_command_that_people_type_exists(words: list[str]) -> None:
+    assert parse(words) is None
+
+
+def test_one_service_builds_the_image_and_the_others_wait_for_it() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["migrate"]
+    assert len({service["image"] for service in OURS.values()}) == 1
+
+
+def test_the_code_that_the_commands_name_is_in_the_image() -> None:
     named = [
         word for command in commands() for word in command if re.fullmatch(r"[\w.]+:\w+", word)
     ]
 
-    assert len(named) == 1
-    module, _, attribute = named[0].partition(":")
-    assert hasattr(importlib.import_module(module), attribute)
-    assert f"COPY {module.split('.')[0]} /app/{module.split('.')[0]}" in DOCKERFILE
+    assert len(named) == 2
+    for module, _, attribute in (each.partition(":") for each in named):
+        assert hasattr(importlib.import_module(module), attribute)
+        assert f"COPY {module.split('.')[0]} /app/{module.split('.')[0]}" in DOCKERFILE
 
 
 def test_an_unknown_command_would_be_noticed() -> None:

@@ -141,9 +141,10 @@ def command(*, json: bool = True, database: bool = True) -> Callable[[Command], 
 @contextmanager
 def database(default: str | None = None) -> Iterator[str]:
     """The URL of the database; the embedded one only where the settings ask for it."""
-    from treadle.settings import load_settings
+    from treadle.settings import load_settings, warn_about_unknown_settings
 
     settings = load_settings(database_url=options.database_url or default)
+    warn_about_unknown_settings()
     if settings.database_url:
         yield settings.database_url
     elif settings.embedded:
@@ -277,12 +278,13 @@ def process_logs(log_format: str | None, log_level: str | None) -> Settings:
     """Configure the logs of a process that stays, and return the settings."""
     global options
     from treadle.logs import configure_logging
-    from treadle.settings import load_settings
+    from treadle.settings import load_settings, warn_about_unknown_settings
 
     settings = load_settings(
         database_url=options.database_url, log_format=log_format, log_level=log_level
     )
     configure_logging(settings.log_format, settings.log_level)
+    warn_about_unknown_settings()
     if settings.log_level == "debug":
         options = replace(options, debug=True)
     return settings

@@ -18,8 +18,6 @@ config = Noun(
     """,
 )
 
-FILE = "treadle.toml"
-
 
 @config.verb()
 def show() -> None:
@@ -64,10 +62,10 @@ def check() -> None:
 
     Exit code 2: a setting is invalid or unknown.
     """
-    from treadle.settings import load_settings
+    from treadle.settings import load_settings, unknown_settings
 
     load_settings(database_url=common.options.database_url)
-    problems = _unknown()
+    problems = unknown_settings()
     if common.options.json:
         output.document({"ok": not problems, "problems": problems})
     else:
@@ -77,23 +75,3 @@ def check() -> None:
             common.note("the settings are valid; check the database: treadle doctor")
     if problems:
         raise typer.Exit(2)
-
-
-def _unknown() -> list[str]:
-    """Names that look like settings but are unknown, most likely misspelt."""
-    import tomllib
-    from pathlib import Path
-
-    from treadle.settings import Settings, child_environment
-
-    known = list(Settings.model_fields)
-    variables = [f"TREADLE_{name.upper()}" for name in known] + ["TREADLE_DEBUG"]
-    named = [(name, variables) for name in child_environment() if name.startswith("TREADLE_")]
-    if Path(FILE).is_file():
-        named += [(name, known) for name in tomllib.loads(Path(FILE).read_text(encoding="utf-8"))]
-    problems = []
-    for name, possible in named:
-        if name not in possible and not name.startswith("TREADLE_TEST_"):
-            hint = common.did_you_mean(name, possible) or ""
-            problems.append(f"{name} is not a setting. {hint}".strip())
-    return problems

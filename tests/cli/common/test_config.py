@@ -1,10 +1,13 @@
 """`treadle config` shows where each setting comes from and finds the misspelt ones."""
 
+import warnings
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.drivers.commands import Cli
+from treadle import Treadle, settings
 from treadle.settings import Settings
 
 SECRET = "postgresql://me:hunter2@host/tasks"
@@ -131,6 +134,29 @@ def test_a_misspelt_name_is_found(bare: Cli, folder: Path) -> None:
         "TREADLE_QUEUE is not a setting. Did you mean TREADLE_QUEUES?",
         "slosts is not a setting. Did you mean slots?",
     ]
+
+
+def test_every_command_warns_about_an_unknown_variable(cli: Cli) -> None:
+    done = cli("tasks", "list", "--json", env={"TREADLE_SLOT": "9", "TREADLE_TEST_MINE": "1"})
+
+    assert done.json == {"items": []}
+    assert "TREADLE_SLOT is not a setting. Did you mean TREADLE_SLOTS?" in done.err
+    assert "TREADLE_TEST_MINE" not in done.err
+
+
+def test_an_application_warns_about_an_unknown_variable_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TREADLE_DATABASE_ULR", SECRET)
+    monkeypatch.setattr(settings, "_warned", set())
+    monkeypatch.setattr(structlog, "is_configured", lambda: False)
+
+    with warnings.catch_warnings(record=True) as found:
+        for _ in range(2):
+            assert Treadle().settings.slots == 10
+
+    [warning] = found
+    assert "Did you mean TREADLE_DATABASE_URL?" in str(warning.message)
 
 
 def test_a_file_that_is_not_toml_is_told(bare: Cli, folder: Path) -> None:

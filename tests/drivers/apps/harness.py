@@ -1,6 +1,6 @@
-"""What a harness under test does with decisions: a line in a file, and the odd accident.
+"""Callbacks of a harness under test: they write a line to a file, and fail if told to.
 
-The file is that of TREADLE_EFFECTS. A decision says how its action goes: fine when it says nothing.
+TREADLE_TEST_EFFECTS names the file. A decision says how its action fails; by default it succeeds.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from treadle.db.harness import HarnessTask
 
 def note(line: str) -> None:
     """Append a line, whole or not at all."""
-    path = os.environ["TREADLE_EFFECTS"]
+    path = os.environ["TREADLE_TEST_EFFECTS"]
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, f"{line}\n".encode())
     os.close(file)
@@ -55,4 +55,4 @@ async def act_async(task: HarnessTask, decision: dict[str, Any]) -> None:
 
 
 def _seen(line: str) -> bool:
-    return line in Path(os.environ["TREADLE_EFFECTS"]).read_text().splitlines()
+    return line in Path(os.environ["TREADLE_TEST_EFFECTS"]).read_text().splitlines()

@@ -57,7 +57,7 @@ class Site:
 
     def harness(self, *arguments: str, act: str = ACT, **settings: object) -> Child:
         """Start a harness."""
-        settings = {"effects": self.effects, "drain_s": 5, **settings}
+        settings = {"test_effects": self.effects, "drain_s": 5, **settings}
         return self._spawn("harness", "run", act, *(arguments or QUICK), **settings)
 
     def agent(self, url: str | None = None) -> Agent:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx2
 import psycopg
@@ -160,6 +161,21 @@ async def test_the_notifier_does_its_work_with_its_login(conn: Conn, start: Star
         child = start("notifier", webhook_private=1, service_s=0.1)
 
         await until(lambda: receiver.got["/w"])
+    assert troubles(child) == []
+
+
+async def test_the_harness_does_its_work_with_its_login(conn: Conn, start: Start) -> None:
+    agent, token = "http://agent.test", uuid4()
+    await value(conn, "select id from treadle.enqueue_harness_task(%s, '{}')", agent)
+    claim = "select id from treadle.claim_harness_task(%s, %s)"
+    task_id = await value(conn, claim, agent, token)
+    decide = "select treadle.complete_harness_task(%s, %s, '{\"actions\": []}')"
+    await value(conn, decide, task_id, token)
+
+    child = start("harness", service_s=0.2)
+
+    line = await child.logged("decision.received")
+    assert line["task_id"] == str(task_id)
     assert troubles(child) == []
 
 
