@@ -8,8 +8,8 @@ import typer
 
 from treadle.cli import common, output
 from treadle.cli.common import Name
-from treadle.cli.field_options import field_options
-from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume, with_options
+from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume
+from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column
 from treadle.fields import QueueDefaults, fields_of
 

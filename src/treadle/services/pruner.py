@@ -10,7 +10,8 @@ from functools import partial
 
 import anyio
 
-from treadle.artifacts import Sweeper, make_store
+from treadle.artifacts.store import make_store
+from treadle.artifacts.sweep import Sweeper
 from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings

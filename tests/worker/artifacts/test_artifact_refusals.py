@@ -11,7 +11,8 @@ import pytest
 from tests.drivers.stores import Place, pieces
 from tests.drivers.workers import Conn, expire, row, rows, run_all, statuses
 from treadle import Context, Treadle
-from treadle.artifacts import Store, sweep
+from treadle.artifacts.store import Store
+from treadle.artifacts.sweep import sweep
 from treadle.errors import (
     ConfigurationError,
     InvalidArgument,

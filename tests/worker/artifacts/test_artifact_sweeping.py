@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from tests.drivers.stores import Place
 from tests.drivers.workers import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
-from treadle.artifacts import Store, Sweeper, SweepResult, Written, sweep
+from treadle.artifacts.store import Store, Written
+from treadle.artifacts.sweep import Sweeper, SweepResult, sweep
 from treadle.errors import StoreError
 from treadle.services.pruner import Pruner
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from treadle.api.access import ARTIFACT, Access, requires
 from treadle.api.bodies import json_response, json_row
 from treadle.api.problems import answers
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
 from treadle.fields import Status
 

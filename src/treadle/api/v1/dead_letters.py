@@ -14,7 +14,7 @@ from treadle.api.bodies import Body, Id, Moment, Name, Text, json_response, json
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.task_actions import RetryChanges
+from treadle.api.v1.tasks import RetryChanges
 from treadle.db.database import Database
 from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
