@@ -63,7 +63,7 @@ class Store:
         parts = urlsplit(url)
         if parts.scheme not in ("file", "s3", "memory") or parts.username or parts.query:
             raise ConfigurationError(
-                f"artifacts cannot be stored at {parts.scheme or url}: with credentials in the URL"
+                "the URL of the artifact store must not contain credentials or a query"
                 if parts.username or parts.query
                 else f"artifacts cannot be stored at {url}",
                 hint="Set TREADLE_ARTIFACTS_URL=file:///folder or s3://bucket/prefix; "

@@ -141,4 +141,9 @@ class Pruner(Service):
         await self._sweep()
         facts = {"tasks": current.pruned, "events": current.events, **current.rest}
         if any(facts.values()):
-            log.info("round.pruned", **facts, kept=current.kept, seconds=round(current.seconds, 1))
+            log.info(
+                "pruner.round_completed",
+                **facts,
+                kept=current.kept,
+                seconds=round(current.seconds, 1),
+            )

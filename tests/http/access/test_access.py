@@ -47,10 +47,10 @@ def test_without_a_token_it_says_how_to_get_one(nobody: httpx2.Client) -> None:
         "type": "/problems/unauthenticated",
         "title": "Unauthenticated",
         "status": 401,
-        "detail": "this needs a token",
+        "detail": "this request needs a token",
         "code": "unauthenticated",
         "instance": READ,
-        "hint": "Send Authorization: Bearer TOKEN; make one with: treadle tokens create",
+        "hint": "Send Authorization: Bearer TOKEN; create one: treadle tokens create",
     }
 
 

@@ -93,7 +93,7 @@ def test_whatever_an_operator_changes_is_logged_with_the_name_of_the_token(guard
         for method, path in acts:
             asked(ada, method, path)
 
-    lines = guarded.server.child.events("http.operated", by="ada")
+    lines = guarded.server.child.events("operation.requested", by="ada")
     assert len(acts) > 20
     assert {(line["method"], line["path"]) for line in lines} == acts
 

@@ -193,7 +193,7 @@ def test_a_refusal_does_not_say_where_a_task_is(callers: Callers, kind: str) -> 
         act(caller, claim, "complete"),
     ):
         assert code_of(answer) == FORBIDDEN
-        assert "out of reach" in answer.json()["detail"]
+        assert "not visible" in answer.json()["detail"]
         assert "hidden" not in answer.text
         assert "veiled" not in answer.text
 

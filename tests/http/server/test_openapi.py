@@ -67,7 +67,7 @@ def test_the_server_does_as_its_document_says(closed_server: Closed, tmp_path: P
     )
 
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2000:]
-    broken = closed_server.server.child.events("http.broken")
+    broken = closed_server.server.child.events("request.crashed")
     assert not broken
 
 

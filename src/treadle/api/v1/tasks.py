@@ -235,13 +235,15 @@ class CancelledTask(BaseModel):
 
 @with_fields(editable_fields())
 class TaskChanges(Body):
-    """Fields to change; what is not named stays."""
+    """Fields to change; absent fields keep their values."""
 
-    spec: Object | None = Field(None, description="Arguments to change; the others stay.")
+    spec: Object | None = Field(
+        None, description="Arguments to change; the others keep their values."
+    )
 
 
 class RetryChanges(TaskChanges):
-    """Fields and single arguments to change before a task runs again; what is not named stays."""
+    """Fields and single arguments to change before a task runs again."""
 
     set: Object | None = Field(None, description='Single values: {"options.retries": 0}.')
     unset: list[Name] | None = Field(None, max_length=100)
@@ -280,7 +282,7 @@ class Filter(Body):
     agent: Name | None = None
     failure_class: Name | None = None
     reason: Name | None = None
-    created_before: Name | None = Field(None, description="A moment, or an age like 2h.")
+    created_before: Name | None = Field(None, description="A time, or an age such as 2h.")
     created_after: Name | None = None
     created_by: Name | None = None
     source: Name | None = None
@@ -370,7 +372,7 @@ async def enqueue_many(batch: NewTasks, access: New, once: Once) -> Response:
     async def effect(db: Database) -> Response:
         if not access.view.is_restricted:
             return json_response({"items": await db.tasks.enqueue(document)}, 201)
-        # A key that is taken out of reach undoes what was created before it.
+        # A key of a task that is not visible undoes what was created before it.
         async with db.transaction() as held:
             made = await held.tasks.enqueue(document)
             await access.check_found(held, made)
@@ -471,7 +473,7 @@ async def show(
 ) -> Response:
     """Get one task with all fields; 304 when it still has the ETag of `If-None-Match`."""
     task = json_row(await access.db.tasks.get(task_id))
-    # It changes while the task waits, without a change of the task.
+    # The effective priority changes while a task waits, although its row does not.
     lasting = {name: value for name, value in task.items() if name != "effective_priority"}
     etag = f'W/"{hashlib.sha256(to_json(lasting)).hexdigest()[:32]}"'
     if known is not None and etag in (each.strip() for each in known.split(",")):
@@ -601,7 +603,7 @@ async def retry(
     responses=answers(404, 409),
 )
 async def release(task_id: UUID, access: Operate, once: Once) -> Response:
-    """Release a task that was enqueued with `hold`; other tasks are left as they are."""
+    """Release a task that was enqueued with `hold`; other tasks do not change."""
 
     async def effect(db: Database) -> Response:
         status = (await db.tasks.unhold([task_id], access.caller.name))[task_id]
