@@ -19,7 +19,7 @@ from treadle.errors import ConfigurationError
 READ = "/openapi.json"
 
 
-async def test_without_tokens_a_server_says_that_it_is_open(
+async def test_a_server_without_tokens_logs_that_none_is_required(
     http: httpx2.Client, server: Served
 ) -> None:
     assert http.get(READ).status_code == 200

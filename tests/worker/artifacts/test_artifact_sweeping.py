@@ -119,7 +119,7 @@ async def test_a_file_without_a_row_goes_and_foreign_files_stay(
     assert (await swept(stored)).keys == []
 
 
-async def test_the_files_of_deleted_tasks_go_and_nobody_finds_them_meanwhile(
+async def test_the_files_of_deleted_tasks_are_swept_and_not_visible_meanwhile(
     stored: Treadle, conn: Conn, place: Place
 ) -> None:
     task, other = await drawn(stored, b"cat", b"dog"), await drawn(stored, b"cow")
