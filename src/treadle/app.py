@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack, overload
 from uuid import UUID
 
-from treadle.artifacts import Store, make_store
+from treadle.artifacts.store import Store, make_store
 from treadle.db.calls import LONG, Calls
 from treadle.db.database import Database
 from treadle.db.pool import Pool, close_pool, make_pool, open_pool

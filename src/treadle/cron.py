@@ -1,9 +1,9 @@
-"""Cron lines in a time zone, as cron on Debian reads them.
+"""Cron lines in a time zone, interpreted like cron on Debian.
 
-* A line with a fixed minute and hour (`30 2 * * *`) means wall-clock times. One that the clocks
-  skip comes as soon as they have skipped it; one that they show twice comes the first time.
-* A line whose minute or hour begins with `*` (`*/15 * * * *`, `0 */2 * * *`) follows the time that
-  passes: each moment whose wall-clock time fits, also twice, and nothing for what is skipped.
+* A line with a fixed minute and hour (`30 2 * * *`) means wall-clock times. A time that a
+  clock change skips runs right after the change; a time that occurs twice runs the first time.
+* A line whose minute or hour begins with `*` (`*/15 * * * *`, `0 */2 * * *`) follows elapsed
+  time: it runs at every matching wall-clock time, also twice, and never for skipped times.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ ALIASES = {
 HINT = "Five fields: minute hour day month weekday, as 30 2 * * MON-FRI; or @daily, @hourly …"
 _DAY = timedelta(days=1)
 _SECOND = timedelta(seconds=1)
-# Where to begin when it does not matter.
+# The default start, where any would do.
 _ANY = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
 class Cron:
-    """One cron line in one time zone; moments go in and come out in UTC."""
+    """One cron line in one time zone; all arguments and results are in UTC."""
 
     def __init__(self, line: str, timezone: str = "UTC") -> None:
         self.line = line.strip()
@@ -46,10 +46,12 @@ class Cron:
         minute, hour, *_ = self._fields.split()
         self._fixed = not minute.startswith("*") and not hour.startswith("*")
         if next(self._walls(_ANY), None) is None:
-            raise InvalidArgument(f"the cron line {line!r} never comes", hint=HINT, argument="cron")
+            raise InvalidArgument(
+                f"the cron line {line!r} never matches", hint=HINT, argument="cron"
+            )
 
     def explain(self) -> str:
-        """What the line says, in plain English."""
+        """Describe the line in plain English."""
         return _simulation(self._fields, _ANY).explain()
 
     def after(self, moment: datetime) -> datetime | None:
@@ -147,8 +149,8 @@ def _fields_of(line: str) -> str:
         found = ALIASES.get(line.lower())
         if found is None:
             raise InvalidArgument(
-                f"{line!r} is no cron line",
-                hint=f"Words: {', '.join(ALIASES)}",
+                f"{line!r} is not a cron line",
+                hint=f"Use one of: {', '.join(ALIASES)}",
                 argument="cron",
             )
         return found
@@ -167,5 +169,5 @@ def _simulation(fields: str, wall: datetime) -> CronSim:
         return CronSim(fields, wall)
     except CronSimError as error:
         raise InvalidArgument(
-            f"{fields!r} is no cron line: {str(error).lower()}", hint=HINT, argument="cron"
+            f"{fields!r} is not a cron line: {str(error).lower()}", hint=HINT, argument="cron"
         ) from None

@@ -52,7 +52,7 @@ FLAGS = frozenset({"edit", "list", "hidden", "always", "option"})
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What is known about a field besides its name and type."""
+    """The properties of a field besides its name and type."""
 
     help: str
     low: float | None = None  # of a value, of the characters of a text, of the entries of a list
@@ -74,7 +74,7 @@ class Field:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that it can be; empty where it is not one of a few words."""
+        """The allowed words; empty if the field is not an enumeration."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
 
@@ -93,7 +93,7 @@ class RetryPolicy(TypedDict, total=False):
 
 
 class BreakerSettings(TypedDict, total=False):
-    """After how many failures in a row a type is kept back, and for how long; 0 is never."""
+    """After how many failures in a row a type is kept back, and for how long; 0 means never."""
 
     threshold: Annotated[int, Field("Failures in a row that stop the type; 0: none.", 0, 1_000_000)]
     first_probe_s: Annotated[float, Field("Seconds before the first probe.", 0.001, 2_678_400)]
@@ -103,7 +103,7 @@ class BreakerSettings(TypedDict, total=False):
 
 
 class ValidatorSettings(TypedDict, total=False):
-    """One validator: its name, what it needs, how long it may take."""
+    """One validator: its name, its settings and its timeout."""
 
     validator: Required[str]
     schema: Mapping[str, Any] | bool
@@ -114,7 +114,7 @@ class ValidatorSettings(TypedDict, total=False):
 
 
 class TaskContent(TypedDict, total=False):
-    """What a task is; given as arguments of their own, not as options."""
+    """The content of a task; passed as separate arguments, not as options."""
 
     type: Annotated[
         str, Field("Type of the task, which names the handler.", 1, 100, "edit list always")
@@ -198,7 +198,7 @@ class TypeDefaults(QueueDefaults, total=False):
 
 
 class TypeSettings(TypeDefaults, total=False):
-    """Settings of a task type: defaults for its tasks, and what is its own."""
+    """Settings of a task type: defaults for its tasks, and settings of the type itself."""
 
     description: Annotated[str, Field("What tasks of this type do.", 0, 1000, "option")]
     breaker: Annotated[
@@ -285,7 +285,7 @@ class EnqueueOptions(NodeOptions, total=False):
 
 
 class TaskIdentity(TypedDict):
-    """What tells a task from others."""
+    """The identity of a task."""
 
     id: Annotated[UUID, Field("Id of the task.", flags="list always")]
     name: Annotated[str, Field("Name of the task in its DAG.", flags="list")]
@@ -293,7 +293,7 @@ class TaskIdentity(TypedDict):
 
 
 class TaskState(TypedDict):
-    """What the engine writes."""
+    """Fields that the engine writes."""
 
     effective_priority: Annotated[
         float, Field("Priority after ageing and deadline.", flags="list always")
@@ -362,7 +362,7 @@ def settable_fields() -> tuple[Field, ...]:
 
 
 def editable_fields() -> tuple[Field, ...]:
-    """Those that may change when a dead letter is retried or a task is forked."""
+    """The fields that may change when a dead letter is retried or a task is forked."""
     return tuple(field for field in settable_fields() if field.has("edit"))
 
 
@@ -372,13 +372,13 @@ def engine_fields() -> tuple[Field, ...]:
 
 
 def detail_fields() -> tuple[Field, ...]:
-    """What one task shows: the columns of treadle.task_details."""
+    """The fields in the details of a task: the columns of treadle.task_details."""
     every = fields_of(TaskIdentity, TaskContent, EnqueueOptions, TaskState)
     return tuple(field for field in every if not field.has("hidden"))
 
 
 def list_fields() -> tuple[Field, ...]:
-    """What lists of tasks show."""
+    """The fields in lists of tasks."""
     return tuple(field for field in detail_fields() if field.has("list"))
 
 

@@ -69,7 +69,7 @@ def test_files_are_listed_shown_and_fetched(
     assert told == {**shown, "output": "again.txt"}
 
 
-def test_a_sweep_says_what_it_would_take_and_then_takes_it(
+def test_a_sweep_lists_files_in_a_dry_run_and_then_deletes_them(
     cli: Cli, drawn: dict[str, str], files: Path, sync_conn: Conn
 ) -> None:
     [place] = [path for path in files.rglob("*") if path.is_file()]

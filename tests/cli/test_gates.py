@@ -61,7 +61,7 @@ def test_a_type_is_defined_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None
 
 
 @pytest.mark.requirement("F20")
-def test_a_type_says_how_its_outputs_are_judged(cli: Cli) -> None:
+def test_a_type_shows_its_validators(cli: Cli) -> None:
     rules = [{"validator": "regex", "pattern": "^(yes|no)$"}]
     made = cli(
         *("types", "create", "verdict", "--validation", json.dumps(rules), "--report", "required"),

@@ -77,7 +77,7 @@ def test_a_task_that_failed_is_brought_back_to_its_agent(cli: Cli, sync_conn: Co
     assert again == (row[0], 1)
 
 
-def test_agents_are_nudged_when_an_operator_says_so(cli: Cli) -> None:
+def test_agents_are_nudged_if_an_operator_allows_it(cli: Cli) -> None:
     assert cli("harness", "allow", AGENT, "--allow-private").code == 0
     [shown] = cli("harness", "agents", "--json").json["items"]
     assert (shown["agent_url"], shown["allow_private"]) == (AGENT, True)

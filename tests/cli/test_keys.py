@@ -41,7 +41,7 @@ def test_a_noun_without_a_verb_takes_the_options_of_its_list(cli: Cli) -> None:
     assert cli("tasks", "--colour").code == 2
 
 
-def test_a_task_says_on_the_command_line_what_it_may_cost_and_where_it_passes(cli: Cli) -> None:
+def test_the_command_line_sets_cost_limits_and_gates_of_a_task(cli: Cli) -> None:
     cli("gates", "create", "llm")
     made = cli("tasks", "enqueue", "code", "--max-cost-usd", "0.5", "--gate", "llm", "--json")
 

@@ -47,7 +47,7 @@ def test_settings_are_json_too(still: Cli) -> None:
     assert (shown["queue"], shown["paused"], shown["tasks"]) == ("default", False, [])
 
 
-def test_an_empty_queue_says_so_on_stderr(still: Cli) -> None:
+def test_an_empty_list_prints_a_message_on_stderr(still: Cli) -> None:
     assert still("queues", "show", "default").err.endswith("no task in queue default is ready\n")
 
 

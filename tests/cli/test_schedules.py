@@ -68,9 +68,7 @@ def test_a_schedule_can_make_the_dag_of_a_file(cli: Cli, folder: Path) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_the_schedules_of_an_application_are_made_known(
-    cli: Cli, folder: Path, module: str
-) -> None:
+def test_the_schedules_of_an_application_are_stored(cli: Cli, folder: Path, module: str) -> None:
     code = (folder / "my_tasks.py").read_text()
     more = 'app.schedule("sums", "@hourly", add.call(a=1, b=2), overlap="skip")\n'
     (folder / "my_tasks.py").write_text(code + more)
@@ -94,7 +92,7 @@ def test_a_cron_line_is_looked_at_without_a_database(bare: Cli) -> None:
     assert len(bare("schedules", "preview", "@daily", "--limit", "8").rows) == 10
 
 
-def test_doctor_tells_of_schedules_that_are_late_or_stopped(cli: Cli, sync_conn: Conn) -> None:
+def test_doctor_reports_late_and_stopped_schedules(cli: Cli, sync_conn: Conn) -> None:
     def found() -> tuple[str, str]:
         checks = cli("doctor", "--json").json["items"]
         [check] = [each for each in checks if each["check"] == "scheduler"]
@@ -148,7 +146,7 @@ def test_what_makes_no_sense_is_refused_with_a_hint(
     assert "Traceback" not in done.err
 
 
-def test_without_the_extra_the_scheduler_says_what_to_install(folder: Path) -> None:
+def test_without_the_extra_the_scheduler_prints_what_to_install(folder: Path) -> None:
     (folder / "cronsim.py").write_text("raise ImportError('not here')\n")
     process = start("scheduler", PYTHONPATH=str(folder), TREADLE_DATABASE_URL="postgresql://x/y")
     _, err = process.communicate(timeout=30)
@@ -157,7 +155,7 @@ def test_without_the_extra_the_scheduler_says_what_to_install(folder: Path) -> N
 
 
 @pytest.mark.requirement("Q10")
-def test_a_run_at_capacity_says_so_and_its_status_is_kept(cli: Cli, sync_conn: Conn) -> None:
+def test_a_run_at_capacity_fails_and_its_status_is_recorded(cli: Cli, sync_conn: Conn) -> None:
     sync_conn.execute("""select treadle.define_queue('small', '{"max_depth": 1}')""")
     cli(*NIGHTLY, "--type", "code", "--queue", "small")
     cli("schedules", "run", "nightly")

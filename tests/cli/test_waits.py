@@ -27,7 +27,7 @@ def test_open_questions_are_listed_the_oldest_first(cli: Cli, sync_conn: Conn) -
     assert cli("waits", "-q").out.split()[0] == wait
 
 
-def test_nobody_waits(cli: Cli) -> None:
+def test_a_list_without_waits_prints_a_message(cli: Cli) -> None:
     assert cli("waits").err == "no task is waiting\n"
     assert cli("waits", "--json").json == {"items": []}
 
@@ -55,7 +55,7 @@ def test_times_of_answers_are_in_utc(cli: Cli, sync_conn: Conn) -> None:
     assert row["answers"][0]["at"].endswith("Z")
 
 
-def test_an_answer_lets_the_task_go_on(cli: Cli, sync_conn: Conn) -> None:
+def test_an_answer_lets_the_task_continue(cli: Cli, sync_conn: Conn) -> None:
     task, wait = commands.ask(sync_conn, options=CHOICE)
     assert commands.status(sync_conn, task) == "blocked"
 
@@ -82,7 +82,7 @@ def test_an_answer_lets_the_task_go_on(cli: Cli, sync_conn: Conn) -> None:
     assert 'alice answered "blue"' in late.err
 
 
-def test_an_approval_says_how_many_have_agreed(cli: Cli, sync_conn: Conn) -> None:
+def test_an_approval_shows_the_number_of_votes(cli: Cli, sync_conn: Conn) -> None:
     _, wait = commands.ask(sync_conn, approvers=2)
 
     assert (
@@ -143,7 +143,7 @@ def test_a_wrong_answer_is_refused_and_changes_nothing(
     assert commands.status(sync_conn, task) == "blocked"
 
 
-def test_a_wait_that_does_not_exist_is_told(still: Cli) -> None:
+def test_a_missing_wait_is_reported(still: Cli) -> None:
     assert still("waits", "answer", NO_WAIT, "yes").code == 3
     missing = still("waits", "answer", "0" * 12, "yes")
     assert missing.code == 3
@@ -168,7 +168,7 @@ def test_on_a_terminal_the_question_is_asked(database_url: str, sync_conn: Conn)
     assert row == ("approve",)
 
 
-def test_an_event_lets_every_task_go_on_that_waits_for_it(cli: Cli, sync_conn: Conn) -> None:
+def test_an_event_lets_every_task_continue_that_waits_for_it(cli: Cli, sync_conn: Conn) -> None:
     first, _ = commands.ask(sync_conn, event="paid", key="7")
     second, _ = commands.ask(sync_conn, event="paid", key="7")
     other, _ = commands.ask(sync_conn, event="paid", key="8")
@@ -200,7 +200,7 @@ def test_a_bad_event_is_refused(words: list[str], said: str, still: Cli) -> None
     assert said in refused.err
 
 
-def test_a_task_says_what_it_waits_for(cli: Cli, sync_conn: Conn) -> None:
+def test_show_lists_the_waits_of_a_task(cli: Cli, sync_conn: Conn) -> None:
     task, wait = commands.ask(sync_conn, options=CHOICE)
 
     shown = cli("tasks", "show", task, "--json").json

@@ -48,17 +48,17 @@ MUTANTS = {
     "a task that is not locked": Mutant(
         "lock_visible",
         {"perform treadle.lock_tasks(p_tasks);": ""},
-        tasks.test_a_write_waits_for_who_moves_the_task_and_then_does_not_see_it,
+        tasks.test_a_write_waits_for_a_concurrent_move_of_the_task_and_then_fails,
     ),
     "a DAG that is not locked": Mutant(
         "lock_visible",
         {"perform treadle.lock_whole_dag(p_dag);": ""},
-        tasks.test_a_write_to_a_dag_waits_for_who_moves_one_of_its_tasks,
+        tasks.test_a_write_to_a_dag_waits_for_a_concurrent_move_of_one_of_its_tasks,
     ),
     "a lock that sees everything": Mutant(
         "lock_visible",
         {"return not exists (": "return true or not exists ("},
-        tasks.test_a_write_waits_for_who_moves_the_task_and_then_does_not_see_it,
+        tasks.test_a_write_waits_for_a_concurrent_move_of_the_task_and_then_fails,
     ),
 }
 

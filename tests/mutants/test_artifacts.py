@@ -34,7 +34,7 @@ MUTANTS = {
     "a file that is seen too early": Mutant(
         "find_artifact",
         {"in ('stored', 'linked')": "<> 'doomed'"},
-        storing.test_a_reserved_file_is_seen_by_nobody,
+        storing.test_a_reserved_file_is_not_visible,
     ),
     "a file that is seen too long": Mutant(
         "find_artifact",
@@ -44,7 +44,7 @@ MUTANTS = {
     "a list of files that are on their way": Mutant(
         "list_artifacts",
         {"in ('stored', 'linked')": "<> 'doomed'"},
-        storing.test_a_reserved_file_is_seen_by_nobody,
+        storing.test_a_reserved_file_is_not_visible,
     ),
     "the oldest of a name": Mutant(
         "find_artifact",
@@ -59,7 +59,7 @@ MUTANTS = {
     "a sweep that asks for no claim": Mutant(
         "artifacts_to_delete",
         {"and tasks.claim_token = artifacts.claim_token": "and false"},
-        sweeping.test_a_file_that_a_live_claim_is_writing_is_never_doomed,
+        sweeping.test_a_file_that_a_live_claim_is_writing_is_never_marked_for_deletion,
     ),
     "a sweep that asks for the task only": Mutant(
         "artifacts_to_delete",
@@ -95,7 +95,7 @@ MUTANTS = {
     "all files are unknown": Mutant(
         "unknown_artifacts",
         {"artifacts.id = given.id": "false"},
-        sweeping.test_ids_that_no_artifact_has_are_told,
+        sweeping.test_unknown_artifact_ids_are_returned,
     ),
     "an input of a task that runs": Mutant(
         "resolve_reference",

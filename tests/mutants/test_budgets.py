@@ -127,7 +127,7 @@ MUTANTS = {
     "who keeps to its reservation is stopped": Mutant(
         "budget_verdict",
         {"elsif v_room < p_usd then": "elsif treadle.budget_left(v_budget, v_now) < p_usd then"},
-        running.test_who_keeps_to_its_reservation_is_not_stopped_by_who_does_not,
+        running.test_a_task_within_its_reservation_is_not_stopped_by_others,
     ),
     "a passed limit is not noticed": Mutant(
         "budget_verdict",

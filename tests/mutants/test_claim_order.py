@@ -102,14 +102,14 @@ MUTANTS = {
     "agents that are asked with gates in hand": Mutant(
         "claim_tasks_for_agents",
         {"exit when not (v_plain and treadle.claims_are_plain());": ""},
-        lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
+        lambda driver: each.test_an_agent_after_a_claim_that_may_hold_other_locks_is_skipped(
             driver, each.limited
         ),
     ),
     "agents that are asked after an admission": Mutant(
         "claim_tasks_for_agents",
         {"not (v_plain and treadle.claims_are_plain())": "not treadle.claims_are_plain()"},
-        lambda driver: each.test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
+        lambda driver: each.test_an_agent_after_a_claim_that_may_hold_other_locks_is_skipped(
             driver, each.waiting_for_a_slot
         ),
     ),

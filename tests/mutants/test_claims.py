@@ -93,12 +93,12 @@ MUTANTS = {
     "release that counts the attempt": Mutant(
         "release_tasks",
         {"attempt = tasks.attempt - 1": "attempt = tasks.attempt"},
-        repeated.test_a_repeated_release_says_already_and_gives_back_one_attempt,
+        repeated.test_a_repeated_release_returns_already_and_restores_one_attempt,
     ),
     "already for a result that was not stored": Mutant(
         "end_verdicts",
         {"and (tasks.status = 'completed') = coalesce(p_verdict = 'completed', false)": ""},
-        repeated.test_a_completion_that_says_already_means_that_the_result_is_stored,
+        repeated.test_a_completion_that_returns_already_means_that_the_result_is_stored,
     ),
     "the old token again": Mutant(
         "write_claims",
@@ -136,7 +136,7 @@ MUTANTS = {
     "time that stands still in a transaction": Mutant(
         "clock",
         {"clock_timestamp()": "now()"},
-        leases.test_the_clock_goes_on_inside_a_transaction,
+        leases.test_the_clock_advances_inside_a_transaction,
     ),
     "a heartbeat that extends what has not started": Mutant(
         "heartbeat_tasks",
@@ -180,13 +180,13 @@ MUTANTS = {
     "cancel that keeps the token": Mutant(
         "cancel_rows",
         {"    claim_token = null,\n": ""},
-        cancel.test_the_heartbeat_of_a_cancelled_task_says_so,
+        cancel.test_the_heartbeat_of_a_cancelled_task_reports_the_cancellation,
         errors.CheckViolation,
     ),
     "results handed out twice": Mutant(
         "take_results",
         {" and wanted.consumed_token is null": ""},
-        results.test_a_result_is_handed_out_once_with_what_was_asked_and_answered,
+        results.test_a_result_is_taken_once_with_its_spec_and_output,
     ),
     "content without the type": Mutant(
         "content_key",
@@ -257,7 +257,7 @@ def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
     [
         (
             "grant execute on function treadle.claim_tasks to public",
-            privileges.test_nobody_may_call_a_function_without_a_role,
+            privileges.test_a_login_without_a_role_may_call_no_function,
         ),
         (
             "grant select on treadle.tasks to treadle_worker",

@@ -25,7 +25,7 @@ MUTANTS = {
                 "  perform treadle.ensure_durable();\n  v_letters := treadle.find_letters(p_ids);\n"
             ),
         },
-        lambda driver: races.test_the_second_of_two_reviewers_is_told_who_was_first(
+        lambda driver: races.test_the_second_of_two_reviewers_gets_the_name_of_the_first(
             driver, "cancel"
         ),
         WRONG,
@@ -36,7 +36,7 @@ MUTANTS = {
             "perform treadle.lock_tasks(v_tasks || treadle.dependencies_of(v_tasks));": "null;",
             "perform treadle.lock_downstream(v_tasks);": "null;",
         },
-        lambda driver: races.test_the_second_of_two_reviewers_is_told_who_was_first(
+        lambda driver: races.test_the_second_of_two_reviewers_gets_the_name_of_the_first(
             driver, "retry"
         ),
         WRONG,
@@ -101,7 +101,7 @@ MUTANTS = {
     "a limit that is not kept": Mutant(
         "resolve_dead_letters_where",
         {"v_ids[:p_limit]": "v_ids"},
-        filters.test_beyond_the_limit_letters_are_left_and_the_next_call_goes_on_after_them,
+        filters.test_letters_beyond_the_limit_are_left_for_the_next_call,
         WRONG,
     ),
     "a filter of letters that is not applied": Mutant(
@@ -191,7 +191,7 @@ MUTANTS = {
     "an event that does not tell the cost": Mutant(
         "record_attempts",
         {"ended.next = 'dead_lettered'\n          and": "false\n          and"},
-        groups.test_the_event_of_a_dead_letter_says_class_reason_attempts_and_cost,
+        groups.test_the_event_of_a_dead_letter_has_class_reason_attempts_and_cost,
         WRONG,
     ),
 }

@@ -33,12 +33,12 @@ MUTANTS = {
                 "coalesce(v_target.url, 'x'), coalesce(v_target.allow_private, false)"
             ),
         },
-        sending.test_nobody_is_sent_to_but_whom_an_operator_has_added,
+        sending.test_prompts_are_sent_only_to_agents_that_an_operator_added,
     ),
     "an address that the agent gives": Mutant(
         "dispatch_task",
         {"    v_target.url,": "    (select agents.url from treadle.agents where id = p_agent),"},
-        sending.test_nobody_is_sent_to_but_whom_an_operator_has_added,
+        sending.test_prompts_are_sent_only_to_agents_that_an_operator_added,
     ),
     "a claim that the reaper takes": Mutant(
         "dispatch_task",
@@ -81,17 +81,17 @@ MUTANTS = {
     "a lease that anybody has": Mutant(
         "take_over_dispatches",
         {"and dispatches.lease_until <= v_now": ""},
-        leases.test_while_it_is_renewed_nobody_takes_a_submission,
+        leases.test_a_renewed_submission_is_not_taken_over,
     ),
     "a renewal that does not renew": Mutant(
         "renew_dispatches",
         {"lease_until = v_now + make_interval(secs => p_lease_s),": ""},
-        leases.test_while_it_is_renewed_nobody_takes_a_submission,
+        leases.test_a_renewed_submission_is_not_taken_over,
     ),
     "given up without being asked": Mutant(
         "take_over_dispatches",
         {"heard_at = v_now": "heard_at = dispatches.heard_at"},
-        leases.test_who_takes_over_has_the_time_to_ask_before_it_gives_up,
+        leases.test_a_dispatcher_that_takes_over_can_ask_before_it_gives_up,
     ),
     "heard of somebody else": Mutant(
         "renew_dispatches",
@@ -130,12 +130,12 @@ MUTANTS = {
     "an agent that may have it is not known": Mutant(
         "dispatch_target_of",
         {"and earlier.number = (p_dispatch).number": "and false"},
-        rest.test_a_submission_says_whether_its_agent_may_have_it_already,
+        rest.test_a_submission_records_whether_its_agent_may_have_it,
     ),
     "an agent that has said no is taken for silent": Mutant(
         "dispatch_target_of",
         {"and earlier.outcome in ('unsure', 'silent')": ""},
-        rest.test_a_submission_says_whether_its_agent_may_have_it_already,
+        rest.test_a_submission_records_whether_its_agent_may_have_it,
     ),
     "a refusal that is tried again": Mutant(
         "settle_dispatch",
@@ -166,7 +166,7 @@ MUTANTS = {
     "a silent agent that is never asked": Mutant(
         "dispatch_targets",
         {"or agents.silent": ""},
-        sending.test_an_agent_that_was_silent_is_asked_and_its_answer_brings_it_back,
+        sending.test_a_silent_agent_is_checked_and_its_response_reactivates_it,
     ),
 }
 

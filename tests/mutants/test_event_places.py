@@ -25,7 +25,7 @@ MUTANTS = {
     "a place of another server": Mutant(
         "event_cursor",
         {"> pg_snapshot_xmax(pg_current_snapshot())": "is null"},
-        places.test_what_is_no_place_is_refused,
+        places.test_an_invalid_place_is_rejected,
     ),
     "a place that has just been reached": Mutant(
         "event_cursor",
@@ -36,7 +36,7 @@ MUTANTS = {
     "any text is a place": Mutant(
         "event_cursor",
         {"p_after !~ '^[0-9]{1,19}[.][0-9]{1,18}$'\n    or": "p_after ~ '^[0-9]+[.][0-9]+$' and"},
-        places.test_what_is_no_place_is_refused,
+        places.test_an_invalid_place_is_rejected,
     ),
 }
 

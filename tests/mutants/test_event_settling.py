@@ -36,12 +36,12 @@ MUTANTS = {
     "whoever waits for it": Mutant(
         "stable_xid",
         {"and held.mode = 'ExclusiveLock'": ""},
-        settling.test_who_waits_for_a_transaction_is_not_taken_for_it,
+        settling.test_a_session_that_waits_for_a_transaction_is_not_mistaken_for_it,
     ),
     "whole servers are waited for": Mutant(
         "stable_xid",
         {"held.mode = 'ExclusiveLock'": "false"},
-        settling.test_a_transaction_of_another_database_holds_nobody_up,
+        settling.test_a_transaction_of_another_database_does_not_delay_readers,
     ),
     "past its own transaction": Mutant(
         "stable_xid",
@@ -51,7 +51,7 @@ MUTANTS = {
     "a beginning before what was read": Mutant(
         "read_events",
         {"treadle.stable_xid()": "pg_snapshot_xmin(pg_current_snapshot())"},
-        settling.test_a_transaction_of_another_database_holds_nobody_up,
+        settling.test_a_transaction_of_another_database_does_not_delay_readers,
     ),
 }
 

@@ -46,7 +46,7 @@ MUTANTS = {
     "a claim that is not booked": Mutant(
         "charge_gates",
         {"having count(*) > 0": "having false"},
-        limits.test_a_claim_that_is_given_back_counts_all_the_same,
+        limits.test_a_released_claim_still_counts_against_the_limit,
     ),
     "a small task that slips past": Mutant(
         "pass_gates",
@@ -121,12 +121,12 @@ MUTANTS = {
     "a lost worker that counts for all its tasks": Mutant(
         "count_type_failures",
         {"count(distinct ended.agent_id)": "count(ended.agent_id)"},
-        breakers.test_a_worker_that_is_gone_is_one_failure_however_many_tasks_it_had,
+        breakers.test_a_dead_worker_counts_as_one_failure_regardless_of_its_tasks,
     ),
     "a lost worker that counts again and again": Mutant(
         "count_type_failures",
         {"and ended.claimed_at <= v_breaker.last_failure_at": "and false"},
-        breakers.test_a_worker_that_is_gone_is_one_failure_however_many_tasks_it_had,
+        breakers.test_a_dead_worker_counts_as_one_failure_regardless_of_its_tasks,
     ),
     "an open breaker that is claimed": Mutant(
         "open_lanes",
@@ -190,7 +190,7 @@ MUTANTS = {
     "a key that nobody knows": Mutant(
         "gates_of",
         {"is not true": "is null"},
-        gates.test_a_task_cannot_name_a_gate_that_is_not_known,
+        gates.test_a_task_cannot_name_an_unknown_gate,
     ),
     "a number inside a number": Mutant(
         "rate_limit_in",

@@ -73,16 +73,12 @@ MUTANTS = {
     "a token that is used up and not told": Mutant(
         "claim_harness_task",
         {"perform treadle.check_token_unused(v_url, p_token);": "null;"},
-        lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
-            driver, 0
-        ),
+        lambda driver: strangers.test_a_token_whose_claim_expired_must_be_replaced(driver, 0),
     ),
     "a token that is used up by an earlier claim": Mutant(
         "check_token_unused",
         {"or exists (": "or false and exists ("},
-        lambda driver: strangers.test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
-            driver, 1
-        ),
+        lambda driver: strangers.test_a_token_whose_claim_expired_must_be_replaced(driver, 1),
     ),
     "another agent's task in the way": Mutant(
         "check_token_unused",
@@ -93,7 +89,9 @@ MUTANTS = {
     "an output that is none stops the drain": Mutant(
         "take_actions",
         {"coalesce(done.output, 'null')": "done.output"},
-        lambda driver: strangers.test_an_output_that_is_no_decision_stops_nobody(driver, None),
+        lambda driver: strangers.test_an_output_that_is_not_a_decision_does_not_stop_the_others(
+            driver, None
+        ),
         STOPPED,
     ),
     "results without an agent acted on": Mutant(
@@ -104,7 +102,7 @@ MUTANTS = {
     "a claim lost and not told": Mutant(
         "heartbeat_harness_task",
         {"perform treadle.raise_if_lost(p_id, v_verdict);": ""},
-        lambda driver: tasks.test_who_lost_the_claim_changes_nothing(driver, "beat"),
+        lambda driver: tasks.test_a_lost_claim_cannot_change_the_task(driver, "beat"),
     ),
     "an action log that is not asked": Mutant(
         "take_actions",
@@ -153,12 +151,12 @@ MUTANTS = {
     "done and not marked so": Mutant(
         "finish_action",
         {"perform treadle.close_action(p_id, p_token);": "null;"},
-        actions.test_a_decision_is_in_the_log_when_it_is_handed_out_and_done_after,
+        actions.test_a_decision_is_logged_when_it_is_taken_and_done_afterwards,
     ),
     "interrupted while it runs": Mutant(
         "interrupt_actions",
         {"and harness_actions.lease_until < v_now": ""},
-        actions.test_an_action_whose_harness_is_gone_is_interrupted_and_not_run_again,
+        actions.test_an_action_of_a_dead_harness_is_interrupted_and_not_repeated,
     ),
     "a lease for anybody": Mutant(
         "renew_actions",

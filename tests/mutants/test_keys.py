@@ -46,7 +46,7 @@ MUTANTS = {
             "set lock_timeout = '1ms'\n": "",
             "exception\n  when lock_not_available then\n    return false;\n": "",
         },
-        races.test_the_first_use_of_a_key_waits_for_nobody_who_makes_its_row,
+        races.test_the_first_use_of_a_key_does_not_wait_for_a_concurrent_first_use,
         errors.LockNotAvailable,
     ),
     "a key that is locked but not written": Mutant(
@@ -73,7 +73,7 @@ MUTANTS = {
     "a hold that who enqueues can end": Mutant(
         "admit_slots",
         {"when concurrency_keys.max = 0 then 0 else": "when false then 0 else"},
-        rules.test_a_limit_of_zero_holds_all_back_until_an_operator_says_otherwise,
+        rules.test_a_limit_of_zero_holds_all_tasks_until_an_operator_raises_it,
     ),
     "a slot that is freed without a word": Mutant(
         "release_resources",
@@ -151,7 +151,7 @@ MUTANTS = {
     "a limit that forgets who waits already": Mutant(
         "define_queue",
         {"    perform treadle.cap_tasks(p_name, v_new.max_depth is not null);\n": "    null;\n"},
-        depth.test_tasks_from_before_the_limit_count_and_no_more_once_it_is_gone,
+        depth.test_earlier_tasks_count_against_a_new_limit_until_it_is_removed,
     ),
     "a filter that is not applied again": Mutant(
         "cancel_tasks_where",
@@ -168,7 +168,7 @@ MUTANTS = {
     "one refusal that stops all": Mutant(
         "retry_wave",
         {"  for v_at in 1..cardinality(v_wave) loop": "  for v_at in 1..0 loop"},
-        bulk.test_what_cannot_be_retried_is_told_and_the_rest_goes_on,
+        bulk.test_tasks_that_cannot_be_retried_are_reported_and_the_rest_is_retried,
     ),
 }
 

@@ -16,7 +16,7 @@ MUTANTS = {
     "a field that is set where it cannot be": Mutant(
         "check_options",
         {"v_rule is null or not v_rule -> 'uses' ? p_use": "false"},
-        lambda driver: options.test_what_is_no_option_of_a_task_is_refused(
+        lambda driver: options.test_an_unknown_option_of_a_task_is_rejected(
             driver, {"set": {"a": 1}}
         ),
     ),
@@ -48,7 +48,7 @@ MUTANTS = {
     "a queue that is ignored": Mutant(
         "enqueue_batch",
         {"if p_options ?| array['queue', 'type', 'spec'] then": "if false then"},
-        lambda driver: options.test_what_has_an_argument_of_its_own_is_no_option(driver, "spec"),
+        lambda driver: options.test_a_field_with_its_own_argument_is_not_an_option(driver, "spec"),
     ),
     "a default that overwrites dedupe": Mutant(
         "enqueue_task",
@@ -81,7 +81,7 @@ MUTANTS = {
             "delete from treadle.task_options where task_options.task_id = p_task.id and "
             "p_task.has_options;": ""
         },
-        options.test_options_that_a_retry_takes_away_leave_no_row,
+        options.test_options_that_a_retry_removes_leave_no_row,
         (*FAILED, psycopg.errors.UniqueViolation),
     ),
     "a retry that forgets": Mutant(
@@ -92,7 +92,7 @@ MUTANTS = {
     "results that nobody keeps": Mutant(
         "complete_tasks",
         {"if v_done.options or p_reports is not null then": "if false then"},
-        results.test_a_result_is_handed_out_once_with_what_was_asked_and_answered,
+        results.test_a_result_is_taken_once_with_its_spec_and_output,
         (*FAILED, ValueError),
     ),
     "a result that is pruned before it is taken": Mutant(

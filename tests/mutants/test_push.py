@@ -50,7 +50,7 @@ MUTANTS = {
     "a limit that the server sets back": Mutant(
         "check_depth",
         {"when v_queue.assignment = 'dispatch' then": "when false then"},
-        schedules.test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting,
+        schedules.test_the_error_of_a_manual_run_into_a_full_queue_names_the_setting,
     ),
     "any size": Mutant(
         "ensure_push_queue",

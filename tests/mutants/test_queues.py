@@ -22,7 +22,7 @@ MUTANTS = {
     "a property that is a setting": Mutant(
         "define_queue",
         {"if p_settings ?| c_fixed then": "if false then"},
-        lambda driver: properties.test_nobody_makes_a_queue_one_of_a_protocol(
+        lambda driver: properties.test_no_caller_can_turn_a_queue_into_one_of_a_protocol(
             driver, "desk", {"assignment": "manual"}
         ),
     ),

@@ -125,9 +125,7 @@ MUTANTS = {
     "sums that a new budget does not see": Mutant(
         "ledger_total",
         {"from treadle.spend_hours\n": "from treadle.spend_hours where false\n"},
-        lambda driver: money.test_a_budget_that_is_made_later_knows_what_pruned_tasks_have_cost(
-            driver, None
-        ),
+        lambda driver: money.test_a_later_budget_includes_the_cost_of_pruned_tasks(driver, None),
     ),
     "a reader that is passed by": Mutant(
         "slowest_reader",
@@ -187,12 +185,12 @@ MUTANTS = {
     "an agent with work": Mutant(
         "prune_agents",
         {"tasks.agent_id = agents.id and": "false and"},
-        money.test_agents_that_are_long_gone_go_and_those_with_work_or_money_stay,
+        money.test_long_offline_agents_are_pruned_unless_they_have_tasks_or_budgets,
     ),
     "a key with a limit of its own": Mutant(
         "prune_keys",
         {"keys.max = 1": "true"},
-        money.test_keys_and_uses_that_say_nothing_any_more_go,
+        money.test_idle_keys_and_old_uses_of_gates_are_pruned,
     ),
     "documents that lose their empty values": Mutant(
         "archive_tasks",

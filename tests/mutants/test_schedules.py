@@ -18,7 +18,7 @@ pytestmark = pytest.mark.mutant
 
 def after_a_pause(driver: Driver) -> None:
     none: list[tuple[datetime, str]] = []
-    policies.test_after_a_pause_the_catch_up_policy_says_what_is_made_up_for(driver, "skip", none)
+    policies.test_after_a_pause_the_catch_up_policy_decides_about_missed_times(driver, "skip", none)
 
 
 MUTANTS = {
@@ -39,7 +39,7 @@ MUTANTS = {
                 "p_settings - c_settings[3:]"
             )
         },
-        rules.test_a_schedule_of_nothing_is_told_what_it_needs,
+        rules.test_a_schedule_without_a_task_or_dag_is_rejected,
     ),
     "nobody looks whether there was a run": Mutant(
         "was_run",
@@ -71,7 +71,7 @@ MUTANTS = {
     "a full queue is an error like any other": Mutant(
         "make_run",
         {"when sqlstate 'TR105'": "when sqlstate 'TR106'"},
-        schedules.test_a_full_queue_is_a_status_and_the_schedule_goes_on,
+        schedules.test_a_full_queue_is_recorded_and_the_schedule_continues,
     ),
     "an error stops the schedule": Mutant(
         "make_run",
@@ -139,12 +139,12 @@ MUTANTS = {
     "a bad line is looked at again and again": Mutant(
         "mark_schedule_invalid",
         {"set next_at = 'infinity', last_status": "set next_at = null, last_status"},
-        acts.test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_go_on,
+        acts.test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_continue,
     ),
     "run now counts as a time": Mutant(
         "run_schedule",
         {"last_error = null,": "last_error = null, next_at = null,"},
-        acts.test_run_now_is_recorded_and_is_no_nominal_time,
+        acts.test_a_manual_run_is_recorded_and_is_not_a_nominal_time,
     ),
 }
 

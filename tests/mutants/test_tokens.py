@@ -60,7 +60,7 @@ MUTANTS = {
     "the one that ends first speaks for all": Mutant(
         "has_tokens",
         {"desc nulls first": "asc nulls last"},
-        tokens.test_one_live_token_among_many_is_enough,
+        tokens.test_one_valid_token_among_many_is_enough,
     ),
     "a last use for every request": Mutant(
         "record_token_use",
@@ -70,7 +70,7 @@ MUTANTS = {
     "a use that waits": Mutant(
         "record_token_use",
         {"for no key update skip locked": "for no key update"},
-        tokens.test_noting_a_use_waits_for_nobody,
+        tokens.test_recording_a_use_does_not_wait_for_locks,
         psycopg.errors.LockNotAvailable,
     ),
     "any scope": Mutant(
@@ -88,7 +88,7 @@ MUTANTS = {
     "a revocation without a word": Mutant(
         "revoke_token",
         {"perform treadle.emit_token_event('revoked', v_row.id, p_actor);": ""},
-        tokens.test_who_made_and_who_revoked_a_token_is_among_the_events,
+        tokens.test_creating_and_revoking_a_token_are_events_with_their_actors,
         (*FAILED, ValueError),
     ),
     "a secret that is repeated": Mutant(

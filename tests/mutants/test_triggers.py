@@ -76,7 +76,7 @@ MUTANTS = {
     "a place that is not held": Mutant(
         "fire_triggers",
         {"for update skip locked": ""},
-        order.test_who_comes_while_another_fires_returns_at_once,
+        order.test_a_second_process_that_fires_triggers_returns_at_once,
         (*FAILED, Exception),
     ),
     "a place that does not move": Mutant(
@@ -134,17 +134,17 @@ MUTANTS = {
     "a depth that a child forgets": Mutant(
         "trigger_depth",
         {"array[line.parent_id, line.forked_from]": "array[line.forked_from]"},
-        bounds.test_spawned_and_forked_tasks_and_what_they_say_have_the_depth,
+        bounds.test_spawned_and_forked_tasks_and_their_events_have_the_depth,
     ),
     "an hour without a limit": Mutant(
         "fire_limit",
         {"p_trigger.max_per_hour <= (": "0 > ("},
-        bounds.test_an_hour_has_its_limit_and_says_so_once,
+        bounds.test_the_hourly_limit_is_enforced_and_reported_once,
     ),
     "a bound that is told each time": Mutant(
         "record_fire_counts",
         {"coalesce(triggers.refused_at < p_now - interval '1 hour', true)": "true"},
-        bounds.test_an_hour_has_its_limit_and_says_so_once,
+        bounds.test_the_hourly_limit_is_enforced_and_reported_once,
     ),
     "one failure that stops all": Mutant(
         "try_fire",
@@ -171,7 +171,7 @@ MUTANTS = {
     "trouble of the server that is the trigger's fault": Mutant(
         "try_fire",
         {"\n    or insufficient_resources": ""},
-        queues.test_a_server_without_room_is_no_failure_of_the_trigger,
+        queues.test_a_lack_of_server_resources_does_not_fail_the_trigger,
     ),
     "a limit that is changed and not looked at": Mutant(
         "define_trigger",
@@ -215,17 +215,17 @@ MUTANTS = {
     "rate limits that count": Mutant(
         "failure_counts",
         {" and attempts.outcome = 'failed'": ""},
-        rates.test_rate_limits_and_cancelled_attempts_are_no_failures,
+        rates.test_rate_limits_and_cancelled_attempts_are_not_failures,
     ),
     "a NOTIFY that nobody asked for": Mutant(
         "tg_events__notify",
         {"where event_listeners.listening_until > clock_timestamp()": "where true"},
-        order.test_listeners_are_told_once_and_only_while_they_listen,
+        order.test_listeners_are_notified_once_and_only_while_they_listen,
     ),
     "a restore that forgets who has read what": Mutant(
         "rebase_events",
         {"where (event_readers.xid, event_readers.id) < (events.xid, events.id)": ""},
-        order.test_after_a_restore_readers_go_on_where_they_were,
+        order.test_after_a_restore_readers_continue_where_they_were,
     ),
 }
 

@@ -39,7 +39,7 @@ MUTANTS = {
     "a reaper that does not look at validations": Mutant(
         "lock_expired_claims",
         {"('claimed', 'running', 'validating')": "('claimed', 'running')"},
-        validation.test_a_validating_task_without_heartbeats_is_taken_back,
+        validation.test_a_validating_task_without_heartbeats_is_reaped,
         WRONG,
     ),
     "an audit that says nothing": Mutant(

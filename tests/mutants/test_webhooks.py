@@ -57,7 +57,7 @@ MUTANTS = {
     "a scan that stops early": Mutant(
         "read_webhook",
         {"for v_round in 1..20": "for v_round in 1..1"},
-        hooks.test_events_that_nobody_wants_are_passed_and_those_behind_them_are_not,
+        hooks.test_unselected_events_are_skipped_and_later_ones_are_not,
     ),
     "a batch of any size": Mutant(
         "read_webhook",
@@ -101,17 +101,17 @@ MUTANTS = {
     "gone and asked again": Mutant(
         "fail_webhook",
         {"when p_status = 410 then 'paused'": "when false then ''"},
-        hooks.test_a_receiver_that_is_gone_pauses_the_webhook_and_its_events_wait,
+        hooks.test_a_receiver_that_returns_gone_pauses_the_webhook_and_its_events_wait,
     ),
     "a paused webhook that is sent to": Mutant(
         "take_webhooks",
         {"webhooks.status <> 'paused'": "true"},
-        hooks.test_a_receiver_that_is_gone_pauses_the_webhook_and_its_events_wait,
+        hooks.test_a_receiver_that_returns_gone_pauses_the_webhook_and_its_events_wait,
     ),
     "failing that nobody is told": Mutant(
         "fail_webhook",
         {"if v_new.status <> v_old.status then": "if false then"},
-        hooks.test_a_webhook_that_fails_again_and_again_is_told_once_and_keeps_its_events,
+        hooks.test_a_webhook_that_keeps_failing_emits_one_event_and_keeps_its_events,
     ),
     "a pause that is lifted by an answer": Mutant(
         "ack_webhook",
@@ -130,7 +130,7 @@ MUTANTS = {
                 "(select to_jsonb(webhooks) from treadle.webhooks where name = p_name)"
             )
         },
-        settings.test_a_secret_is_told_once_and_is_in_no_view_and_no_event,
+        settings.test_a_secret_is_shown_once_and_is_in_no_view_and_no_event,
     ),
     "tries that pile up": Mutant(
         "record_delivery",

@@ -18,7 +18,7 @@ MUTANTS = {
     "no look at pauses": Mutant(
         "why_paused",
         {"where stopped.paused_at is not null": "where false"},
-        gates.test_a_paused_queue_is_told_with_who_and_why,
+        gates.test_why_reports_a_paused_queue_with_actor_and_reason,
     ),
     "silent agents live": Mutant(
         "is_live",
@@ -43,7 +43,7 @@ MUTANTS = {
     "claimable before who may be let in": Mutant(
         "is_next_task",
         {"treadle.may_admit() or": "false or"},
-        turn.test_who_may_be_let_in_first_makes_it_unsure,
+        turn.test_tasks_that_will_be_admitted_first_are_not_counted_in_the_position,
     ),
     "claimable before a probe": Mutant(
         "is_next_task",
@@ -58,14 +58,12 @@ MUTANTS = {
     "claimable without money": Mutant(
         "is_next_task",
         {"money.reason = 'budget'": "false"},
-        gates.test_a_budget_without_room_is_told_in_figures,
+        gates.test_why_reports_an_exhausted_budget_with_amounts,
     ),
     "claimable at a gate that is full": Mutant(
         "is_next_task",
         {"if v_keys is null then": "if true then"},
-        lambda driver: gates.test_a_rate_that_is_used_up_is_told_with_when_there_is_room(
-            driver, False
-        ),
+        lambda driver: gates.test_why_reports_a_used_up_rate_with_the_next_free_time(driver, False),
     ),
     "an order without what the agent can spend": Mutant(
         "first_ready_task",
@@ -80,12 +78,12 @@ MUTANTS = {
     "positions of one lane": Mutant(
         "count_ready",
         {"tasks.lane_id = lane.id": "tasks.lane_id = lane.id and lane.id = p_task.lane_id"},
-        turn.test_others_know_their_position,
+        turn.test_why_reports_the_position_of_other_tasks,
     ),
     "closed lanes first": Mutant(
         "claim_order",
         {"order by heads.closed_reason is not null, ": "order by "},
-        turn.test_open_lanes_come_first_and_the_others_say_what_shuts_them,
+        turn.test_open_lanes_come_first_and_closed_ones_show_the_cause,
     ),
     "a fair queue in plain order": Mutant(
         "claim_order",

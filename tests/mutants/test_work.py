@@ -49,7 +49,7 @@ MUTANTS = {
     "taken twice": Mutant(
         "check_work_change",
         {"elsif v_from = 'in_progress' and": "elsif false and"},
-        rules.test_to_take_it_again_is_refused_and_to_say_more_is_not,
+        rules.test_starting_an_item_again_is_rejected_but_updating_it_is_not,
     ),
     "given away while in progress": Mutant(
         "check_work_change",
@@ -69,12 +69,12 @@ MUTANTS = {
     "an item that is not locked": Mutant(
         "lock_work_item",
         {"\n  for no key update;": ";"},
-        rules.test_who_takes_an_item_that_is_being_taken_waits_and_is_refused,
+        rules.test_a_concurrent_start_of_the_same_item_waits_and_is_rejected,
     ),
     "tasks of other queues": Mutant(
         "lock_work_item",
         {"tasks.id = p_id and tasks.queue = 'work'": "tasks.id = p_id"},
-        work.test_a_task_of_another_queue_is_no_work_item,
+        work.test_a_task_of_another_queue_is_not_a_work_item,
     ),
     "a time that is not renewed": Mutant(
         "write_work",
@@ -130,7 +130,7 @@ MUTANTS = {
     "a project that is looked at before it is locked": Mutant(
         "update_project",
         {"perform from treadle.projects where projects.id = p_id for no key update;": ""},
-        projects.test_two_who_change_a_project_at_once_do_not_undo_each_other,
+        projects.test_concurrent_changes_of_a_project_do_not_undo_each_other,
     ),
     "work that waits and is taken": Mutant(
         "start_work_item",

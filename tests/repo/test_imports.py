@@ -54,7 +54,7 @@ def test_only_the_command_line_prints() -> None:
     assert guilty == []
 
 
-def test_inside_the_package_nothing_imports_from_its_front_door() -> None:
+def test_no_module_of_the_package_imports_treadle_itself() -> None:
     """`from treadle import Treadle` is for users; inside, it would hide the direction."""
     inside = {path.stem for path in tree.SOURCE.iterdir()} | {"__version__"}
     guilty = [
@@ -68,7 +68,7 @@ def test_inside_the_package_nothing_imports_from_its_front_door() -> None:
     assert guilty == []
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [path for path, module in tree.modules() if not ast.get_docstring(module)]
 
     assert silent == []

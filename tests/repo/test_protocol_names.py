@@ -48,7 +48,7 @@ def test_a_name_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["-- queue 'work'", "reason = 'work_stale'", f"x <@ {SCOPES}"])
-def test_other_words_are_no_names(text: str) -> None:
+def test_other_words_are_not_names(text: str) -> None:
     assert named(text) == []
 
 

@@ -76,7 +76,7 @@ def test_rights_stand_at_the_end_of_a_file() -> None:
     assert [name for name, text in FILES.items() if not has_rights_at_its_end(text)] == []
 
 
-def test_a_header_has_no_lines_that_say_nothing() -> None:
+def test_a_header_has_no_empty_fields() -> None:
     empty = [
         f"{name}: {line}"
         for name, text in FILES.items()

@@ -58,7 +58,7 @@ def test_views_change_their_columns_and_build_on_each_other(
     assert columns(database_url, "a_top") == ["c", "b"]
 
 
-def test_a_view_whose_file_is_gone_goes_too(database_url: str, edited_sql: Path) -> None:
+def test_a_view_without_a_file_is_dropped(database_url: str, edited_sql: Path) -> None:
     write_view(edited_sql, "brief", "select 1 as a")
     migrate(database_url)
     (edited_sql / "views" / "brief.sql").unlink()

@@ -61,7 +61,7 @@ def cut(url: str, *, at: int) -> Callable[[str], None]:
     return listen
 
 
-def test_a_connection_lost_in_each_step_is_an_error_and_the_next_run_goes_on(
+def test_a_connection_lost_in_any_step_is_an_error_and_the_next_run_continues(
     empty_database_url: str,
 ) -> None:
     with pytest.raises(Unavailable) as raised:

@@ -119,7 +119,7 @@ def test_a_server_older_than_15_is_refused() -> None:
         (runners.LATEST, None, SchemaOutdated),
     ],
 )
-def test_a_worker_learns_why_a_schema_does_not_fit(
+def test_a_worker_reports_why_a_schema_does_not_match(
     version: int | None, checksum: str | None, problem: type[SchemaError]
 ) -> None:
     found = schema_problem(version, checksum)

@@ -43,7 +43,7 @@ def replace(url: str, what: str) -> None:
 
 @pytest.mark.requirement("B10")
 @pytest.mark.parametrize("what", REPLACED)
-def test_a_superuser_is_told_before_it_runs_replaced_code(database_url: str, what: str) -> None:
+def test_a_superuser_is_warned_before_it_runs_replaced_code(database_url: str, what: str) -> None:
     replace(database_url, what)
 
     with (
@@ -89,7 +89,7 @@ def test_an_empty_database_has_nothing_to_refuse(empty_database_url: str) -> Non
         refuse_replaced_code(conn)
 
 
-def test_a_login_that_is_no_superuser_has_nothing_to_lose(database_url: str) -> None:
+def test_the_check_of_replaced_code_is_only_for_superusers(database_url: str) -> None:
     replace(database_url, "a function")
     with psycopg.connect(database_url, autocommit=True) as conn:
         name = f"{conn.info.dbname}_login"

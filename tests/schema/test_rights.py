@@ -51,7 +51,7 @@ def test_a_member_of_treadle_owner_that_may_create_in_the_database_can_migrate(
     assert {row.applied_by for row in status(empty_database_url).applied} == {login}
 
 
-def test_a_login_without_rights_is_told_which_it_needs(
+def test_a_login_without_rights_gets_an_error_that_names_them(
     empty_database_url: str, database_url: str, login: str
 ) -> None:
     with pytest.raises(Forbidden, match=r"permission|admin option") as raised:

@@ -53,7 +53,7 @@ def test_runners_on_two_databases_of_a_new_server_share_the_making_of_the_roles(
     assert {runners.described(url) for url in urls} == {schema.snapshot()}
 
 
-def test_a_role_granted_by_another_database_at_the_same_moment_is_no_error(
+def test_a_role_granted_by_another_database_at_the_same_moment_is_not_an_error(
     own_server: OwnServer,
 ) -> None:
     url = own_server(fsync="off").url()

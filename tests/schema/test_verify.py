@@ -76,7 +76,7 @@ def test_a_change_by_hand_is_found(
     assert problem in found[0]
 
 
-def test_a_right_that_a_site_gives_to_its_own_role_is_no_problem(
+def test_a_grant_to_a_role_of_the_site_is_accepted(
     database_url: str, sync_conn: psycopg.Connection[tuple[object, ...]]
 ) -> None:
     role = f"{sync_conn.info.dbname}_reader"

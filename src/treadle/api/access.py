@@ -1,4 +1,4 @@
-"""Access: what the caller of a request may see, change and create. Nothing else decides it.
+"""Access: what the caller of a request may see, change and create. Only this module decides it.
 
 Every route names the scope that it needs and the kind of object that it acts on:
 
@@ -39,8 +39,8 @@ Scope = Literal["read", "enqueue", "work", "operate", "admin"]
 # Keys in the scope of a request: the caller, and whether its token is still valid.
 KEY = "treadle.principal"
 TOKEN_LEASE = "treadle.token_lease"
-NO_TOKEN = "this needs a token"
-HOW = "Send Authorization: Bearer TOKEN; make one with: treadle tokens create"
+NO_TOKEN = "this request needs a token"
+HOW = "Send Authorization: Bearer TOKEN; create one: treadle tokens create"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Principal:
 
     name: str
     scopes: frozenset[str]
-    # What the token is restricted to; None is everything.
+    # What the token is restricted to; None means no restriction.
     queues: frozenset[str] | None = None
     agent: str | None = None
     project_id: UUID | None = None
@@ -60,7 +60,7 @@ class Principal:
 
     @cached_property
     def is_restricted(self) -> bool:
-        """Whether the token is for some queues, an agent or a project only."""
+        """Whether the token is restricted to queues, an agent or a project."""
         return (self.queues, self.agent, self.project_id) != (None, None, None)
 
     @cached_property
@@ -86,7 +86,7 @@ class Principal:
             raise Forbidden(f"{self.name} lacks the scope {scope}", scope=scope)
 
     def check_queue(self, queue: str) -> None:
-        """Reject a queue that the token is not for."""
+        """Reject a queue that the token does not cover."""
         if not self.sees(queue):
             raise Forbidden(f"{self.name} may not use the queue {queue}", queue=queue)
 
@@ -96,7 +96,7 @@ class Principal:
             raise Forbidden(f"{self.name} may not act for {agent}", agent=agent)
 
     def check_project(self, project_id: UUID | None) -> None:
-        """Reject a project that the token is not for; None is what belongs to no one project."""
+        """Reject a project that the token does not cover; None stands for several projects."""
         if self.project_id is not None and project_id != self.project_id:
             raise Forbidden(
                 f"{self.name} may not use the project {project_id}",
@@ -104,31 +104,31 @@ class Principal:
             )
 
     def check_author(self, created_by: str | None) -> None:
-        """Reject creating something in the name of another; only an operator may."""
+        """Reject another creator than the caller, unless the caller is an operator."""
         if created_by not in (None, self.name, self.agent) and not self.may("operate"):
             raise Forbidden(
-                f"{self.name} may not create work in the name of {created_by}",
+                f"{self.name} may not create work on behalf of {created_by}",
                 hint="Leave created_by out, or use a token with the scope operate.",
                 argument="created_by",
             )
 
     def check_shared(self) -> None:
-        """Reject tokens for some queues or a project: the object concerns all of them."""
+        """Reject tokens restricted to queues or a project: the object affects all of them."""
         if self.queues is not None or self.project_id is not None:
-            raise Forbidden(f"{self.name} may not use what all queues and projects share")
+            raise Forbidden(f"{self.name} may not use objects that all queues and projects share")
 
     def check_visible(self, visible: bool) -> None:
-        """Reject what the token does not see, without saying where it is."""
+        """Reject an object that the token cannot see, without revealing where it is."""
         if not visible:
             raise Forbidden(
-                f"this is out of reach of {self.name}",
-                hint="The token is for the tasks of some queues, of an agent or of a project.",
+                f"this is not visible to {self.name}",
+                hint="The token is restricted to the tasks of some queues, an agent or a project.",
             )
 
     def check_whole_queues(self) -> None:
-        """Reject tokens for an agent or a project: the object concerns all tasks of a queue."""
+        """Reject tokens restricted to an agent or a project: the object affects a whole queue."""
         if self.agent is not None or self.project_id is not None:
-            raise Forbidden(f"{self.name} may not use what concerns all tasks of a queue")
+            raise Forbidden(f"{self.name} may not use objects that affect all tasks of a queue")
 
 
 LOCAL = Principal("local", frozenset({"admin"}))
@@ -156,7 +156,7 @@ Options = Mapping[str, Any]
 async def checked_tasks(
     caller: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
 ) -> list[dict[str, Any]]:
-    """The tasks as SQL gets them, once the caller may create all of them.
+    """Check that the caller may create all tasks; return them as SQL gets them.
 
     The project of the token is the default. The task `by` may name others of its DAG, and refer to
     its own subtasks in any queue.
@@ -169,11 +169,12 @@ async def checked_tasks(
 
 
 async def checked_dag(caller: Principal, db: Database, plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan of a DAG as SQL gets it, once the caller may create all of its tasks."""
+    """Check that the caller may create all tasks of a DAG; return the plan as SQL gets it."""
     if caller.project_id is not None:
         if plan.get("project_id") is not None:
             raise Forbidden(
-                f"{caller.name} may name a project by its name only", argument="project_id"
+                f"{caller.name} must name its project with `project`, not by id",
+                argument="project_id",
             )
         plan = {**plan, "defaults": {**_own_name(caller), **(plan.get("defaults") or {})}}
     await checked_tasks(caller, db, with_defaults(plan["tasks"], plan.get("defaults")))
@@ -186,7 +187,7 @@ async def checked_dag(caller: Principal, db: Database, plan: dict[str, Any]) -> 
 async def check_references(
     caller: Principal, db: Database, tasks: Sequence[Options], by: UUID | None = None
 ) -> None:
-    """Reject tasks that refer to others out of reach: they would see their outputs."""
+    """Reject references to tasks that are not visible: the new tasks would get their outputs."""
     if not caller.is_restricted:
         return
     named = {ref for task in tasks for ref in _references(task)}
@@ -199,7 +200,7 @@ async def check_references(
 
 
 def tasks_of(template: Options) -> list[Options]:
-    """The tasks of a template of a task or a DAG, with the defaults; what is no task is empty."""
+    """The tasks of a template, with the defaults; an entry that is not a task is empty."""
     task, dag = template.get("task"), template.get("dag")
     alone = [] if task is None else [_object(task)]
     return [*alone, *with_defaults(_object(dag).get("tasks"), _object(dag).get("defaults"))]
@@ -217,14 +218,14 @@ def queue_of(options: Options) -> str:
 
 
 def _check_options(caller: Principal, task: Options) -> None:
-    """Reject a new task elsewhere, and options that change what others use.
+    """Reject a task that the token does not cover, and options that change shared objects.
 
     `define` would create queues and types; it is for workers, which have the handler.
     """
     if "define" in task:
         raise InvalidArgument(
             "define is not an option here",
-            hint="Make the type first: PUT /v1/types/{name}",
+            hint="Create the type first: PUT /v1/types/{name}",
             argument="define",
         )
     caller.check_queue(queue_of(task))
@@ -234,14 +235,15 @@ def _check_options(caller: Principal, task: Options) -> None:
     ):
         raise Forbidden(
             f"{caller.name} may not set concurrency_limit, which all tasks of the key share",
-            hint="It needs the scope operate and a token for all queues and projects: leave it "
-            "out, or have it set with PUT /v1/concurrency-keys/{key}",
+            hint="Leave it out. PUT /v1/concurrency-keys/{key} sets it, with the scope operate and "
+            "an unrestricted token.",
             argument="concurrency_limit",
         )
     if caller.project_id is not None:
         if task.get("project_id") is not None:
             raise Forbidden(
-                f"{caller.name} may name a project by its name only", argument="project_id"
+                f"{caller.name} must name its project with `project`, not by id",
+                argument="project_id",
             )
         if task.get("project") is None or task["project"] != caller.project:
             raise Forbidden(
@@ -254,9 +256,9 @@ def _own_name(caller: Principal) -> dict[str, Any]:
 
 
 def _own_project(caller: Principal, task: Options) -> dict[str, Any]:
-    """Checked options with the id of the token's project in the place of its name.
+    """Checked options with the id of the token's project in place of its name.
 
-    Another project may have got the name since the token was looked up.
+    Another project may have taken the name since the token was looked up.
     """
     if caller.project_id is None:
         return dict(task)
@@ -301,7 +303,7 @@ PUBLIC_ROUTES = frozenset(
 
 
 class Access:
-    """A request that may go on: its caller, and the database once the object is checked."""
+    """An authorized request: its caller, and the database once the object is checked."""
 
     def __init__(self, caller: Principal, app: Treadle) -> None:
         self.caller = caller
@@ -372,13 +374,13 @@ class Access:
         return self.db
 
     def own_project(self, asked: UUID | None) -> UUID | None:
-        """The one project that the token is for; it may be named, and no other."""
+        """The project of the request; a restricted token may name only its own, the default."""
         if asked is not None:
             self.caller.check_project(asked)
         return self.caller.project_id or asked
 
     def own_agent(self, asked: str | None) -> str | None:
-        """The one agent that the token is for; it may be named, and no other."""
+        """The agent of the request; a restricted token may name only its own, the default."""
         if asked is not None:
             self.caller.check_agent(asked)
         return self.caller.agent or asked
@@ -403,7 +405,7 @@ class Access:
             caller.check_shared()
         if caller.queues is not None:
             queues = await self._app.db.agents.queues(agent_id)
-            # An agent without queues has nothing to do with those of the token.
+            # An agent without queues does not serve those of the token.
             if queues is not None and not (queues and caller.queues.issuperset(queues)):
                 raise Forbidden(f"{caller.name} may not act for {agent_id}, which has other queues")
         self.allow()
@@ -431,7 +433,7 @@ class Access:
             self.caller.check_project((await projects.get(project_id))["id"])
             if not await projects.page(self.view, only=project_id, limit=1):
                 raise Forbidden(
-                    f"{self.caller.name} has no task of the project {project_id} in its reach"
+                    f"{self.caller.name} has no access to tasks of the project {project_id}"
                 )
         self.allow()
 
@@ -456,7 +458,7 @@ class Access:
         self.allow()
 
     def check_move(self, changes: Options) -> None:
-        """Reject changes that move a task to a queue that the token is not for."""
+        """Reject changes that move a task to a queue that the token does not cover."""
         if "queue" in changes:
             self.caller.check_queue(queue_of(changes))
 
@@ -477,18 +479,18 @@ class Access:
         await check_references(self.caller, self._app.db, tasks, by)
 
     async def check_found(self, db: Database, made: Sequence[Enqueued]) -> None:
-        """Reject a key that a task out of reach has, without naming the task."""
+        """Reject a key of a task that is not visible, without naming the task."""
         found = [each.id for each in made if not each.created]
         if found and self.caller.is_restricted:
             self._require_key(await db.access.sees_all(self._any_agent(), "task", found))
 
     async def check_found_dag(self, db: Database, dag_id: UUID) -> None:
-        """Reject a key that a DAG out of reach has, without naming the DAG."""
+        """Reject a key of a DAG that is not visible, without naming the DAG."""
         if self.caller.is_restricted:
             self._require_key(await db.access.sees_dag(self._any_agent(), dag_id))
 
     async def redact_reasons(self, reasons: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Why a task waits, without what a restricted token may not know."""
+        """Remove what a restricted token may not see from the reasons why a task waits."""
         if not self.caller.is_restricted:
             return reasons
         seen = await self._seen(task["id"] for reason in reasons for task in tasks_named(reason))
@@ -511,13 +513,13 @@ class Access:
         return {str(each) for each in found}
 
     def _any_agent(self) -> Reach:
-        """Keys are compared whichever agent works on a task by now."""
+        """A view without the agent: a key is found regardless of the agent of its task."""
         return replace(self.view, agent=None)
 
     def _require_key(self, visible: bool) -> None:
         if not visible:
             raise Conflict(
-                "this key is taken by something that is out of reach of the token",
+                "this key belongs to an object that is not visible to the token",
                 hint="Use another key: keys are shared by all queues.",
             )
 
@@ -557,7 +559,7 @@ def _row(noun: Noun, parameter: str) -> CheckObject:
 
     async def check(access: Access, request: Request) -> None:
         row_id = _uuid(request.path_params[parameter])
-        # FastAPI rejects what is no UUID; the database stays closed.
+        # FastAPI rejects an invalid UUID; the database stays closed.
         if row_id is not None:
             await access.check_row(noun, row_id)
 
@@ -618,11 +620,11 @@ CLAIM = Kind("claim", check=_in_body)
 FILTER = Kind("filter", check=_in_body)
 # A list that the database restricts to `access.view`.
 LIST = Kind("list")
-# Queues: what is known of one, all its tasks, and lists that do not tell whose tasks they have.
+# One queue, all tasks of a queue, and lists whose rows do not name a project or an agent.
 QUEUE = Kind("queue", check=_queue_in_path)
 WHOLE_QUEUE = Kind("whole queue", (Principal.check_whole_queues,), _queue_in_path)
 WHOLE_QUEUES = Kind("whole queues", (Principal.check_whole_queues,))
-# What is not part of one queue or project.
+# Objects that belong to no single queue or project.
 SHARED = Kind("shared", (Principal.check_shared,))
 EVERYTHING = Kind("everything", (Principal.check_shared, Principal.check_whole_queues))
 # To act for an agent, whose queues are all among the token's.
@@ -662,13 +664,15 @@ def requires(scope: Scope, *, on: Kind) -> Any:
 def _dependency(scope: Scope | None, on: Kind) -> Any:
     audited = scope in ("operate", "admin")
 
-    # It takes nothing but the request: FastAPI adds the cost of each dependency of a dependency.
+    # It takes only the request: each dependency of a dependency would add to the cost.
     async def check(request: Request) -> Access:
         caller = await principal(request)
         if scope is not None:
             caller.check_scope(scope)
         if audited and request.method != "GET":
-            log.info("http.operated", by=caller.name, method=request.method, path=request.url.path)
+            log.info(
+                "operation.requested", by=caller.name, method=request.method, path=request.url.path
+            )
         access = Access(caller, request.app.state.treadle)
         await on(access, request)
         request.scope[ACCESS] = access

@@ -86,7 +86,7 @@ def routers() -> list[APIRouter]:
 
 
 def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()) -> FastAPI:
-    """Make the application; it opens its connections to the database when it starts.
+    """Create the application, which opens its connections to the database when it starts.
 
     `local` says that only this host can reach it. Requests then need no token until one exists, if
     their Host header names this host, one of `hosts`, or one of the settings.
@@ -159,7 +159,7 @@ def _add_everywhere(document: dict[str, Any]) -> None:
     for path, operations in document.get("paths", {}).items():
         for operation in operations.values():
             own = operation["responses"]
-            # FastAPI documents its own shape of validation errors.
+            # FastAPI documents its own format of validation errors.
             own.pop("422", None)
             # A path parameter with a slash or a line break matches no route.
             for status in (*EVERYWHERE, *((404,) if "{" in path else ())):

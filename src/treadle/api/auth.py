@@ -30,7 +30,7 @@ from treadle.errors import (
 )
 
 MOST_CALLERS = 10_000
-# A caller that was quiet may use the rate of this time at once.
+# A caller that sent nothing for this time may use the rate of this time at once.
 BURST_S = 2.0
 # Needs no token, and shows more to callers with the scope read.
 STATUS = "/status"
@@ -95,7 +95,7 @@ class RateLimiter:
     def _forget(self, now: float) -> None:
         """Remove callers whose buckets are full: they start again as new ones."""
         kept = {caller: at for caller, at in self._full_at.items() if at > now}
-        # So many callers are not one attacker; all start again.
+        # There are too many to keep: all start again.
         self._full_at = kept if len(kept) < MOST_CALLERS else {}
 
 
@@ -145,12 +145,12 @@ class AuthMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
-            # There are no websockets; one that is added some day must not bypass this.
+            # There are no websockets; a future one must not bypass this check.
             await send({"type": "websocket.close", "code": 1008})
         else:
             self._inside += 1
             try:
-                refused = await self._let_in(scope, receive, send)
+                refused = await self._handle(scope, receive, send)
             except asyncio.CancelledError:
                 if not self._refusals.stopping:
                     raise
@@ -158,11 +158,11 @@ class AuthMiddleware:
                 return
             finally:
                 self._inside -= 1
-            # Not counted as a running request: discarding a body must not keep others out.
+            # Not counted as a running request: discarding a body must not block other requests.
             if refused is not None:
                 await self._refusals.send(refused, scope, receive, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         """Handle a request; returns the response if the caller is rejected."""
         noticed: Noticed = {}
         size = 0

@@ -209,7 +209,7 @@ class RequestBatcher:
     async def _claim(
         self, wanted: ClaimRequest, agents: list[str]
     ) -> list[Sequence[Claim] | BaseException]:
-        """Claim one task for each request while there are any; tasks of one agent share a token.
+        """Claim one task for each request while tasks are left; those of one agent share a token.
 
         An error of the first call is about what all requests ask for. An error after it is the
         result of one agent only: the others have their tasks.

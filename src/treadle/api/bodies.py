@@ -72,7 +72,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Body(BaseModel):
-    """A request body; the string "5" is no number, and an unknown field is an error."""
+    """A strict request body: the string "5" is not a number, and an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -82,13 +82,13 @@ class Body(BaseModel):
 
 
 class Reason(Body):
-    """Why something is done; shown with the object."""
+    """The reason for a change; shown with the object."""
 
     reason: Text | None = Field(None, max_length=500)
 
 
 class Note(Body):
-    """Why something is decided; stored with the decision."""
+    """The reason for a decision; stored with the decision."""
 
     note: Text | None = Field(None, max_length=2000)
 
@@ -164,7 +164,7 @@ def _request_type(field: fields.Field) -> Any:
 
 
 def _count(bound: float | None) -> int | None:
-    """A bound of a length; none at all is no bound."""
+    """A bound of a length; None if there is none."""
     return int(bound) if bound else None
 
 

@@ -1,8 +1,8 @@
-"""Close connections that do nothing, and answer what is not HTTP with a problem document.
+"""Close idle and stalled connections, and answer invalid HTTP with a problem document.
 
 uvicorn closes a connection that stays idle after a response. It waits without a limit for a first
 request, for the rest of its headers, and for a client that does not read. About a thousand such
-connections use up the files of a process, and then nobody else gets in (ADR 29).
+connections use up the file descriptors of a process, and new ones are refused (ADR 29).
 """
 
 import sys
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 # shorter timeout of their own.
 READ_S = 25.0
 READ_BYTES = 64 * 1024
-# What a connection waits for; while it stays the same, nothing has happened.
+# What a connection waits for; while it stays the same, there was no progress.
 State = tuple[str, object]
 NO_REQUEST_YET: State = ("request", None)
 
@@ -36,7 +36,7 @@ class Connection(H11Protocol):
         self.opened_at = time.monotonic()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what h11 rejects, unless a response has begun, and close the connection."""
+        """Answer input that h11 rejects, unless a response has begun, and close the connection."""
         error = sys.exception()
         status = getattr(error, "error_status_hint", 400)
         answer = problem(
@@ -57,7 +57,7 @@ class Connection(H11Protocol):
 
 
 class ConnectionLimits:
-    """Closes idle connections above `most`, and those that stay idle or stuck too long."""
+    """Closes idle connections above `most`, and those that stay idle or stalled too long."""
 
     def __init__(self, most: int, header_timeout_s: float) -> None:
         self.most = most
@@ -79,12 +79,12 @@ class ConnectionLimits:
         for each, ((kind, _), since) in self._since.items():
             if now - since > self._timeouts[kind]:
                 if kind == "read":
-                    log.warning("http.stuck", bytes=each.transport.get_write_buffer_size())
+                    log.warning("connection.stalled", bytes=each.transport.get_write_buffer_size())
                 each.transport.abort()
 
 
 class LimitedServer(uvicorn.Server):
-    """A server of uvicorn with these limits."""
+    """A uvicorn server with these limits."""
 
     def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
         super().__init__(config)

@@ -1,6 +1,6 @@
 """The harness protocol: agents fetch their tasks and return decisions.
 
-The database has the state of a task. A nudge, in either direction, is only a hint to look now.
+The state of a task is in the database. A nudge, in either direction, is only a hint to poll now.
 """
 
 from datetime import datetime
@@ -116,7 +116,7 @@ class EndedHarnessTask(BaseModel):
 
 
 class Hint(BaseModel):
-    """A nudge about a task; the harness looks for all results."""
+    """A nudge about a task; the harness reads all results."""
 
     task_id: Text | None = Field(None, max_length=200)
 
@@ -151,7 +151,7 @@ class Task(BaseModel):
 async def enqueue(
     task: NewHarnessTask, access: Add, config: Config, response: Response
 ) -> StoredTask:
-    """Store a task for an agent; then the agent is nudged, where that is allowed."""
+    """Store a task for an agent, and nudge the agent if that is allowed."""
     task_id, created = await access.db.harness.enqueue(
         task.agent_url, task.payload, task_id=task.task_id, secrets=config.harness_secrets
     )
@@ -170,7 +170,7 @@ async def enqueue(
 
 @router.get("/tasks/{task_id}", responses=answers(404))
 async def show(task_id: UUID, access: Read) -> Task:
-    """How a task stands."""
+    """Get the status of a task."""
     return Task(**await access.db.harness.get(task_id))
 
 
@@ -182,7 +182,7 @@ async def show(task_id: UUID, access: Read) -> Task:
 async def claim(asked: Next, access: Claim, config: Config) -> ClaimedHarnessTask | Response:
     """Claim the oldest task of an agent. A repeat with the same token gets the same task.
 
-    409 `claim-lost`: what this token claimed was taken back; ask with a fresh one.
+    409 `claim-lost`: the claim of this token has expired; send a new token.
     """
     access.check_agent_url(asked.agent_url)
     found = await access.db.harness.claim(
@@ -202,9 +202,9 @@ async def claim(asked: Next, access: Claim, config: Config) -> ClaimedHarnessTas
 
 @router.post("/tasks/{task_id}/heartbeat", responses=answers(404, 409))
 async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, access: Work) -> ExtendedClaim:
-    """Begin the claim timeout anew. 409 `claim-lost`: the task is no longer this agent's."""
+    """Extend the claim. 409 `claim-lost`: the task no longer belongs to this agent."""
     until = await access.db.harness.heartbeat(task_id, beat.claim_token)
-    log.debug("harness.heartbeat", task_id=str(task_id))
+    log.debug("harness.heartbeat_received", task_id=str(task_id))
     return ExtendedClaim(task_id=task_id, claim_until=until)
 
 
@@ -224,7 +224,7 @@ async def complete(
 
 @router.post("/tasks/{task_id}/fail", responses=answers(404, 409))
 async def fail(task_id: UUID, failure: Failure, access: Work) -> EndedHarnessTask:
-    """Give the task back: pending with one retry more, or failed after the last of them."""
+    """Fail an attempt: the task is pending again, or failed after its last retry."""
     agent_url = await access.db.harness.agent(task_id)
     verdict = await access.db.harness.fail(
         task_id, failure.claim_token, clean_text(failure.error), retry=failure.retry
@@ -238,6 +238,6 @@ async def fail(task_id: UUID, failure: Failure, access: Work) -> EndedHarnessTas
 
 @router.post("/result", status_code=202, responses=answers(503))
 async def result(hint: Hint, access: Claim) -> Hint:
-    """Nudge the harness: it looks for results at once. The id is a hint and is not looked up."""
+    """Nudge the harness to read results at once. The id is a hint and is not looked up."""
     await access.db.harness.wake()
     return hint

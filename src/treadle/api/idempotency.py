@@ -42,7 +42,7 @@ class Idempotency:
         return self._key is not None
 
     async def __call__(self, effect: Effect) -> Response:
-        """The response of `effect`, which makes all its changes through the database it gets.
+        """Return the response of `effect`, which makes all changes through the database it gets.
 
         A restricted token's row is checked again in the transaction of the changes.
         """

@@ -115,7 +115,7 @@ class Refusals:
 
 
 async def _discard(receive: Receive, most: int) -> bool:
-    """Read and drop up to `most` bytes of a body; returns whether that was all of it."""
+    """Read and discard up to `most` bytes of a body; returns whether that was all of it."""
     count = 0
     while count <= most:
         async with asyncio.timeout(SILENCE_S):

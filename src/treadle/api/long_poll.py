@@ -19,11 +19,11 @@ from treadle.app import Treadle
 from treadle.db.listener import Listener
 
 LONGEST_S = 30
-# The first pauses: a task may come just before the mark that makes its producer notify.
+# The first pauses: a task may be enqueued just before its producer knows that a request waits.
 QUICK_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
 # Shorter than the mark lasts.
 MARK_S = 20.0
-# A notification wakes all waiting requests; they do not get the whole pool.
+# A notification wakes all waiting requests; they must not use the whole pool.
 LOOKS_AT_ONCE = 2
 Found = TypeVar("Found")
 
@@ -60,7 +60,7 @@ class LongPoll:
             self._more = anyio.Event()
             if self._url is None:
                 continue
-            listener = Listener(self._url, sorted(self._channels), self._heard)
+            listener = Listener(self._url, sorted(self._channels), self._on_notify)
             async with anyio.create_task_group() as listening:
                 listening.start_soon(listener.run)
                 await self._more.wait()
@@ -70,7 +70,7 @@ class LongPoll:
     def close(self) -> None:
         """End all long polls, because the server stops."""
         self._closed = True
-        self._heard(None)
+        self._on_notify(None)
 
     async def poll_until(
         self,
@@ -118,7 +118,7 @@ class LongPoll:
         finally:
             self._waiters.discard(waiter)
 
-    def _heard(self, channel: str | None) -> None:
+    def _on_notify(self, channel: str | None) -> None:
         for waiter in self._waiters:
             if channel is None or channel in waiter.channels:
                 waiter.event.set()

@@ -1,6 +1,6 @@
 """Lists in pages with a cursor.
 
-A cursor holds the sort key of the last item, so rows added meanwhile move nothing. A route:
+A cursor holds the sort key of the last item, so new rows do not shift the pages. A route:
 
     async def list_things(page: Page, db: Db) -> Response:
         rows = await db.things.page(after=page.after(UUID), limit=page.more)
@@ -115,7 +115,7 @@ def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or "\x00" in value:
-        raise ValueError("not a text")
+        raise ValueError("not a string")
     return value
 
 

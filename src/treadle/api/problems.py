@@ -143,7 +143,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(TreadleError)
     async def ours(request: Request, error: TreadleError) -> Response:
         if error.http_status >= 500 and not isinstance(error, QueueFull):
-            log.warning("http.failed", path=request.url.path, error=str(error))
+            log.warning("request.failed", path=request.url.path, error=str(error))
         return of_error(request, error)
 
     @app.exception_handler(RequestValidationError)
@@ -173,7 +173,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
-        log.error("http.broken", path=request.url.path, exc_info=error)
+        log.error("request.crashed", path=request.url.path, exc_info=error)
         return problem(
             500,
             "internal-error",
@@ -195,7 +195,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 def _field(item: Mapping[str, Any]) -> dict[str, str]:
-    """The error of one field, in words of the caller."""
+    """The error of one field, with the names that the caller used."""
     kind, place, text = item["type"], _pointer(item["loc"]), str(item["msg"])
     if kind in ("missing", "json_invalid") and item["loc"] == ("body",):
         # treadle.api.limits rejects a body that is not JSON; here there is none.

@@ -38,7 +38,7 @@ class NewProject(BaseModel):
 
 
 class ProjectChange(BaseModel):
-    """Changes; a missing field stays as it is."""
+    """Changes; absent fields keep their values."""
 
     name: Visible | None = Field(None, max_length=200)
     external_ref: Text | None = Field(None, max_length=1000)
@@ -62,9 +62,9 @@ class Project(BaseModel):
 async def list_projects(
     request: Request, access: List, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
-    """Projects, the oldest first. The body is an array, in pages.
+    """List projects, oldest first. The body is an array, in pages.
 
-    A token for some queues or an agent gets the projects that have a task in its reach.
+    A token restricted to queues or an agent gets the projects that have a visible task.
     """
     rows = await access.db.projects.page(access.view, after=cursor, limit=limit + 1)
     shown = [_shown(row) for row in rows[:limit]]
@@ -78,7 +78,7 @@ async def list_projects(
     responses=answers(409),
 )
 async def add_project(project: NewProject, access: Change, once: Once) -> Response:
-    """Make a project. Two may be called alike: with an Idempotency-Key a repeat makes no second."""
+    """Create a project. Names need not be unique: use an Idempotency-Key for safe repeats."""
 
     async def effect(db: Database) -> Response:
         made = await db.projects.create(project.name, project.external_ref)
@@ -94,7 +94,7 @@ async def add_project(project: NewProject, access: Change, once: Once) -> Respon
     responses=answers(404),
 )
 async def get_project(project_id: UUID, access: Read) -> Response:
-    """One project."""
+    """Get one project."""
     return json_response(_shown(await access.db.projects.get(project_id)))
 
 
@@ -106,7 +106,7 @@ async def get_project(project_id: UUID, access: Read) -> Response:
 async def change_project(
     project_id: UUID, change: ProjectChange, access: Change, once: Once
 ) -> Response:
-    """Change the name or the external_ref of a project; an external_ref of null takes it away."""
+    """Change the name or the external_ref of a project; null removes the external_ref."""
     changes = change.model_dump(exclude_unset=True)
     if changes.get("name", "") is None:
         del changes["name"]

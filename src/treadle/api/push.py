@@ -1,4 +1,4 @@
-"""The queue interface: prompts wait in the queue `push` until an agent is free."""
+"""The queue API: prompts wait in queue `push` until an agent is idle."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -112,7 +112,7 @@ class CancelledEntry(BaseModel):
 
 
 class QueueStatus(BaseModel):
-    """Figures of the queue."""
+    """Counts of the queue."""
 
     depth: int
     max_size: int
@@ -151,7 +151,7 @@ class Status(BaseModel):
     responses=answers(409, 503),
 )
 async def submit(task: Submission, access: Add, config: Config, once: Once) -> Response:
-    """Put a prompt at the end of the queue. 503 when the queue is full: nothing is stored."""
+    """Append a prompt to the queue. 503 when the queue is full: nothing is stored."""
     return await _submit(
         task, config, once, source=task.source or OTHERS, source_job=task.source_job
     )
@@ -164,7 +164,7 @@ async def submit(task: Submission, access: Add, config: Config, once: Once) -> R
     responses=answers(409, 503),
 )
 async def submit_from_web(task: Prompt, access: Add, config: Config, once: Once) -> Response:
-    """The same for a web page: the source is `web`."""
+    """Append a prompt with the source `web`, for web pages."""
     return await _submit(task, config, once, source="web")
 
 
@@ -175,7 +175,7 @@ async def submit_from_web(task: Prompt, access: Add, config: Config, once: Once)
 async def listing(
     access: Read, config: Config, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
 ) -> PushQueue:
-    """What has not ended: what agents have, then what waits with its positions."""
+    """List active entries: those with agents, then the pending ones with their positions."""
     rows = await access.db.push.list(limit)
     return PushQueue(
         depth=rows[0]["depth"] if rows else 0,
@@ -190,7 +190,7 @@ async def listing(
     responses=answers(404),
 )
 async def entry(queue_id: QueueId, access: Read) -> QueuedTask:
-    """One entry, whether it waits, is with an agent or has ended."""
+    """Get one entry, in any state."""
     return QueuedTask(**json_row(await access.db.push.get(queue_id)))
 
 
@@ -199,16 +199,16 @@ async def entry(queue_id: QueueId, access: Read) -> QueuedTask:
     responses=answers(404, 409),
 )
 async def cancel(queue_id: QueueId, access: Add) -> CancelledEntry:
-    """Cancel what has not ended. What an agent has is cancelled at once; the agent is told."""
+    """Cancel an active entry. If an agent has it, it is also cancelled at the agent."""
     state = await access.db.push.cancel(
-        queue_id, "cancelled by the queue interface", access.caller.name
+        queue_id, "cancelled through the queue API", access.caller.name
     )
     return CancelledEntry.model_validate({"queue_id": queue_id, "state": state})
 
 
 @router.get("/status", response_model=Status, responses=answers(503))
 async def status(access: Public, config: Config) -> Response:
-    """What this server is and how its queue stands; answered without a token."""
+    """Get the status of the server and of its queue; needs no token."""
     found = await access.db.push.summary()
     queue = QueueStatus(max_size=config.queue_max_size, **found)
     told = (

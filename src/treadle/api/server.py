@@ -120,7 +120,9 @@ async def check_access(treadle: Treadle, host: str, *, local: bool) -> None:
             hint="Create one first: treadle tokens create NAME --scope read",
         )
     if local and not wanted:
-        log.warning("server.open", reason="no tokens exist: any local user has admin access")
+        log.warning(
+            "server.token_not_required", reason="no tokens exist: any local user has admin access"
+        )
 
 
 def is_local(bound: socket.socket) -> bool:

@@ -83,7 +83,7 @@ class Subscription:
         self._lines.extend(lines)
         self._bytes += sum(len(line.text) for line in lines)
         if len(self._lines) > MOST_LINES or self._bytes > MOST_BYTES:
-            log.warning("feed.cut", lines=len(self._lines), bytes=self._bytes)
+            log.warning("stream.buffer_full", lines=len(self._lines), bytes=self._bytes)
             self.end()
         self._news.set()
 
@@ -211,7 +211,7 @@ class EventBroadcaster:
             try:
                 await self._listen()
             except (TreadleError, OSError) as error:
-                log.warning("feed.lost", error=str(error), retry_in_s=RETRY_S)
+                log.warning("stream.read_failed", error=str(error), retry_in_s=RETRY_S)
                 await anyio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
@@ -292,10 +292,10 @@ class EventStream(Response):
                     if time.monotonic() - began > LONGEST_S:
                         break
         except TimeoutError:
-            log.warning("feed.stuck", after_s=SEND_S)
+            log.warning("stream.client_stalled", after_s=SEND_S)
             return
         except TreadleError as error:
-            log.warning("feed.broken", error=str(error))
+            log.warning("stream.failed", error=str(error))
         with anyio.move_on_after(SEND_S):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

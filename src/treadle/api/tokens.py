@@ -27,7 +27,7 @@ REMEMBERED_S = 2.0
 MOST_REMEMBERED = 2000
 # The last use of a token is stored to the minute.
 NOTED_S = 60.0
-# Each unknown token costs a lookup; they do not get all connections of the pool.
+# Each unknown token costs a lookup; lookups must not use all connections of the pool.
 LOOKUPS_AT_ONCE = 2
 Found = TypeVar("Found")
 
@@ -89,7 +89,7 @@ class TokenCache:
             raise Unauthenticated("this is not a Treadle token", hint=HOW)
         token_id, secret, checksum = found.groups()
         if not hmac.compare_digest(checksum, _checksum(token_id, secret)):
-            raise Unauthenticated("this token is mistyped", hint=HOW)
+            raise Unauthenticated("the checksum of this token is wrong", hint=HOW)
         known = self._known.get(token_id)
         if known is None or time.monotonic() >= known.until:
             known = await self._look_up(token_id)
@@ -108,7 +108,7 @@ class TokenCache:
         self._open_until = now + REMEMBERED_S
         if wanted and not self._wanted:
             self._wanted = True
-            log.info("server.closed", reason="a token exists now")
+            log.info("server.token_required", reason="a token exists now")
 
     async def _look_up(self, token_id: bytes) -> _Known | None:
         async with self._lookups:
@@ -129,7 +129,7 @@ class TokenCache:
         return known
 
     def _note(self, token_id: bytes, token: Token) -> None:
-        """Store the use of a token once a minute, without delaying the request."""
+        """Record the use of a token once a minute, without delaying the request."""
         now = time.monotonic()
         if token.used or now < self._noted.get(token_id, 0.0):
             return
@@ -143,7 +143,7 @@ class TokenCache:
             await self._db.tokens.note_use(token_id)
         except Exception as error:
             # The next use is stored within a minute.
-            log.warning("token.use_not_noted", token=token_id, error=str(error))
+            log.warning("token.use_not_recorded", token=token_id, error=str(error))
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -169,7 +169,7 @@ class TokenLease:
             elif not await self._tokens.is_open():
                 raise Unauthenticated(NO_TOKEN, hint=HOW)
         except Unavailable:
-            # The database does not answer: the request goes on until it does.
+            # The database does not respond: the request continues until it does.
             self._unchecked_until = time.monotonic() + REMEMBERED_S
 
 

@@ -1,4 +1,4 @@
-"""What a restricted token gets of the reasons why a task waits.
+"""The parts of the reasons why a task waits that a restricted token may see.
 
 A reason may name other tasks, agents and queues. So each reason, and each of its details, is hidden
 from restricted tokens until `REASONS` opens it; of a hidden reason only the code is shown.
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Shown(NamedTuple):
-    """What a restricted token gets of a reason: these details, and this sentence."""
+    """The details and the sentence of a reason that a restricted token gets."""
 
     details: frozenset[str]
-    # In the place of the sentence of SQL where a detail is left out.
+    # Replaces the sentence of SQL where a detail is left out.
     sentence: str | None = None
 
 
@@ -30,7 +30,7 @@ _ASKED = _shown(
 )
 _TIMED = _shown("run_at retry_at attempt max_attempts class")
 _PAUSED = _shown("queue type paused_by paused_at said")
-# The error and the probe are those of other tasks.
+# The error and the probe belong to other tasks.
 _BREAKER = _shown(
     "type state failures opened_at opened_by probe_at", "the breaker of type {type} is {state}"
 )
@@ -57,7 +57,7 @@ REASONS: dict[str, Shown] = {
     "budget": _shown(f"{_BUDGET} left_usd needs_usd"),
     "admission": _shown(
         f"key max held ahead tasks {_BUDGET}",
-        "there is room: the next claim or promoter lets it go",
+        "a slot is free: the next claim or the promoter admits the task",
     ),
     "manual": _shown("queue"),
     "dag_open": _shown("dag_id dag"),

@@ -97,14 +97,15 @@ class NewWork(BaseModel):
     payload: dict[str, Any] | None = None
     priority: StrictInt | None = Field(3, ge=1, le=5, description="1 is the highest.")
     assigned_agent: Annotated[Agent | None, unless_empty(Agent)] = Field(
-        None, description="The agent that gets it once it is dispatched; need not be registered."
+        None,
+        description="The agent that gets the item when it is dispatched; need not be registered.",
     )
     created_by: Annotated[Name | None, unless_empty(Name)] = None
     project_id: Annotated[UUID | None, unless_empty(UUID)] = None
 
 
 class WorkChange(BaseModel):
-    """Changes; a field that is missing, null, or empty (except notes) stays as it is."""
+    """Changes; fields that are absent, null or empty (except notes) keep their values."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -194,7 +195,7 @@ async def list_work(
     limit: Limit = WORK_PAGE,
     cursor: Cursor = None,
 ) -> Response:
-    """Work items by priority, then age; with `since` by age. The body is an array, in pages.
+    """List work items by priority, then age; with `since` by age. The body is an array, in pages.
 
     A page with more than 64 MiB of payloads ends before its limit.
     """
@@ -217,7 +218,7 @@ async def list_work(
     responses=answers(404, 409),
 )
 async def add_work(item: NewWork, access: Add, once: Once) -> Response:
-    """Make a work item. It is queued, also with an assigned_agent, until it is dispatched."""
+    """Create a work item. It is queued, even with an assigned_agent, until it is dispatched."""
     access.caller.check_author(item.created_by)
     project_id = access.own_project(item.project_id)
 
@@ -244,7 +245,7 @@ async def add_work(item: NewWork, access: Add, once: Once) -> Response:
     responses=answers(404),
 )
 async def get_work(item_id: UUID, access: Read) -> Response:
-    """Show a work item with its dispatch history and its newest 200 changes."""
+    """Get a work item with its dispatch history and its newest 200 changes."""
     item = await access.db.work.get(item_id)
     history = {
         "dispatch_history": json_rows(await access.db.work.dispatches(item_id)),
@@ -261,7 +262,7 @@ async def get_work(item_id: UUID, access: Read) -> Response:
 async def update_work(
     item_id: UUID, change: WorkChange, access: Work, config: Config, once: Once
 ) -> Response:
-    """Change a work item as far as its state allows; 409 says what it does allow."""
+    """Change a work item; 409 lists what its state allows."""
     changes = change.model_dump(mode="json", exclude_none=True)
     if not changes.keys() - {"unless_updated_since"}:
         raise InvalidArgument(
@@ -296,7 +297,7 @@ async def update_work(
     responses=answers(404, 409),
 )
 async def cancel_work(item_id: UUID, access: Cancel, config: Config) -> Response:
-    """Cancel a work item that is queued or dispatched; one that is cancelled already stays so."""
+    """Cancel a work item that is queued or dispatched; repeating it changes nothing."""
     access.caller.check_agent((await access.db.work.get(item_id))["assigned_agent"])
     await access.db.work.update(
         item_id,

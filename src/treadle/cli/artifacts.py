@@ -14,7 +14,7 @@ from treadle.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
-    from treadle.artifacts import SweepResult
+    from treadle.artifacts.sweep import SweepResult
     from treadle.db.database import Database
 
 
@@ -152,7 +152,7 @@ def sweep(
         raise InvalidArgument("no file is older than forever", hint="Write 90m, 12h or 7d.")
 
     async def run(app: Treadle) -> SweepResult:
-        from treadle.artifacts import sweep as sweep_files
+        from treadle.artifacts.sweep import sweep as sweep_files
 
         return await sweep_files(app.db, app.store, grace_s=grace_s, dry_run=dry_run)
 

@@ -85,6 +85,8 @@ OfQueue = Annotated[
 ]
 OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")]
 
+# Changing more tasks than this at once needs a confirmation.
+CONFIRM_ABOVE = 100
 # Control characters, and those that change the direction of text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

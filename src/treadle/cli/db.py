@@ -32,7 +32,7 @@ def migrate(
     Example:
       treadle db migrate --database-url postgresql://localhost/app
 
-    It may be repeated, interrupted, and run concurrently.
+    The command is safe to repeat, to interrupt and to run concurrently.
     """
     from treadle.db.install import migrate as schema
 

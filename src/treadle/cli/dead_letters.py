@@ -12,11 +12,11 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, output, task_view
-from treadle.cli.field_options import field_options
-from treadle.cli.nouns import Noun, with_options
+from treadle.cli import common, output
+from treadle.cli.nouns import Noun
+from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column, progress_bar
-from treadle.cli.task_actions import CONFIRM_ABOVE
+from treadle.cli.tasks.view import print_task
 from treadle.errors import IllegalTransition, InvalidArgument, NotFound, TreadleError
 from treadle.fields import editable_fields
 
@@ -202,7 +202,7 @@ def show(task_id: common.TaskId) -> None:
     if common.options.json:
         output.document(_with_times(letter))
     elif output.console().is_terminal:
-        task_view.print_task(task, [_with_error(each) for each in history], reasons)
+        print_task(task, [_with_error(each) for each in history], reasons)
         _print_letter(letter)
     else:
         output.print_record(letter)
@@ -397,7 +397,7 @@ def _decide_where(verb: str, selected: Selection, decision: Decision) -> None:
     counts = common.call(count)
     found = sum(each.letters for each in counts)
     if found and not selected.dry_run:
-        if selected.everything or found > CONFIRM_ABOVE:
+        if selected.everything or found > common.CONFIRM_ABOVE:
             word = "letter" if found == 1 else "letters"
             common.confirm(f"{verb} {found} dead {word}", yes=selected.yes, dry_run=True)
         counts = common.call(apply)

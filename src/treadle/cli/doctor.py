@@ -88,7 +88,7 @@ def _health(path: Path, max_age: float) -> "Check":
 
 def _store(settings: "Settings") -> "list[Check]":
     """Check the artifact store; a default folder that does not exist yet is not created."""
-    from treadle.artifacts import make_store
+    from treadle.artifacts.store import make_store
     from treadle.db.install.checks import Check
 
     try:

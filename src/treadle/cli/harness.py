@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treadle.cli import common, output
-from treadle.cli.nouns import Noun, with_options
+from treadle.cli.nouns import Noun
+from treadle.cli.options import with_options
 from treadle.cli.output import Column
 
 if TYPE_CHECKING:

@@ -1,23 +1,21 @@
-"""Nouns and verbs: `@noun.verb()`, and verbs and options that several nouns share."""
+"""Nouns and verbs: `@noun.verb()`, and verbs that several nouns share."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from typer.core import TyperGroup
 
 from treadle.cli.common import Command, Name, Reason, Yes, call_db, command, confirm
+from treadle.cli.options import with_options
 from treadle.cli.output import print_done
 from treadle.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from treadle.db.database import Database
-
-T = TypeVar("T")
 
 
 class _NounGroup(TyperGroup):
@@ -50,38 +48,6 @@ class Noun(typer.Typer):
             return function
 
         return add
-
-
-def with_options(
-    **sources: Callable[..., Any],
-) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Replace a parameter of a command by the options of a function, and pass what it returns.
-
-    Several commands share their filters or settings in this way.
-    """
-
-    def decorate(function: Callable[..., T]) -> Callable[..., T]:
-        own = inspect.signature(function, eval_str=True)
-        shared = {
-            name: inspect.signature(source, eval_str=True).parameters
-            for name, source in sources.items()
-        }
-
-        @wraps(function)
-        def run(**given: Any) -> T:
-            for name, source in sources.items():
-                given[name] = source(**{each: given.pop(each) for each in shared[name]})
-            return function(**given)
-
-        parameters = [
-            each.replace(kind=each.KEYWORD_ONLY)
-            for parameter in own.parameters.values()
-            for each in shared.get(parameter.name, {parameter.name: parameter}).values()
-        ]
-        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
 
 
 OrUpdate = Annotated[

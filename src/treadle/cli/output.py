@@ -324,3 +324,9 @@ def progress_bar(word: str, total: int) -> Iterator[Callable[[int], None]]:
             progress.update(line, completed=done, total=max(total, done), speed=speed)
 
         yield update
+
+
+def last_line(text: str | None) -> str | None:
+    """The last line of a text, such as the message of a traceback."""
+    lines = (text or "").strip().splitlines()
+    return lines[-1] if lines else None

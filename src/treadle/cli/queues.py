@@ -8,8 +8,8 @@ import typer
 
 from treadle.cli import common, output
 from treadle.cli.common import Name
-from treadle.cli.field_options import field_options
-from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume, with_options
+from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume
+from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column
 from treadle.fields import QueueDefaults, fields_of
 
@@ -122,7 +122,7 @@ def queue_settings(
         str | None, typer.Option(metavar="LEVEL", help="compact, or full: every change an event.")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Most tasks that may wait; 0: any number.")
+        int | None, typer.Option(metavar="N", help="Maximum number of waiting tasks; 0: no limit.")
     ] = None,
     fair: Annotated[
         bool | None, typer.Option("--fair/--no-fair", help="Let projects take turns.")
@@ -142,10 +142,10 @@ def queue_settings(
     ] = None,
     keep_dead: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Prune dead letters that nobody decided about."),
+        typer.Option(metavar="AGE", help="Age at which undecided dead letters are pruned."),
     ] = None,
     prune: Annotated[
-        str | None, typer.Option(metavar="MODE", help="archive what goes, or drop it.")
+        str | None, typer.Option(metavar="MODE", help="archive pruned tasks, or drop them.")
     ] = None,
 ) -> dict[str, Any]:
     """The settings of a queue that were given."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treadle.cli import common, output, task_view
+from treadle.cli import common, output
 from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TaskNotFound
@@ -112,7 +112,7 @@ def list_archive(
     rows = common.call_db(lambda db: db.retention.archive(queue=queue, type=type, limit=limit))
     if not common.options.json:
         for row in rows:
-            row["about"] = task_view.last_line(row["failure_reason"]) or row["title"]
+            row["about"] = output.last_line(row["failure_reason"]) or row["title"]
     empty = "no task is archived; archive old tasks: treadle queues update NAME --keep 30d"
     output.show(rows, ARCHIVED, empty=empty)
 

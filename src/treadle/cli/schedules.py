@@ -1,4 +1,4 @@
-"""`treadle schedules`: work that starts by the calendar.
+"""`treadle schedules`: tasks and DAGs that are enqueued at set times.
 
 A schedule is shown in plain English, with its next times on two clocks and its last runs.
 """

@@ -9,7 +9,7 @@ import typer
 
 from treadle.cli import common, output
 from treadle.cli.common import Process
-from treadle.cli.nouns import with_options
+from treadle.cli.options import with_options
 from treadle.cli.output import Column, progress_bar
 from treadle.errors import extra
 

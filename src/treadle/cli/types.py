@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from treadle.cli import common, output
-from treadle.cli.field_options import field_options
 from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume
+from treadle.cli.options import field_options
 from treadle.cli.output import Column
 from treadle.fields import TypeSettings, fields_of
 

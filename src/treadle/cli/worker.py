@@ -17,7 +17,7 @@ import typer
 
 from treadle.cli import common
 from treadle.cli.common import Process
-from treadle.cli.nouns import with_options
+from treadle.cli.options import with_options
 from treadle.errors import ConfigurationError, TreadleError
 
 if TYPE_CHECKING:

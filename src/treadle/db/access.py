@@ -102,9 +102,9 @@ class Access:
         return found is not False
 
     async def sees_claims(self, reach: Reach, claims: Sequence[tuple[UUID, UUID]]) -> bool:
-        """Whether all claims are visible: by the agent that made each, not by who has the task now.
+        """Whether all claims are visible, by the agent that made each, not by the current agent.
 
-        A token that no claim had is nobody's, and nothing will be done with it.
+        A token that belongs to no claim counts as visible: it has no effect.
         """
         query = sql.SQL(
             "select bool_and({}) as visible from treadle.claim_owners(%(ids)s, %(tokens)s)"

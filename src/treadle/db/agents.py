@@ -73,7 +73,7 @@ class Agents:
         """Agents by id, or only one.
 
         A restricted caller sees its own agent, agents that serve one of its queues, and agents that
-        have, or are to have, a task of its project.
+        have, or are assigned, a task of its project.
         """
         return await self._calls.page(
             "agent_load",

@@ -139,7 +139,7 @@ class Dags:
         )
 
     async def task_page(self, dag_id: UUID, *, after: UUID | None, limit: int) -> list[Record]:
-        """The tasks of a DAG with what each waits for, in the order of their making."""
+        """List the tasks of a DAG with their dependencies, in the order of creation."""
         return await self._calls.page(
             "dag_tasks", key="id", after=after, limit=limit, where={"dag_id = {}": dag_id}
         )

@@ -1,9 +1,8 @@
-"""Write the files that follow from others: `python -m treadle.db.generate [--check]`.
+"""Write the generated files: `python -m treadle.db.generate [--check]`.
 
-From `treadle.fields` come the view treadle.task_fields and its page, from the SQL files the rest.
-
-Needs a checkout, and an empty database to build in: one on an embedded server of its own, or the
-one given. With --check nothing is written and a file that is out of date means exit code 1.
+The view treadle.task_fields and its page are generated from `treadle.fields`, the rest from the SQL
+files. This needs a checkout and an empty database to build in: the given one, or one on a temporary
+embedded server. With --check nothing is written, and a file that is out of date means exit code 1.
 """
 
 import argparse
@@ -213,7 +212,7 @@ def sql_reference(conn: psycopg.Connection[Any]) -> str:
         views = cursor.execute(_VIEWS).fetchall()
     folders: dict[str, list[dict[str, Any]]] = {}
     for path, text in code_files():
-        # What no role may call is not part of the interface.
+        # A function that no role may call is not part of the interface.
         found = [functions[name] for name in functions_in(text) if functions[name]["roles"]]
         if found and path.startswith("functions/"):
             folders.setdefault(PurePath(path).parts[1], []).extend(found)
@@ -227,11 +226,11 @@ def sql_reference(conn: psycopg.Connection[Any]) -> str:
 
 
 def state_machine(conn: psycopg.Connection[Any], page: str) -> str:
-    """The page with the picture between its marks drawn anew."""
+    """Return the page with a new diagram between its marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ConfigurationError(f"the page has no place for the picture: {BEGIN} ... {END}")
+        raise ConfigurationError(f"the page has no marks for the diagram: {BEGIN} ... {END}")
     rows = conn.execute(_TRANSITIONS).fetchall()
     left = {row[0] for row in rows}
     lines = [f"  {start or '[*]'} --> {to}: {by}" for start, to, by in rows]
@@ -275,7 +274,7 @@ def _roles(names: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Types and defaults as people write them."""
+    """Types and defaults in their short forms."""
     text = text.replace("timestamp with time zone", "timestamptz").replace("SETOF ", "setof ")
     text = re.sub(r"('|NULL)::[a-z]+( [a-z]+)*(\[\])?", r"\1", text)
     return text.replace(" DEFAULT NULL", " default null").replace(" DEFAULT ", " default ")
@@ -312,7 +311,7 @@ def _checkout() -> Path:
 
 
 def outdated(texts: dict[Path, str]) -> list[Path]:
-    """The files that do not have that text."""
+    """The files whose text differs."""
     return [
         path
         for path, text in texts.items()
@@ -321,7 +320,7 @@ def outdated(texts: dict[Path, str]) -> list[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Generate, or check."""
+    """Generate the files, or check them."""
     parser = argparse.ArgumentParser(prog="python -m treadle.db.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     parser.add_argument("--database-url", help="an empty database to build in")
@@ -337,7 +336,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settle(texts: dict[Path, str], *, check: bool) -> bool:
-    """Write the files that are out of date, or only name them; whether there were any."""
+    """Write the files that are out of date, or only list them; return whether there were any."""
     late = outdated(texts)
     for path in late:
         name = path.relative_to(sql_dir().parent).as_posix()

@@ -66,7 +66,7 @@ class Projects:
         after: UUID | None = None,
         limit: int,
     ) -> list[Record]:
-        """Projects in the order of their making, or only one.
+        """List projects in the order of creation, or only one.
 
         A restricted caller sees its own project, and projects that have a task that it sees.
         """

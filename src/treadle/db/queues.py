@@ -46,7 +46,7 @@ class Queues:
         return await self._calls.rows("select * from treadle.stuck order by since")
 
     async def page(self, reach: Reach, *, after: str | None, limit: int) -> list[Record]:
-        """Queues by name with their depth and speed; those that the caller is restricted to."""
+        """List queues by name with their depth and throughput, within those the caller may see."""
         return await self._calls.page(
             "queue_health",
             key="queue",
@@ -56,7 +56,7 @@ class Queues:
         )
 
     async def health(self, name: str) -> Record:
-        """The depth and the speed of a queue."""
+        """Return the depth and the throughput of a queue."""
         found = await self._calls.rows(
             "select * from treadle.queue_health where queue = %(name)s", {"name": name}
         )

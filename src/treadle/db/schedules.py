@@ -146,7 +146,7 @@ class Schedules:
         )
 
     async def page(self, reach: Reach, *, after: str | None, limit: int) -> list[Record]:
-        """Schedules by name; those whose queue the caller is restricted to."""
+        """List schedules by name, within the queues that the caller may see."""
         return await self._calls.page(
             "schedule_status",
             key="name",
@@ -156,7 +156,7 @@ class Schedules:
         )
 
     async def run_page(self, name: str, *, after: int | None, limit: int) -> list[Record]:
-        """What a schedule made, skipped or missed, the newest first."""
+        """List the runs of a schedule, newest first: created, skipped and missed ones."""
         return await self._calls.page(
             "schedule_log",
             key="id",

@@ -1,7 +1,7 @@
 """Tasks: enqueue, list and explain them.
 
-A caller may enqueue on its own psycopg connection, plain or async, in whatever transaction it is:
-the tasks exist exactly if the caller commits.
+A caller may enqueue on its own psycopg connection, sync or async, as part of its transaction: the
+tasks exist if and only if the caller commits.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

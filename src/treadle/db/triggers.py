@@ -99,7 +99,7 @@ class Triggers:
         return await self._calls.page("trigger_status", key="name", after=after, limit=limit)
 
     async def log_page(self, name: str, *, after: int | None, limit: int) -> list[Record]:
-        """What a trigger made of events, the newest event first."""
+        """List the runs of a trigger, newest event first."""
         return await self._calls.page(
             "trigger_log",
             key="event_id",

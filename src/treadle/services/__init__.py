@@ -1,1 +1,1 @@
-"""Background processes: one shape, one process each."""
+"""Background processes, all based on the class `Service`."""

@@ -10,7 +10,8 @@ from functools import partial
 
 import anyio
 
-from treadle.artifacts import Sweeper, make_store
+from treadle.artifacts.store import make_store
+from treadle.artifacts.sweep import Sweeper
 from treadle.db.retention import START
 from treadle.services.service import BATCH, Service, log
 from treadle.settings import Settings
@@ -140,4 +141,9 @@ class Pruner(Service):
         await self._sweep()
         facts = {"tasks": current.pruned, "events": current.events, **current.rest}
         if any(facts.values()):
-            log.info("round.pruned", **facts, kept=current.kept, seconds=round(current.seconds, 1))
+            log.info(
+                "pruner.round_completed",
+                **facts,
+                kept=current.kept,
+                seconds=round(current.seconds, 1),
+            )

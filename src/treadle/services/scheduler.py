@@ -57,7 +57,7 @@ class Scheduler(Service):
         return len(fired)
 
     async def _serve(self, due: DueSchedule) -> bool:
-        """Handle one schedule; False if another process does, or if it has to wait."""
+        """Handle one schedule; return False if another process handles it, or if it must wait."""
         try:
             calendar = calendar_of(due.cron, due.timezone)
             if due.next_at is None:

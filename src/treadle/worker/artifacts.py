@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 import anyio
 import structlog
 
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError
 from treadle.masking import excerpt

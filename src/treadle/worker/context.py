@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition, InvalidArgument

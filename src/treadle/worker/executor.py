@@ -13,7 +13,7 @@ import anyio
 import structlog
 from anyio import CancelScope, CapacityLimiter
 
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.errors import ClaimLost, InvalidArgument
 from treadle.json import encode_safely

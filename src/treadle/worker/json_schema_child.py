@@ -1,7 +1,7 @@
 """Check one output against a JSON schema, in a process that can be killed.
 
 Reads {"schema": …, "output": …} and writes {"messages": […]}, or {"problem": …} when the schema
-itself cannot be used. Imports next to nothing: it is started for one check.
+itself cannot be used. It imports very little, because it is started for a single check.
 """
 
 import json
@@ -11,12 +11,12 @@ from typing import Any
 
 MAX_MESSAGES = 20
 MAX_MESSAGE = 300
-# Of one compiled pattern: a small text can ask for a huge one.
+# The size limit of a compiled pattern: a short pattern can expand to a huge one.
 PATTERN_BYTES = 2 * 1024 * 1024
 
 
 def compiled(schema: Any) -> Any:
-    """A validator that looks up nothing elsewhere and whose patterns cannot hang."""
+    """Return a validator without external references, whose patterns run in linear time."""
     import jsonschema_rs
 
     def refuse(uri: str) -> Any:
@@ -30,7 +30,7 @@ def compiled(schema: Any) -> Any:
 
 
 def messages_of(validator: Any, output: Any) -> list[str]:
-    """What is wrong with an output, the first few things, each with the place."""
+    """Return the first few errors of an output, each with its place."""
     return [
         f"{_place(error.instance_path)}: {shortened(error.message)}"
         for error in islice(validator.iter_errors(output), MAX_MESSAGES)
@@ -38,7 +38,7 @@ def messages_of(validator: Any, output: Any) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """The text without its middle: it begins with the value and ends with what is wrong."""
+    """Shorten a message in the middle: it begins with the value and ends with the error."""
     if len(text) <= MAX_MESSAGE:
         return text
     return f"{text[: MAX_MESSAGE // 3]} … {text[-MAX_MESSAGE // 2 :]}"
@@ -49,7 +49,7 @@ def _place(path: Any) -> str:
 
 
 def main() -> None:
-    """The program."""
+    """Read the request, check the output and print the result."""
     given = json.loads(sys.stdin.buffer.read())
     try:
         validator = compiled(given["schema"])

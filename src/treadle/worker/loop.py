@@ -17,7 +17,7 @@ import anyio.lowlevel
 import structlog
 from anyio.abc import TaskStatus
 
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.db.listener import Listener
 from treadle.errors import ConfigurationError, TreadleError, Unavailable, UnknownAgent

@@ -6,10 +6,10 @@ order in which the task names them. The first that rejects the output ends the a
 settings; the code that runs is the function or command registered under that name. Nothing from a
 payload is executed or imported.
 
-A JSON schema that came with a task must not stop the worker. The checker holds the interpreter
-while it works, and a schema of a few lines can ask for a check that never ends: definitions that
-refer to each other twice. So the cost of a schema is estimated first. A cheap one, for an output of
-its size, is checked here in microseconds; any other in a child that is killed when its time is up.
+A JSON schema of a task must not block the worker. The checker holds the GIL while it runs, and a
+schema of a few lines can take forever: definitions that refer to each other twice. So the cost of a
+schema is estimated first. A schema that is cheap for the size of the output is checked here, in
+microseconds. Any other is checked in a child process, which is killed after the timeout.
 """
 
 import inspect
@@ -49,12 +49,12 @@ from treadle.worker.outcomes import (
 if TYPE_CHECKING:
     from treadle.worker.executor import RunningTask
 
-# Weight of the schema times bytes of the output: some hundredths of a second.
+# Weight of the schema times bytes of the output: a few hundredths of a second.
 LIGHT = 20_000_000
 LEAST_BYTES = 100
 CHILD = (sys.executable, "-I", "-m", "treadle.worker.json_schema_child")
 CHILD_OUTPUT = 1024 * 1024
-# Their weight depends on more than the size of the schema.
+# Keywords whose cost depends on more than the size of the schema.
 _BOUNDLESS = frozenset(
     {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "$id", "$anchor"}
 )
@@ -68,11 +68,11 @@ log = structlog.get_logger(__name__)
 
 
 class BadSchema(ValueError):
-    """The schema cannot be used; the text says why."""
+    """The schema cannot be used; the message says why."""
 
 
 class SchemaCheck:
-    """One schema, ready to be used."""
+    """One prepared schema."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -85,7 +85,7 @@ class SchemaCheck:
                 raise BadSchema(shortened(str(error).partition("\n\n")[0])) from None
 
     async def messages(self, output: bytes) -> list[str]:
-        """What is wrong with an output; empty when nothing is."""
+        """Return the errors of an output; empty if it is valid."""
         output = output or b"null"
         if self.weight * (LEAST_BYTES + len(output)) <= LIGHT:
             return messages_of(self._compiled, from_json(output))
@@ -106,7 +106,7 @@ class SchemaCheck:
 
 
 def schema_check(schema: Any) -> SchemaCheck:
-    """The check of a schema; made once for each text of one."""
+    """Return the check of a schema, cached by its text."""
     with extra("schema", "the validators json_schema and regex need jsonschema-rs"):
         import_module("jsonschema_rs")
     return _made(json.dumps(schema, sort_keys=True))
@@ -118,7 +118,7 @@ def _made(text: str) -> SchemaCheck:
 
 
 def schema_cost(schema: Any) -> float:
-    """How many parts a schema has with all references written out; infinite when in doubt."""
+    """Return the number of parts of a schema with references expanded; infinite if unknown."""
     try:
         return _weight(schema, schema, {})
     except RecursionError:
@@ -145,7 +145,7 @@ def _weight(part: Any, root: Any, known: dict[str, float]) -> float:
 
 
 def _referred(reference: str, root: Any, known: dict[str, float]) -> float:
-    """The weight of a definition; one that refers to itself has no end."""
+    """Return the weight of a definition; infinite if it refers to itself."""
     if reference not in known:
         known[reference] = math.inf
         found: Any = root
@@ -159,7 +159,7 @@ def _referred(reference: str, root: Any, known: dict[str, float]) -> float:
 
 
 def pattern_weight(pattern: str) -> float:
-    """The worst that a linear engine does for each character of a text."""
+    """Return the worst cost per character of a text for a linear engine."""
     counted = re.findall(r"\{(\d*),?(\d*)\}", pattern)
     times = math.prod(max(1.0, float(low[:9] or 0), float(high[:9] or 0)) for low, high in counted)
     return 4 * len(pattern) * times

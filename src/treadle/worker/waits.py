@@ -162,7 +162,7 @@ def _with_model(answer: Answer, model: type[BaseModel] | None, name: str) -> Ans
 
 
 def inline_references(schema: Mapping[str, Any]) -> Any:
-    """A JSON schema with each definition in the place of its `$ref`: SQL does not look them up."""
+    """Replace each `$ref` of a JSON schema by its definition: SQL does not resolve them."""
     definitions = {f"#/$defs/{name}": part for name, part in schema.get("$defs", {}).items()}
 
     def inline(part: Any, inside: tuple[str, ...] = ()) -> Any:

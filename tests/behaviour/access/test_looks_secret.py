@@ -96,7 +96,7 @@ def test_a_refused_credential_is_not_repeated(driver: Driver) -> None:
         assert GITHUB not in text
 
 
-def test_who_may_store_them_can(driver: Driver) -> None:
+def test_credentials_are_stored_if_the_caller_allows_it(driver: Driver) -> None:
     task_id = put(driver, {"token": "abc"}, ME, allow_secrets=True)
     assert shown(driver, task_id)["payload"] == {"token": "abc"}
 

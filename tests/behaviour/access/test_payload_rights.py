@@ -110,7 +110,7 @@ def test_observers_and_operators_read_payloads_in_views(furnished: Driver, role:
 
 @pytest.mark.requirement("B16")
 @pytest.mark.parametrize("role", ["treadle_observer", "treadle_operator"])
-def test_nobody_reads_secrets_in_a_view(furnished: Driver, role: str) -> None:
+def test_no_role_can_read_secrets_in_a_view(furnished: Driver, role: str) -> None:
     token = furnished.value("""select treadle.create_token('t', '{"scopes": ["read"]}')""")
     settings = Jsonb({"url": "https://example.org/", "secret": SECRET})
     furnished.rows("select treadle.define_webhook('w', %s)", settings)

@@ -154,7 +154,7 @@ def test_no_role_reads_or_writes_a_table(driver: Driver, role: str) -> None:
             session.rows(statement)
 
 
-def test_nobody_may_call_a_function_without_a_role(driver: Driver) -> None:
+def test_a_login_without_a_role_may_call_no_function(driver: Driver) -> None:
     open_to_all = driver.rows(
         """
         select proname from pg_proc

@@ -52,14 +52,14 @@ def who_may(driver: Driver, function: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("function", "roles"), PUBLIC.items())
-def test_a_function_is_for_those_who_need_it(
+def test_a_function_is_granted_to_the_roles_that_need_it(
     driver: Driver, function: str, roles: set[str]
 ) -> None:
     assert who_may(driver, function) == roles
 
 
 @pytest.mark.parametrize("function", INTERNAL)
-def test_an_internal_function_is_for_nobody(driver: Driver, function: str) -> None:
+def test_no_role_may_call_an_internal_function(driver: Driver, function: str) -> None:
     exists = "select count(*) from pg_proc where proname = %s"
     assert driver.value(exists, function) == 1
     assert who_may(driver, function) == set()

@@ -87,7 +87,7 @@ def test_a_dag_is_visible_when_all_its_tasks_are(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("B10")
-def test_a_write_waits_for_who_moves_the_task_and_then_does_not_see_it(driver: Driver) -> None:
+def test_a_write_waits_for_a_concurrent_move_of_the_task_and_then_fails(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('mail')")
     task = driver.value("select treadle.enqueue_task('mail', 'code')")
 
@@ -102,7 +102,7 @@ def test_a_write_waits_for_who_moves_the_task_and_then_does_not_see_it(driver: D
 
 
 @pytest.mark.requirement("B10")
-def test_a_write_to_a_dag_waits_for_who_moves_one_of_its_tasks(driver: Driver) -> None:
+def test_a_write_to_a_dag_waits_for_a_concurrent_move_of_one_of_its_tasks(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('mail')")
     made = dag(driver, {"queue": "mail"}, {"queue": "mail"})
 

@@ -56,7 +56,7 @@ def test_an_agent_that_registers_again_is_active_with_its_new_profile(driver: Dr
     assert (row["status"], row["capabilities"]) == ("active", ["python"])
 
 
-def test_a_heartbeat_tells_an_agent_its_status(driver: Driver) -> None:
+def test_a_heartbeat_returns_the_status_of_the_agent(driver: Driver) -> None:
     assert driver.value("select treadle.heartbeat_agent('a')") == "active"
 
     driver.rows("select treadle.set_agent_status('a', 'draining')")
@@ -78,7 +78,7 @@ def test_an_agent_without_a_heartbeat_for_three_intervals_is_offline(driver: Dri
     assert events == [("agent.silent", "quick")]
 
 
-def test_a_silent_agent_is_back_with_its_next_heartbeat(driver: Driver) -> None:
+def test_a_silent_agent_is_active_again_after_its_next_heartbeat(driver: Driver) -> None:
     silence(driver, "a", timedelta(hours=1))
     driver.rows("select * from treadle.mark_agents_offline()")
 
@@ -86,7 +86,7 @@ def test_a_silent_agent_is_back_with_its_next_heartbeat(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("status", ["draining", "offline"])
-def test_an_agent_that_a_person_stopped_stays_so_in_spite_of_heartbeats(
+def test_an_agent_that_an_operator_stopped_stays_stopped_despite_heartbeats(
     driver: Driver, status: str
 ) -> None:
     driver.rows("select treadle.set_agent_status('a', %s)", status)
@@ -95,7 +95,7 @@ def test_an_agent_that_a_person_stopped_stays_so_in_spite_of_heartbeats(
     assert driver.value("select treadle.heartbeat_agent('a')") == status
 
 
-def test_a_drained_agent_that_fell_silent_is_not_set_to_work_by_a_heartbeat(
+def test_a_heartbeat_does_not_activate_a_drained_agent_that_was_silent(
     driver: Driver,
 ) -> None:
     driver.rows("select treadle.set_agent_status('a', 'draining')")

@@ -24,7 +24,7 @@ def test_a_file_is_given_by_the_name_it_has_in_its_task(driver: Driver, name: st
     assert resolve(driver, user) == ({"n": 1, "file": read(driver, newest)}, None)
 
 
-def test_a_file_that_lies_elsewhere_is_given_too(driver: Driver) -> None:
+def test_a_linked_file_can_be_an_input_too(driver: Driver) -> None:
     claim = claimed(driver)
     made = record_artifact(driver, claim, "site", "https://example.org")
     driver.complete(claim)

@@ -14,7 +14,7 @@ from tests.drivers.steps import claimed, record_artifact, refer, resolve
 pytestmark = pytest.mark.requirement("F21")
 
 
-def test_a_reserved_file_is_seen_by_nobody(driver: Driver) -> None:
+def test_a_reserved_file_is_not_visible(driver: Driver) -> None:
     claim = claimed(driver)
     made = reserve(driver, claim)
     other = driver.enqueue()

@@ -21,7 +21,7 @@ def doomed(driver: Driver, grace_s: float = 0, *, dry_run: bool = False) -> list
     return [row[0] for row in driver.rows(query, grace_s, dry_run)]
 
 
-def test_a_file_that_a_live_claim_is_writing_is_never_doomed(driver: Driver) -> None:
+def test_a_file_that_a_live_claim_is_writing_is_never_marked_for_deletion(driver: Driver) -> None:
     claim = claimed(driver)
     made = reserve(driver, claim)
     driver.set_clock(timedelta(days=30))
@@ -127,7 +127,7 @@ def test_a_list_comes_in_pages(driver: Driver) -> None:
     assert pages == [made[:2], made[2:4], made[4:]]
 
 
-def test_ids_that_no_artifact_has_are_told(driver: Driver) -> None:
+def test_unknown_artifact_ids_are_returned(driver: Driver) -> None:
     claim = claimed(driver)
     known = [reserve(driver, claim), stored(driver, claim)]
     unknown = uuid4()

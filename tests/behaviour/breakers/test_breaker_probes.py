@@ -50,7 +50,7 @@ def test_a_probe_that_fails_opens_it_again(driver: Driver) -> None:
     assert driver.claim("a", 10) == []
 
 
-def test_a_probe_whose_worker_is_gone_has_failed(driver: Driver) -> None:
+def test_a_probe_whose_worker_died_has_failed(driver: Driver) -> None:
     driver.expire(probing(driver))
 
     assert state(driver) == "open"
@@ -71,7 +71,7 @@ def test_a_probe_whose_worker_is_gone_has_failed(driver: Driver) -> None:
     ],
     ids=["released", "cancelled", "rate limited", "suspended"],
 )
-def test_a_probe_that_says_nothing_makes_room_for_another(
+def test_a_probe_without_a_result_is_replaced_by_another(
     driver: Driver, end: Callable[[Driver, Claim], object]
 ) -> None:
     end(driver, probing(driver))

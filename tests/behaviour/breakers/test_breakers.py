@@ -25,7 +25,7 @@ def test_five_failures_in_a_row_keep_the_type_back_and_no_other(driver: Driver) 
     assert [claim.id for claim in driver.claim("a", 10)] == [other]
 
 
-def test_the_opening_is_an_event_that_says_what_happened(driver: Driver) -> None:
+def test_opening_a_breaker_emits_an_event_with_the_cause(driver: Driver) -> None:
     breaker_on(driver)
     last = fail_in_a_row(driver, 5, error="no route to host\n\nTraceback")[-1]
 
@@ -66,7 +66,7 @@ def test_what_counts(driver: Driver, failure_class: str) -> None:
     ],
     ids=lambda options: next(iter(options.values())),
 )
-def test_what_says_nothing_of_the_type_does_not_count(
+def test_failures_that_do_not_concern_the_type_do_not_count(
     driver: Driver, options: dict[str, str]
 ) -> None:
     breaker_on(driver)
@@ -77,7 +77,7 @@ def test_what_says_nothing_of_the_type_does_not_count(
     assert (state(driver), breaker(driver)["failures"]) == ("closed", 0)
 
 
-def test_a_worker_that_is_gone_is_one_failure_however_many_tasks_it_had(driver: Driver) -> None:
+def test_a_dead_worker_counts_as_one_failure_regardless_of_its_tasks(driver: Driver) -> None:
     breaker_on(driver)
     driver.enqueue_batch([{}] * 20)
     for claim in driver.claim("a", 20):
@@ -89,7 +89,7 @@ def test_a_worker_that_is_gone_is_one_failure_however_many_tasks_it_had(driver: 
     assert (state(driver), breaker(driver)["failures"]) == ("closed", 1)
 
 
-def test_a_worker_that_comes_back_and_is_gone_again_is_another(driver: Driver) -> None:
+def test_a_worker_that_dies_again_counts_as_another_failure(driver: Driver) -> None:
     breaker_on(driver)
     for times in range(1, 6):
         driver.enqueue(retry={"strategy": "fixed", "initial_delay_s": 3600})
@@ -101,7 +101,7 @@ def test_a_worker_that_comes_back_and_is_gone_again_is_another(driver: Driver) -
     assert state(driver) == "open"
 
 
-def test_a_task_that_never_started_is_no_failure(driver: Driver) -> None:
+def test_a_task_that_never_started_is_not_a_failure(driver: Driver) -> None:
     breaker_on(driver)
     driver.enqueue_batch([{}] * 6)
     for claim in driver.claim("a", 6, start=False):
@@ -137,7 +137,7 @@ def test_overrides_of_a_type(driver: Driver) -> None:
     assert found["probe_at"] - found["opened_at"] == timedelta(seconds=11)
 
 
-def test_a_threshold_of_zero_is_no_breaker(driver: Driver) -> None:
+def test_a_threshold_of_zero_disables_the_breaker(driver: Driver) -> None:
     breaker_on(driver, threshold=0)
     fail_in_a_row(driver, 20)
 
@@ -190,7 +190,7 @@ def test_a_breaker_is_not_tripped_for_a_time_that_makes_no_sense(
 
 
 @pytest.mark.parametrize("call", ["trip_breaker", "reset_breaker", "pause_type", "resume_type"])
-def test_a_type_that_is_not_known_is_refused(driver: Driver, call: str) -> None:
+def test_an_unknown_type_is_rejected(driver: Driver, call: str) -> None:
     with unchanged(driver), refused("TR203", "there is no task type 'cod'"):
         driver.rows(f"select treadle.{call}('cod')")
 

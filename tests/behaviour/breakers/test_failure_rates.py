@@ -123,7 +123,7 @@ def test_ten_that_look_at_once_file_one(driver: Driver) -> None:
     assert len(triggers.made(driver)) == 1
 
 
-def test_rate_limits_and_cancelled_attempts_are_no_failures(driver: Driver) -> None:
+def test_rate_limits_and_cancelled_attempts_are_not_failures(driver: Driver) -> None:
     watch(driver, min_attempts=4)
     work(driver, good=4, bad=0)
     for _ in range(4):

@@ -38,7 +38,7 @@ def test_a_claim_reserves_and_the_rest_waits(driver: Driver, scope: str) -> None
     assert (left["status"], left["budget_id"]) == expected
 
 
-def test_a_dag_never_passes_its_budget_and_other_dags_go_on(driver: Driver) -> None:
+def test_a_dag_never_passes_its_budget_and_other_dags_continue(driver: Driver) -> None:
     dag_id, budget_id = dag(driver, 5, 1, max_cost_usd=0.4)
     other = driver.enqueue(max_cost_usd=3, priority=90)
 
@@ -60,7 +60,7 @@ def test_a_parked_task_is_never_met_by_a_claim_again(driver: Driver) -> None:
     assert driver.claim("b", limit=10) == []
 
 
-def test_a_heap_of_tasks_that_cannot_be_paid_holds_nobody_up(driver: Driver) -> None:
+def test_many_unaffordable_tasks_do_not_delay_others(driver: Driver) -> None:
     dag(driver, 500, 0.5, max_cost_usd=1, priority=1)
     behind = driver.enqueue()
 

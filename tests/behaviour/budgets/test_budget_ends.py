@@ -71,13 +71,13 @@ def ending_gives_back(driver: Driver, end: Callable[[Driver, Claim], None]) -> N
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-def test_the_end_of_a_claim_gives_back_the_rest_and_who_waited_goes_on(
+def test_the_end_of_a_claim_releases_its_reservation_and_waiting_tasks_continue(
     driver: Driver, end: Callable[[Driver, Claim], None]
 ) -> None:
     ending_gives_back(driver, end)
 
 
-def test_a_late_result_after_the_reaper_gives_back_nothing_twice(driver: Driver) -> None:
+def test_a_late_result_after_the_reaper_releases_nothing_twice(driver: Driver) -> None:
     budget_id = set_budget(driver, "all", None, 1)
     driver.enqueue(max_cost_usd=1)
     claim = driver.claim_one("a")
@@ -164,7 +164,7 @@ def test_a_budget_that_was_made_while_a_call_was_paid_for_counts_it(driver: Driv
     assert money(driver, budget_id) == (2, 0)
 
 
-def test_four_fifths_and_all_of_it_are_told_once(driver: Driver) -> None:
+def test_the_events_at_80_and_100_percent_are_emitted_once(driver: Driver) -> None:
     budget_id = set_budget(driver, "all", None, 10)
     driver.enqueue(max_cost_usd=10)
     claim = driver.claim_one("a")

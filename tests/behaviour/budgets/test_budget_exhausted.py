@@ -48,7 +48,7 @@ def test_many_promoters_ask_once(driver: Driver) -> None:
     assert driver.value("select count(*) from treadle.waits") == 1
 
 
-def test_a_number_is_the_new_limit_and_those_that_fit_go_on(driver: Driver) -> None:
+def test_a_number_is_the_new_limit_and_those_that_fit_continue(driver: Driver) -> None:
     budget_id, tasks = asked(driver)
 
     assert answer(driver, question(driver, tasks[0])["id"], 5) == "answered"
@@ -174,7 +174,7 @@ def test_the_policy_fail_gives_up_what_the_budget_cannot_pay(driver: Driver) -> 
 
 
 @pytest.mark.parametrize(("of_task", "of_budget"), [("fail", "ask"), ("ask", "fail")])
-def test_the_task_says_before_the_budget_what_to_do(
+def test_the_policy_of_the_task_takes_precedence_over_the_budget(
     driver: Driver, of_task: str, of_budget: str
 ) -> None:
     set_budget(driver, "all", None, 1, on_exhausted=of_budget)

@@ -21,7 +21,7 @@ def suspended(driver: Driver, claim: Claim) -> None:
     assert suspend(driver, claim, told["wait_id"]) == "blocked"
 
 
-def test_a_task_that_costs_more_than_it_may_asks_and_goes_on_with_its_steps(
+def test_a_task_over_its_limit_asks_and_resumes_with_its_steps(
     driver: Driver,
 ) -> None:
     claim = claimed(driver, max_cost_usd=1)
@@ -84,7 +84,9 @@ def test_the_policy_is_that_of_the_task_then_of_the_type_then_of_the_budget(
     assert pay(driver, claim, 2)["verdict"] == verdict
 
 
-def test_a_budget_that_is_passed_by_a_task_asks_and_a_raise_lets_it_go_on(driver: Driver) -> None:
+def test_a_budget_that_is_passed_by_a_task_asks_and_a_raise_lets_it_continue(
+    driver: Driver,
+) -> None:
     budget_id = set_budget(driver, "type", "code", 1)
     claim = claimed(driver)
     assert pay(driver, claim, 3)["verdict"] == "ask"
@@ -99,7 +101,7 @@ def test_a_budget_that_is_passed_by_a_task_asks_and_a_raise_lets_it_go_on(driver
     assert money(driver, budget_id) == (3, 0)
 
 
-def test_who_keeps_to_its_reservation_is_not_stopped_by_who_does_not(driver: Driver) -> None:
+def test_a_task_within_its_reservation_is_not_stopped_by_others(driver: Driver) -> None:
     set_budget(driver, "all", None, 10)
     priced = claimed(driver, max_cost_usd=8)
     free = claimed(driver, "b")
@@ -118,7 +120,7 @@ def test_the_step_that_passed_the_limit_is_kept(driver: Driver) -> None:
     assert step_names(driver, claim.id) == ["draft"]
 
 
-def test_a_reservation_there_is_no_money_for_asks(driver: Driver) -> None:
+def test_a_reservation_that_exceeds_the_budget_asks(driver: Driver) -> None:
     budget_id = set_budget(driver, "all", None, 5)
     claim = claimed(driver)
 
@@ -133,7 +135,7 @@ def test_a_reservation_there_is_no_money_for_asks(driver: Driver) -> None:
     assert money(driver, budget_id) == (0, 6)
 
 
-def test_what_others_give_back_answers_a_task_that_ran_out(driver: Driver) -> None:
+def test_released_money_answers_a_task_that_ran_out(driver: Driver) -> None:
     set_budget(driver, "all", None, 5)
     other = claimed(driver, max_cost_usd=4)
     claim = claimed(driver, "b")

@@ -39,7 +39,7 @@ def test_a_new_budget_of_a_period_counts_that_period_only(driver: Driver) -> Non
     assert money(driver, set_budget(driver, "all", None, 9, "month"))[0] == 2
 
 
-def test_a_project_is_known_by_its_id_and_by_its_name(driver: Driver) -> None:
+def test_a_project_is_found_by_its_id_and_by_its_name(driver: Driver) -> None:
     project = driver.value("insert into treadle.projects (name) values ('acme') returning id")
     driver.enqueue(project_id=str(project))
     pay(driver, driver.claim_one("a"), 3)

@@ -147,7 +147,7 @@ def test_changes_to_what_does_not_exist_or_is_too_large_are_refused(
         driver.retry(claim.id, "modify_and_retry", changes)
 
 
-def test_a_failure_class_that_nobody_knows_counts_as_an_error(driver: Driver) -> None:
+def test_an_unknown_failure_class_counts_as_an_error(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
 

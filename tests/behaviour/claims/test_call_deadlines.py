@@ -65,7 +65,7 @@ async def _hold(pool: Pool) -> None:
         await conn.execute("select pg_sleep(0.2)")
 
 
-async def test_a_call_on_a_silent_connection_is_repeated_on_a_new_one(proxy: Proxy) -> None:
+async def test_a_call_on_an_unresponsive_connection_is_repeated_on_a_new_one(proxy: Proxy) -> None:
     async with make(proxy.url) as pool:
         db = Database(Calls(pool))
         version = await db.calls.schema_version()
@@ -138,7 +138,7 @@ async def test_a_deadline_that_passes_again_and_again_is_an_error(database_url: 
     assert isinstance(raised.value.__cause__, CallTimeout)
 
 
-async def test_the_server_stops_what_nobody_waits_for(
+async def test_the_server_cancels_statements_without_a_waiting_client(
     database_url: str, conn: psycopg.AsyncConnection[tuple[Any, ...]]
 ) -> None:
     async with make(database_url, name="treadle-test") as pool:
@@ -220,7 +220,7 @@ async def test_a_call_that_is_cancelled_does_not_wait_for_the_server(
         ("target_session_attrs=any", {"target_session_attrs": "any"}),
     ],
 )
-async def test_connections_notice_a_peer_that_is_gone_unless_the_url_says_otherwise(
+async def test_connections_detect_a_dead_peer_unless_the_url_disables_it(
     database_url: str, given: str, expected: dict[str, str]
 ) -> None:
     url = f"{database_url}{'&' if '?' in database_url else '?'}{given}"
@@ -234,7 +234,7 @@ async def test_connections_notice_a_peer_that_is_gone_unless_the_url_says_otherw
     assert expected.items() <= parameters.items()
 
 
-async def test_a_listener_whose_connection_fell_silent_connects_again(
+async def test_a_listener_reconnects_when_its_connection_stops_responding(
     proxy: Proxy, conn: psycopg.AsyncConnection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "ECHO_WITHIN_S", 1.0)
@@ -251,7 +251,7 @@ async def test_a_listener_whose_connection_fell_silent_connects_again(
         group.cancel_scope.cancel()
 
 
-async def test_reading_events_notices_that_its_listening_connection_fell_silent(
+async def test_a_reader_of_events_notices_an_unresponsive_listening_connection(
     proxy: Proxy, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "ANSWER_S", 1.0)

@@ -43,7 +43,7 @@ def test_each_agent_gets_as_many_as_it_asked_for_and_has_a_token_of_its_own(
         assert told == token
 
 
-def test_who_gets_nothing_is_told_so(driver: Driver) -> None:
+def test_an_agent_without_a_task_gets_an_empty_list(driver: Driver) -> None:
     task = driver.enqueue(assigned_agent="b")
 
     assert claim_each(driver, a=1, b=1) == {"a": [], "b": [task]}
@@ -92,7 +92,7 @@ def waiting_for_a_slot(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("about", [limited, budgeted, opened, waiting_for_a_slot])
-def test_nobody_is_asked_after_a_claim_that_may_hold_more_than_tasks(
+def test_an_agent_after_a_claim_that_may_hold_other_locks_is_skipped(
     driver: Driver, about: Callable[[Driver], object]
 ) -> None:
     about(driver)

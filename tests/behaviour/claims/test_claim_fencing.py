@@ -101,7 +101,7 @@ def test_a_token_that_never_was_a_claim_changes_nothing(driver: Driver) -> None:
             assert row["verdict"] in ("stale", "lost"), call
 
 
-def test_the_token_of_one_task_is_no_token_of_another(driver: Driver) -> None:
+def test_the_token_of_one_task_is_not_valid_for_another(driver: Driver) -> None:
     driver.enqueue_batch([{}, {}])
     [first], [second] = driver.claim("a"), driver.claim("b")
 

@@ -102,7 +102,7 @@ def test_a_task_never_gets_the_token_of_its_last_claim_again(driver: Driver, end
     assert (second.id, driver.fail(second)) == (task_id, "ready")
 
 
-def test_a_claim_says_all_that_the_handler_needs(driver: Driver) -> None:
+def test_a_claim_returns_everything_that_the_handler_needs(driver: Driver) -> None:
     project = uuid4()
     task_id = driver.enqueue(
         {"prompt": "hello"},

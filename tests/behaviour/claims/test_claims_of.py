@@ -16,7 +16,7 @@ def claimed(driver: Driver, agent: str = "a") -> Claim:
     return driver.claim_one(agent)
 
 
-def test_a_live_claim_is_its_agents(driver: Driver) -> None:
+def test_a_live_claim_belongs_to_its_agent(driver: Driver) -> None:
     driver.enqueue()
     claim = claimed(driver)
     assert owner(driver, claim.id, claim.token) == [("default", None, "a")]
@@ -39,14 +39,14 @@ def test_a_completed_claim_is_its_agents(driver: Driver) -> None:
     assert owner(driver, claim.id, claim.token) == [("default", None, "a")]
 
 
-def test_a_token_of_nobody_has_no_agent(driver: Driver) -> None:
+def test_an_unknown_token_has_no_agent(driver: Driver) -> None:
     driver.enqueue()
     claim = claimed(driver)
     assert owner(driver, claim.id, uuid4()) == [("default", None, None)]
     assert owner(driver, uuid4(), claim.token) == []
 
 
-def test_the_project_of_a_task_is_told(driver: Driver) -> None:
+def test_the_project_of_a_claimed_task_is_returned(driver: Driver) -> None:
     project_id = driver.value("select id from treadle.define_project('p')")
     driver.enqueue(project="p")
     claim = claimed(driver)

@@ -70,7 +70,7 @@ def test_a_task_may_want_a_report_or_do_without(driver: Driver) -> None:
     assert driver.complete(free) == "completed"
 
 
-def test_a_report_that_nobody_asked_for_is_kept(driver: Driver) -> None:
+def test_an_unrequested_report_is_stored(driver: Driver) -> None:
     claim = claimed(driver)
 
     driver.rows(COMPLETE, claim.id, claim.token, Jsonb(REPORT))
@@ -114,7 +114,7 @@ def test_a_report_out_of_shape_is_refused(driver: Driver, report: Any, words: st
         driver.rows(COMPLETE, claim.id, claim.token, Jsonb(report))
 
 
-def test_a_report_may_say_more_and_is_not_endless(driver: Driver) -> None:
+def test_a_report_may_have_more_fields_and_is_bounded(driver: Driver) -> None:
     claim = claimed(driver)
     more = {**REPORT, "diff": ["a"], "goal": None}
 

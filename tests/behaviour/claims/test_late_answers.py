@@ -81,7 +81,7 @@ def test_a_late_failure_does_not_count_a_second_attempt(driver: Driver) -> None:
     assert [each["reason"] for each in driver.attempts(claim.id)] == ["heartbeat_timeout"]
 
 
-def test_a_late_heartbeat_does_not_revive_a_claim_that_was_taken_back(driver: Driver) -> None:
+def test_a_late_heartbeat_does_not_revive_a_reaped_claim(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     driver.expire(claim)

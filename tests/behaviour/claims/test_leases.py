@@ -36,7 +36,7 @@ def test_a_claim_that_is_not_started_within_its_ttl_is_taken_back(driver: Driver
     assert driver.state_of(claim.id) == "retrying"
 
 
-def test_a_task_without_a_heartbeat_for_three_intervals_is_taken_back(driver: Driver) -> None:
+def test_a_task_without_a_heartbeat_for_three_intervals_is_reaped(driver: Driver) -> None:
     driver.agent("a", heartbeat_s=30)
     driver.enqueue()
     claim = driver.claim_one("a")
@@ -53,7 +53,7 @@ def test_a_task_without_a_heartbeat_for_three_intervals_is_taken_back(driver: Dr
     )
 
 
-def test_a_task_that_runs_past_its_timeout_is_taken_back_in_spite_of_heartbeats(
+def test_a_task_that_runs_past_its_timeout_is_reaped_despite_heartbeats(
     driver: Driver,
 ) -> None:
     driver.enqueue(timeout_s=100)
@@ -72,7 +72,7 @@ def test_a_task_that_runs_past_its_timeout_is_taken_back_in_spite_of_heartbeats(
     )
 
 
-def test_the_attempt_says_who_had_the_task_and_when(driver: Driver) -> None:
+def test_the_attempt_records_the_agent_and_the_times(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     before = driver.task(claim.id)
@@ -86,7 +86,7 @@ def test_the_attempt_says_who_had_the_task_and_when(driver: Driver) -> None:
     assert attempt["ended_at"] > before["started_at"]
 
 
-def test_the_clock_goes_on_inside_a_transaction(driver: Driver) -> None:
+def test_the_clock_advances_inside_a_transaction(driver: Driver) -> None:
     driver.rows("begin")
     driver.rows("select now()")
 

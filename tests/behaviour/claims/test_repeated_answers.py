@@ -8,7 +8,7 @@ from tests.drivers.refusals import refused, unchanged
 pytestmark = pytest.mark.requirement("F2")
 
 
-def test_a_repeated_completion_says_already_and_keeps_the_first_output(driver: Driver) -> None:
+def test_a_repeated_completion_returns_already_and_keeps_the_first_output(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     assert driver.complete(claim, {"n": 1}) == "completed"
@@ -22,7 +22,7 @@ def test_a_repeated_completion_says_already_and_keeps_the_first_output(driver: D
     assert driver.task(claim.id)["output"] == {"n": 1}
 
 
-def test_a_repeated_failure_says_already_and_counts_one_attempt(driver: Driver) -> None:
+def test_a_repeated_failure_returns_already_and_counts_one_attempt(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     assert driver.fail(claim) == "retrying"
@@ -33,7 +33,7 @@ def test_a_repeated_failure_says_already_and_counts_one_attempt(driver: Driver) 
     assert len(driver.attempts(claim.id)) == 1
 
 
-def test_a_repeated_release_says_already_and_gives_back_one_attempt(driver: Driver) -> None:
+def test_a_repeated_release_returns_already_and_restores_one_attempt(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     assert driver.release(claim) == "released"
@@ -44,7 +44,7 @@ def test_a_repeated_release_says_already_and_gives_back_one_attempt(driver: Driv
     assert driver.task(claim.id)["attempt"] == 0
 
 
-def test_a_repeated_cancellation_says_already(driver: Driver) -> None:
+def test_a_repeated_cancellation_returns_already(driver: Driver) -> None:
     task_id = driver.enqueue()
     assert driver.cancel(task_id, reason="not needed") == ["cancelled"]
 
@@ -54,7 +54,7 @@ def test_a_repeated_cancellation_says_already(driver: Driver) -> None:
     assert driver.task(task_id)["failure_reason"] == "not needed"
 
 
-def test_a_completion_that_says_already_means_that_the_result_is_stored(driver: Driver) -> None:
+def test_a_completion_that_returns_already_means_that_the_result_is_stored(driver: Driver) -> None:
     driver.enqueue(max_attempts=1)
     failed = driver.claim_one("a")
     driver.fail(failed)

@@ -65,26 +65,26 @@ def test_the_reapers_failures_go_by_the_same_rules(driver: Driver) -> None:
     assert driver.expire(driver.claim_one("a")).status == "dead_lettered"
 
 
-def test_a_handler_that_says_fail_is_not_retried(driver: Driver) -> None:
+def test_a_handler_that_raises_fail_is_not_retried(driver: Driver) -> None:
     driver.enqueue()
 
     assert driver.fail(driver.claim_one("a"), action="fail") == "dead_lettered"
 
 
-def test_a_handler_that_says_retry_is_retried_whatever_the_class(driver: Driver) -> None:
+def test_a_handler_that_raises_retry_is_retried_regardless_of_the_class(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
 
     assert driver.fail(claim, failure_class="auth_failure", action="retry") == "retrying"
 
 
-def test_a_handler_that_says_retry_does_not_get_more_attempts(driver: Driver) -> None:
+def test_a_handler_that_raises_retry_does_not_get_more_attempts(driver: Driver) -> None:
     driver.enqueue(max_attempts=1)
 
     assert driver.fail(driver.claim_one("a"), action="retry") == "dead_lettered"
 
 
-def test_a_handler_that_says_cancel_cancels_its_task(driver: Driver) -> None:
+def test_a_handler_that_raises_cancel_cancels_its_task(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
 

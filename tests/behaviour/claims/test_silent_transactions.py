@@ -29,7 +29,7 @@ def make(proxy: TcpProxy, **options: Any) -> Treadle:
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
-async def test_an_attempt_whose_transaction_fell_silent_ends_and_the_next_one_succeeds(
+async def test_an_attempt_whose_transaction_stops_responding_ends_and_the_next_one_succeeds(
     proxy: TcpProxy, conn: Conn, when: str
 ) -> None:
     await conn.execute("create table paid (task_id uuid primary key, attempt integer)")

@@ -71,7 +71,7 @@ def test_a_heartbeat_keeps_a_validating_task(driver: Driver) -> None:
     assert driver.reap() == []
 
 
-def test_a_validating_task_without_heartbeats_is_taken_back(driver: Driver) -> None:
+def test_a_validating_task_without_heartbeats_is_reaped(driver: Driver) -> None:
     claim = validating(driver, retry=AT_ONCE)
 
     reaped = driver.expire(claim)
@@ -169,7 +169,7 @@ def test_of_claims_with_one_token_only_those_that_hold_keep_their_feedback(drive
 
 
 @pytest.mark.parametrize("feedback", ["text", {"a": 1}, [1], [None]])
-def test_feedback_that_is_no_list_of_texts_is_refused(driver: Driver, feedback: Any) -> None:
+def test_feedback_that_is_not_a_list_of_texts_is_rejected(driver: Driver, feedback: Any) -> None:
     claim = validating(driver)
 
     with unchanged(driver), refused("TR001", "must be a list of texts"):

@@ -32,7 +32,7 @@ def test_an_enqueue_wakes_an_idle_worker(driver: Driver, listener: Listener) -> 
     assert listener.heard() == ["task_ready.default"]
 
 
-def test_a_rolled_back_enqueue_wakes_nobody(driver: Driver, listener: Listener) -> None:
+def test_a_rolled_back_enqueue_sends_no_notification(driver: Driver, listener: Listener) -> None:
     idle(driver)
     driver.rows("begin")
     driver.enqueue()
@@ -42,7 +42,7 @@ def test_a_rolled_back_enqueue_wakes_nobody(driver: Driver, listener: Listener) 
     assert listener.heard() == []
 
 
-def test_nobody_is_woken_before_the_commit(driver: Driver, listener: Listener) -> None:
+def test_no_notification_is_sent_before_the_commit(driver: Driver, listener: Listener) -> None:
     idle(driver)
     driver.rows("begin")
     driver.enqueue()
@@ -53,7 +53,7 @@ def test_nobody_is_woken_before_the_commit(driver: Driver, listener: Listener) -
     assert listener.heard() == ["task_ready.default"]
 
 
-def test_an_enqueue_wakes_nobody_while_no_worker_is_idle(
+def test_an_enqueue_sends_no_notification_while_no_worker_is_idle(
     driver: Driver, listener: Listener
 ) -> None:
     driver.claim("a", idle=False)
@@ -110,7 +110,7 @@ def test_a_task_that_cannot_be_claimed_yet_wakes_no_worker(
     assert listener.heard() == []
 
 
-def test_a_repeat_with_a_key_that_is_taken_wakes_nobody(driver: Driver, listener: Listener) -> None:
+def test_a_repeat_with_a_used_key_sends_no_notification(driver: Driver, listener: Listener) -> None:
     driver.enqueue(key="k")
     idle_claim = driver.claim_one("a")
     idle(driver)
@@ -171,7 +171,7 @@ def test_the_promoter_is_woken_for_what_falls_due_within_seconds(
     assert listener.heard() == ["treadle_due"], "a retry"
 
 
-def test_a_worker_is_told_when_a_task_that_runs_is_cancelled(
+def test_a_worker_is_notified_when_a_running_task_is_cancelled(
     driver: Driver, listener: Listener
 ) -> None:
     waiting = driver.enqueue()

@@ -55,7 +55,7 @@ def test_a_long_circle_is_found_and_named_by_its_beginning(driver: Driver) -> No
         create(driver, tasks)
 
 
-def test_a_long_chain_in_reverse_order_is_no_circle(driver: Driver) -> None:
+def test_a_long_chain_in_reverse_order_is_not_a_cycle(driver: Driver) -> None:
     size = 2000
     tasks = [node(f"t{place}", [f"t{place + 1}"]) for place in range(size)]
 

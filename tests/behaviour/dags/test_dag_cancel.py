@@ -31,7 +31,7 @@ def test_a_cancellation_takes_the_dependents_along_with_its_reason(driver: Drive
     assert graph.status == "running"
 
 
-def test_over_an_optional_edge_the_dependent_goes_on(driver: Driver) -> None:
+def test_a_dependent_continues_over_an_optional_edge(driver: Driver) -> None:
     graph = create(
         driver, [node("a"), node("b"), node("c", [{"task": "a", "optional": True}, "b"])]
     )
@@ -137,7 +137,7 @@ def test_a_whole_dag_is_revived(driver: Driver) -> None:
     assert graph.status == "completed"
 
 
-def test_a_dag_that_had_ended_says_that_it_was_reopened(driver: Driver) -> None:
+def test_reopening_an_ended_dag_emits_an_event(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     driver.cancel(graph["a"])
     assert graph.status == "cancelled"
@@ -158,7 +158,7 @@ def test_a_handler_that_cancels_its_task_takes_the_dependents_along(driver: Driv
     assert graph.status == "cancelled"
 
 
-def test_who_depends_on_it_from_elsewhere_does_not_change_how_a_dag_ended(driver: Driver) -> None:
+def test_dependents_in_other_dags_do_not_change_how_a_dag_ended(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": []})
     create(driver, [node("later", [str(graph["a"])])])
     graph.complete("a")

@@ -19,7 +19,7 @@ def test_dependents_wait_for_a_person_by_default(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F4")
-def test_a_dead_letter_that_is_retried_lets_the_dag_go_on(driver: Driver) -> None:
+def test_a_dead_letter_that_is_retried_lets_the_dag_continue(driver: Driver) -> None:
     graph = shaped(driver, CHAIN)
     graph.give_up("a")
 
@@ -110,7 +110,7 @@ def test_a_reaped_last_attempt_counts_like_any_other_end(driver: Driver) -> None
     assert graph.states() == {"a": "dead_lettered", "b": "cancelled", "c": "cancelled"}
 
 
-def test_a_failed_attempt_that_is_retried_moves_nobody(driver: Driver) -> None:
+def test_a_failed_attempt_with_a_retry_does_not_change_dependents(driver: Driver) -> None:
     graph = shaped(driver, CHAIN, on_dead_letter="cancel")
 
     assert driver.fail(graph.claim("a")) == "retrying"
@@ -133,7 +133,7 @@ def test_a_parent_waits_for_a_subtask_that_gave_up(driver: Driver) -> None:
     assert driver.state_of(graph["a"]) == "ready"
 
 
-def test_a_parent_that_takes_failures_goes_on_after_them(driver: Driver) -> None:
+def test_a_parent_that_accepts_failures_resumes_after_them(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     parent = graph.claim("a")
     children = spawn(driver, parent, [node("x"), node("y"), node("z")])

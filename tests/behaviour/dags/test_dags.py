@@ -25,7 +25,7 @@ def test_a_dag_is_made_whole_and_only_its_roots_are_ready(driver: Driver) -> Non
 
 
 @pytest.mark.requirement("F4")
-def test_completion_readies_who_waited_for_nothing_else(driver: Driver) -> None:
+def test_completion_readies_tasks_that_wait_for_nothing_else(driver: Driver) -> None:
     graph = shaped(driver, DIAMOND)
 
     graph.complete("a")
@@ -76,7 +76,7 @@ def test_tasks_without_a_name_are_named_after_their_type(driver: Driver) -> None
     assert [row[0] for row in rows] == ["code", "code-2", "test"]
 
 
-def test_defaults_hold_for_tasks_that_do_not_say_otherwise(driver: Driver) -> None:
+def test_defaults_apply_to_tasks_without_their_own_options(driver: Driver) -> None:
     tasks: list[Record] = [{"name": "a"}, {"name": "b", "type": "test", "priority": 3}]
     defaults = {"type": "code", "priority": 7}
 
@@ -86,7 +86,7 @@ def test_defaults_hold_for_tasks_that_do_not_say_otherwise(driver: Driver) -> No
     assert driver.task(graph["b"])["priority"] == 3
 
 
-def test_a_dependency_on_a_finished_task_holds_nobody_back(driver: Driver) -> None:
+def test_a_dependency_on_a_finished_task_is_satisfied(driver: Driver) -> None:
     driver.agent("a")
     earlier = driver.enqueue()
     driver.complete(driver.claim_one("a"))
@@ -174,7 +174,7 @@ def test_bad_tasks_are_refused_and_change_nothing(
         create(driver, tasks)
 
 
-def test_an_unknown_option_of_a_task_is_told_what_tasks_of_a_dag_have(driver: Driver) -> None:
+def test_the_error_of_an_unknown_option_lists_the_options_of_dag_tasks(driver: Driver) -> None:
     with pytest.raises(psycopg.Error, match="unknown option 'depends_on'") as raised:
         create(driver, [node("a"), node("b", depends_on=["a"])])
 

@@ -55,7 +55,7 @@ def test_a_superseded_claim_starts_nothing(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F5")
-def test_a_parent_waits_without_claim_or_attempt_and_goes_on_when_all_are_done(
+def test_a_parent_waits_without_claim_or_attempt_and_resumes_when_all_have_ended(
     driver: Driver,
 ) -> None:
     graph = shaped(driver, {"a": [], "after": ["a"]})
@@ -88,7 +88,7 @@ def test_waiting_for_what_is_done_already_does_not_wait(driver: Driver) -> None:
     assert suspend(driver, parent, [child]) == "ready"
 
 
-def test_a_repeated_suspension_says_already(driver: Driver) -> None:
+def test_a_repeated_suspension_returns_already(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     parent = graph.claim("a")
     children = spawn(driver, parent, [node("x")])

@@ -129,7 +129,7 @@ def test_the_next_attempt_is_given_what_happened_before(driver: Driver) -> None:
     assert previous[1]["duration_s"] == 100
 
 
-def test_an_attempt_after_a_rate_limit_is_told_too(driver: Driver) -> None:
+def test_the_next_attempt_also_gets_the_rate_limited_attempt(driver: Driver) -> None:
     driver.enqueue()
     driver.fail(driver.claim_one("a"), "429", failure_class="rate_limit", retry_after=0)
 
@@ -138,7 +138,7 @@ def test_an_attempt_after_a_rate_limit_is_told_too(driver: Driver) -> None:
     assert (previous["outcome"], previous["error"]) == ("rate_limited", "429")
 
 
-def test_at_most_the_last_twenty_attempts_are_handed_over(driver: Driver) -> None:
+def test_at_most_the_last_twenty_attempts_are_passed_on(driver: Driver) -> None:
     driver.enqueue(max_attempts=100, retry=AT_ONCE)
     for number in range(25):
         driver.fail(driver.claim_one("a"), f"error {number}")

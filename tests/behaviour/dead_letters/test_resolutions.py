@@ -42,7 +42,7 @@ def test_the_failures_of_the_old_round_do_not_make_a_poison_pill_of_the_new_one(
     assert first == second == ["ready", "ready", "dead_lettered"]
 
 
-def test_attempts_go_on_counting_and_their_history_is_handed_over(driver: Driver) -> None:
+def test_attempts_are_counted_further_and_their_history_is_passed_on(driver: Driver) -> None:
     claim = dead(driver)
     driver.retry(claim.id)
 
@@ -74,7 +74,7 @@ def test_cancel_ends_the_task_for_good(driver: Driver) -> None:
     ("resolution", "changes"),
     [("retry", {}), ("cancel", {}), ("modify_and_retry", {"priority": 1})],
 )
-def test_every_decision_is_kept_with_who_made_it(
+def test_every_decision_is_stored_with_its_author(
     driver: Driver, resolution: str, changes: dict[str, Any]
 ) -> None:
     claim = dead(driver)
@@ -164,7 +164,7 @@ def test_what_is_not_modified_stays_as_it_was(driver: Driver) -> None:
         assert after[name] == before[name], name
 
 
-def test_a_task_whose_key_is_taken_cannot_come_back(driver: Driver) -> None:
+def test_a_task_whose_key_is_in_use_cannot_be_retried(driver: Driver) -> None:
     claim = dead(driver, key="k")
     driver.enqueue(key="k")
 

@@ -35,7 +35,7 @@ SPEC = {"url": "x", "options": {"depth": 3, "tags": ["a", "b"]}, "n": 1}
         ),
     ],
 )
-def test_arguments_are_replaced_set_and_taken_away(
+def test_arguments_are_replaced_set_and_removed(
     driver: Driver, changes: dict[str, Any], after: dict[str, Any]
 ) -> None:
     task = dead(driver, spec=SPEC)
@@ -104,7 +104,7 @@ def test_an_edit_of_many_leaves_those_alone_that_it_does_not_fit(driver: Driver)
     assert decisions(driver, other) == []
 
 
-def test_the_new_round_has_its_attempts_and_the_old_ones_go_on_counting(driver: Driver) -> None:
+def test_the_new_round_has_its_attempts_and_the_old_ones_continue_counting(driver: Driver) -> None:
     task = dead(driver)
 
     resolve(driver, [task], "modify_and_retry", changes={"max_attempts": 2})

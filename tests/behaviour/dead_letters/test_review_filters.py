@@ -95,7 +95,7 @@ def test_what_a_filter_finds(driver: Driver, filters: dict[str, Any], which: set
     assert gone == which
 
 
-def test_beyond_the_limit_letters_are_left_and_the_next_call_goes_on_after_them(
+def test_letters_beyond_the_limit_are_left_for_the_next_call(
     driver: Driver,
 ) -> None:
     taken = dead(driver, key="k")
@@ -126,7 +126,7 @@ def test_what_is_wanted_is_found_however_far_behind_the_rest_it_is(driver: Drive
     assert driver.state_of(third) == "ready"
 
 
-async def test_a_decision_goes_on_batch_by_batch_past_what_is_refused(
+async def test_a_decision_is_applied_in_batches_despite_rejected_letters(
     driver: Driver, app: Treadle
 ) -> None:
     for n in range(3):
@@ -217,6 +217,6 @@ def test_an_unknown_key_is_refused_with_all_that_letters_have(driver: Driver) ->
         assert f" {key}" in hint
 
 
-async def test_what_is_no_id_is_refused_as_such(app: Treadle) -> None:
+async def test_an_invalid_id_is_rejected(app: Treadle) -> None:
     with pytest.raises(InvalidArgument, match="'nope' is not a task id"):
         await app.db.dead_letters.resolve(["nope"])

@@ -77,7 +77,7 @@ def test_other_errors_are_other_groups(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("error", ["", "\n \n", "'" * 3000, "a1 " * 5000, "x\n" * 20000, "\\" * 99])
-def test_an_odd_text_is_no_problem_and_stays_short(driver: Driver, error: str) -> None:
+def test_an_unusual_error_text_is_accepted_and_shortened(driver: Driver, error: str) -> None:
     found = driver.value("select treadle.error_pattern(%s)", error)
 
     assert found is None or 0 < len(found) <= 300
@@ -108,7 +108,7 @@ def test_a_failure_without_a_text_has_a_group_too(driver: Driver) -> None:
     assert letters[0]["fingerprint"] != letters[1]["fingerprint"]
 
 
-def test_groups_say_how_many_of_what_whose_since_when_and_at_what_cost(driver: Driver) -> None:
+def test_groups_have_counts_queues_agents_times_and_costs(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('mail')")
     driver.set_clock(timedelta(0), stopped=True)
     tasks = [
@@ -166,7 +166,7 @@ def test_the_history_of_a_letter_has_every_attempt_up_to_it(driver: Driver) -> N
 
 
 @pytest.mark.requirement("F15")
-def test_the_event_of_a_dead_letter_says_class_reason_attempts_and_cost(driver: Driver) -> None:
+def test_the_event_of_a_dead_letter_has_class_reason_attempts_and_cost(driver: Driver) -> None:
     driver.enqueue(max_attempts=2, retry={"strategy": "immediate"})
     for _ in range(2):
         claim = driver.claim_one()

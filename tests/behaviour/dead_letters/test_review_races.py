@@ -23,7 +23,7 @@ pytestmark = pytest.mark.requirement("R3")
 
 
 @pytest.mark.parametrize("first", ["retry", "cancel"])
-def test_the_second_of_two_reviewers_is_told_who_was_first(driver: Driver, first: str) -> None:
+def test_the_second_of_two_reviewers_gets_the_name_of_the_first(driver: Driver, first: str) -> None:
     task = dead(driver)
 
     late = while_held(

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.requirement("R3"), pytest.mark.requirement("F16")]
         ("escalate", {"to": "ops"}, "escalated", "dead_lettered"),
     ],
 )
-def test_a_decision_is_carried_out_and_kept_with_who_when_and_why(
+def test_a_decision_is_applied_and_logged_with_reviewer_time_and_note(
     driver: Driver, resolution: str, more: dict[str, object], verdict: str, status: str
 ) -> None:
     task = dead(driver, "no order 17")
@@ -61,7 +61,7 @@ def test_every_way_to_decide_keeps_the_decision(driver: Driver) -> None:
     assert [each["actor"] for each in decisions(driver, many)] == ["bob"]
 
 
-def test_a_repeated_decision_changes_nothing_and_says_who_was_first(driver: Driver) -> None:
+def test_a_repeated_decision_changes_nothing_and_names_the_first_reviewer(driver: Driver) -> None:
     task = dead(driver)
     resolve(driver, [task], "retry", note="it is back")
 
@@ -118,7 +118,7 @@ def test_cancelling_takes_dependents_along_and_the_dag_counts(driver: Driver) ->
     assert (graph.row["cancelled"], graph.row["dead_lettered"]) == (2, 0)
 
 
-def test_retried_letters_of_a_dag_count_as_live_again(driver: Driver) -> None:
+def test_retried_letters_of_a_dag_count_as_active_again(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": ["a"]})
     graph.give_up("a")
 

@@ -32,6 +32,6 @@ def test_the_columns_are_named_and_no_constraint(driver: Driver, call: str, prob
         driver.rows(f"select treadle.{call}")
 
 
-def test_a_schedule_of_nothing_is_told_what_it_needs(driver: Driver) -> None:
+def test_a_schedule_without_a_task_or_dag_is_rejected(driver: Driver) -> None:
     with unchanged(driver), refused("TR001", "a schedule needs a task or a DAG"):
         driver.rows("""select treadle.define_schedule('s', '{"cron": "@daily"}')""")

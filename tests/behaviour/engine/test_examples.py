@@ -81,7 +81,7 @@ async def test_research_is_published_when_a_person_has_approved_it(
     assert (float(details["cost_usd"]), details["attempt"]) == (0.06, 1)
 
 
-async def test_research_that_nobody_approves_in_time_is_not_published(database_url: str) -> None:
+async def test_research_that_is_not_approved_in_time_is_not_published(database_url: str) -> None:
     async with TaskRunner(research_agent.app, database_url) as harness:
         handle = await research_agent.research.enqueue(subject="looms")
         await harness.drain()

@@ -196,7 +196,7 @@ class Queue(RuleBasedStateMachine):
 
 
 @pytest.mark.requirement("F2")
-def test_random_calls_leave_the_rows_that_the_model_says(driver: Driver) -> None:
+def test_random_calls_leave_the_rows_that_the_model_predicts(driver: Driver) -> None:
     driver.set_clock(timedelta(0), stopped=True)
 
     run_state_machine_as_test(

@@ -42,7 +42,7 @@ def test_a_wait_expires_at_a_moment_that_can_be_read(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("column", ["run_at", "deadline_at"])
-def test_nobody_gets_past_the_table(driver: Driver, column: str) -> None:
+def test_direct_updates_cannot_store_an_unreadable_time(driver: Driver, column: str) -> None:
     driver.enqueue()
     for wrong in (*EARLY, *LATE):
         with pytest.raises(psycopg.errors.CheckViolation, match="tasks_times_check"):

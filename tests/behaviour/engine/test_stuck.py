@@ -42,7 +42,7 @@ def test_tasks_of_a_paused_queue_are_stuck(driver: Driver) -> None:
     assert reason.endswith(": provider is down")
 
 
-def test_tasks_are_stuck_when_no_agent_lives(driver: Driver) -> None:
+def test_tasks_are_stuck_when_no_agent_is_alive(driver: Driver) -> None:
     driver.enqueue()
     silence(driver)
 
@@ -64,7 +64,7 @@ def test_tasks_are_stuck_when_every_agent_of_the_queue_drains(driver: Driver) ->
     assert reasons(driver) == ["no live agent serves queue default"]
 
 
-def test_tasks_are_stuck_when_nobody_handles_their_type(driver: Driver) -> None:
+def test_tasks_are_stuck_when_no_agent_handles_their_type(driver: Driver) -> None:
     for name in ("a", "b"):
         driver.agent(name, task_types=["code"])
     driver.enqueue(type="test")
@@ -73,14 +73,14 @@ def test_tasks_are_stuck_when_nobody_handles_their_type(driver: Driver) -> None:
     assert reasons(driver) == ["no live agent of the queue handles type test"]
 
 
-def test_tasks_are_stuck_when_nobody_has_the_capabilities(driver: Driver) -> None:
+def test_tasks_are_stuck_when_no_agent_has_the_capabilities(driver: Driver) -> None:
     driver.agent("a", capabilities=["git"])
     driver.enqueue(capabilities=["git", "gpu"])
 
     assert reasons(driver) == ["no live agent of the queue has capability gpu"]
 
 
-def test_tasks_are_stuck_when_they_are_assigned_to_an_agent_that_is_gone(driver: Driver) -> None:
+def test_tasks_are_stuck_when_they_are_assigned_to_an_offline_agent(driver: Driver) -> None:
     driver.enqueue(assigned_agent="c")
 
     assert reasons(driver) == ["assigned to agent c, which is not registered"]
@@ -205,7 +205,7 @@ def test_tasks_without_a_budget_left_are_stuck(driver: Driver) -> None:
     assert (row["status"], row["tasks"], row["example_id"]) == ("pending", 1, task)
 
 
-def test_room_that_nobody_looks_at_leaves_tasks_stuck(driver: Driver) -> None:
+def test_tasks_are_stuck_when_free_slots_are_not_assigned(driver: Driver) -> None:
     limit(driver, "k", 1)
     driver.enqueue_batch([{}] * 3, concurrency_key="k")
     driver.complete(driver.claim_one("a"))

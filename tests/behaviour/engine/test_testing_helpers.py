@@ -142,7 +142,7 @@ async def test_run_inline_refuses_a_key_that_is_taken_and_a_queue_that_is_paused
         await harness.run_inline(shop.slow)
 
 
-async def test_drain_runs_everything_and_says_what_became_of_it(
+async def test_drain_runs_all_tasks_and_returns_their_states(
     harness: TaskRunner, shop: Shop
 ) -> None:
     await shop.double.enqueue_many([{"n": n} for n in range(20)])

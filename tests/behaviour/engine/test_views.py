@@ -78,7 +78,7 @@ def test_queue_health_counts_tasks_by_what_they_wait_for(driver: Driver) -> None
     assert queue(driver, "other")["ready"] == 1
 
 
-def test_queue_health_says_how_old_the_oldest_ready_task_is(driver: Driver) -> None:
+def test_queue_health_shows_the_age_of_the_oldest_ready_task(driver: Driver) -> None:
     assert queue(driver)["oldest_ready_age"] is None
     old = driver.enqueue()
     driver.enqueue()
@@ -149,7 +149,7 @@ def test_agent_load_shows_what_an_agent_has_in_hand(driver: Driver) -> None:
     assert row["oldest_claim_at"] == driver.task(first.id)["claimed_at"]
 
 
-def test_agent_load_tells_the_living_from_the_silent(driver: Driver) -> None:
+def test_agent_load_distinguishes_live_agents_from_silent_ones(driver: Driver) -> None:
     driver.rows("update treadle.agents set heartbeat_at = now() - interval '91 s' where id = 'a'")
     driver.rows("select treadle.set_agent_status('b', 'offline')")
 

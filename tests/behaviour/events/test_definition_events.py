@@ -24,7 +24,7 @@ def told(driver: Driver, what: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("what", DEFINED)
-def test_what_is_made_or_changed_has_one_event_that_says_by_whom(driver: Driver, what: str) -> None:
+def test_each_creation_or_change_has_one_event_with_its_actor(driver: Driver, what: str) -> None:
     name, first, second, named = DEFINED[what]
     queue = name if what == "queue" else None
     me = driver.value("select session_user::text")
@@ -50,7 +50,7 @@ def test_an_event_does_not_carry_the_schema_of_a_type(driver: Driver) -> None:
     assert data == {"type": "crawl", "settings": {"timeout_s": 5}}
 
 
-def test_a_worker_that_declares_the_same_again_is_no_news(driver: Driver) -> None:
+def test_a_repeated_declaration_of_a_worker_emits_no_event(driver: Driver) -> None:
     for _ in range(3):
         driver.rows("select treadle.declare_types('{\"crawl\": {\"timeout_s\": 5}}', '{night}')")
 

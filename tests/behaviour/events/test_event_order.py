@@ -73,7 +73,7 @@ def test_ten_that_fire_at_once_fire_once(driver: Driver) -> None:
     assert len(triggers.made(driver)) == 40
 
 
-def test_who_comes_while_another_fires_returns_at_once(driver: Driver) -> None:
+def test_a_second_process_that_fires_triggers_returns_at_once(driver: Driver) -> None:
     define(driver)
     emit(driver)
     other = driver.another()
@@ -86,7 +86,7 @@ def test_who_comes_while_another_fires_returns_at_once(driver: Driver) -> None:
     assert len(triggers.made(driver)) == 1
 
 
-def test_by_hand_waits_for_whoever_fires(driver: Driver) -> None:
+def test_firing_by_hand_waits_for_a_running_pass(driver: Driver) -> None:
     define(driver)
     event = emit(driver)
 
@@ -161,7 +161,7 @@ def behind(driver: Driver) -> list[Any]:
     )
 
 
-def test_after_a_restore_readers_go_on_where_they_were(driver: Driver) -> None:
+def test_after_a_restore_readers_continue_where_they_were(driver: Driver) -> None:
     define(driver)
     numbers = [emit(driver, data={"n": n}) for n in range(4)]
     fire(driver, limit=2)
@@ -187,7 +187,7 @@ def test_after_a_restore_readers_go_on_where_they_were(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F23")
-def test_listeners_are_told_once_and_only_while_they_listen(driver: Driver) -> None:
+def test_listeners_are_notified_once_and_only_while_they_listen(driver: Driver) -> None:
     ear = Listener(driver, "treadle_events")
 
     def heard() -> int:

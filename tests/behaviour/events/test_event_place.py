@@ -24,7 +24,7 @@ def test_the_number_of_an_event_leads_to_what_comes_after_it(driver: Driver) -> 
     assert place(driver, "000") == "0.0"
 
 
-def test_a_number_is_no_place_in_the_order_of_readers(driver: Driver) -> None:
+def test_a_plain_number_is_not_a_place_in_the_order_of_events(driver: Driver) -> None:
     slow = driver.another()
     slow.rows("begin")
     slow.rows("select pg_current_xact_id()")
@@ -49,7 +49,7 @@ def test_a_place_is_one_already(driver: Driver) -> None:
     assert place(driver, now) == now
 
 
-def test_what_is_no_place_is_refused(driver: Driver) -> None:
+def test_an_invalid_place_is_rejected(driver: Driver) -> None:
     emit(driver)
     for wrong in ("", "x", "-1", "1.2.3", "1.", ".1", " 1", "1e3", "9" * 19, "9" * 19 + ".1", None):
         with refused("TR001"):

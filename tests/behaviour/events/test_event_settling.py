@@ -29,7 +29,7 @@ def writing(url: str, statement: str) -> Iterator[None]:
         conn.rollback()
 
 
-def test_a_transaction_of_another_database_holds_nobody_up(driver: Driver) -> None:
+def test_a_transaction_of_another_database_does_not_delay_readers(driver: Driver) -> None:
     define(driver)
     with writing(other(driver), TABLE):
         begin = read(driver, None)[1]
@@ -74,7 +74,7 @@ def test_one_of_another_database_does_not_hide_one_of_this(driver: Driver) -> No
         assert read(driver, begin)[0] == [number - 1, number]
 
 
-def test_who_waits_for_a_transaction_is_not_taken_for_it(driver: Driver) -> None:
+def test_a_session_that_waits_for_a_transaction_is_not_mistaken_for_it(driver: Driver) -> None:
     """Roles are of the whole server: one of another database can wait for one of this."""
     begin = read(driver, None)[1]
     with psycopg.connect(other(driver)) as there, ThreadPoolExecutor(1) as threads:

@@ -18,7 +18,7 @@ def told(driver: Driver, like: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("audit", ["compact", "full"])
-def test_a_task_that_is_let_go_has_one_event_that_says_by_whom(driver: Driver, audit: str) -> None:
+def test_a_released_task_has_one_event_with_its_actor(driver: Driver, audit: str) -> None:
     driver.rows("update treadle.queues set audit = %s", audit)
     task_id = driver.enqueue(hold=True)
     other = driver.enqueue(hold=True, delay_s=60)
@@ -34,7 +34,7 @@ def test_a_task_that_is_let_go_has_one_event_that_says_by_whom(driver: Driver, a
     ]
 
 
-def test_an_age_that_changes_has_one_event_that_says_by_whom(driver: Driver) -> None:
+def test_a_changed_age_has_one_event_with_its_actor(driver: Driver) -> None:
     for seconds, actor in [(60, "ann"), (60, "bob"), (90, "bob"), (None, "eve"), (None, "ann")]:
         driver.rows("select treadle.set_retention('runs', %s, %s)", seconds, actor)
 

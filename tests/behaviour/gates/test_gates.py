@@ -24,7 +24,7 @@ def test_an_operator_closes_and_opens_a_gate(driver: Driver) -> None:
     assert [each["actor"] for each in events(driver, "gate.opened")] == ["ann"]
 
 
-def test_opening_a_gate_lets_those_go_on_that_a_rate_limit_put_off(driver: Driver) -> None:
+def test_opening_a_gate_lets_those_continue_that_a_rate_limit_put_off(driver: Driver) -> None:
     claim = behind(driver, "llm")
     limited(driver, claim, retry_after=3600)
     driver.rows("select treadle.open_gate('llm')")
@@ -35,7 +35,7 @@ def test_opening_a_gate_lets_those_go_on_that_a_rate_limit_put_off(driver: Drive
 
 @pytest.mark.parametrize("call", ["close_gate(%s, 60)", "open_gate(%s)"])
 @pytest.mark.parametrize("key", ["lmm", "type:cod", "over:1:llm", None])
-def test_a_gate_that_is_not_known_is_refused_and_the_known_are_named(
+def test_an_unknown_gate_is_rejected_and_the_known_ones_are_named(
     driver: Driver, call: str, key: str | None
 ) -> None:
     define_gate(driver, "llm")
@@ -43,7 +43,7 @@ def test_a_gate_that_is_not_known_is_refused_and_the_known_are_named(
         driver.rows(f"select treadle.{call}", key)
 
 
-def test_a_task_cannot_name_a_gate_that_is_not_known(driver: Driver) -> None:
+def test_a_task_cannot_name_an_unknown_gate(driver: Driver) -> None:
     define_gate(driver, "llm")
     with unchanged(driver), refused("TR209", "there is no gate 'lmm'(.|\n)*Known gates: llm"):
         driver.enqueue(gates=["llm", "lmm"])

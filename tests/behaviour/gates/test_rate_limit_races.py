@@ -86,7 +86,7 @@ def test_a_claim_that_waited_for_another_counts_what_that_one_took(
     assert while_held(driver, first, second) == 1
 
 
-def test_what_is_spent_meanwhile_is_counted_by_who_waited(driver: Driver) -> None:
+def test_a_claim_that_waited_counts_what_was_spent_meanwhile(driver: Driver) -> None:
     define_gate(driver, "llm", limit=100, per_s=60, unit="tokens")
     driver.enqueue_batch([{}] * 2, gates=["llm"])
     claim = driver.claim_one("a")
@@ -98,7 +98,7 @@ def test_what_is_spent_meanwhile_is_counted_by_who_waited(driver: Driver) -> Non
     assert while_held(driver, spend, lambda session: session.claim("b", 1)) == []
 
 
-def test_agents_of_other_lanes_do_not_wait_for_who_counts(driver: Driver) -> None:
+def test_agents_of_other_lanes_do_not_wait_for_the_gate(driver: Driver) -> None:
     define_gate(driver, "llm", limit=10, per_s=60)
     driver.enqueue_batch([{}] * 4, gates=["llm"])
     free = driver.enqueue(type="review")

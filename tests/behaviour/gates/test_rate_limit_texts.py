@@ -60,7 +60,7 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize("text", TELLING)
-def test_a_text_that_tells_of_a_rate_limit(driver: Driver, text: str) -> None:
+def test_a_text_that_describes_a_rate_limit(driver: Driver, text: str) -> None:
     assert driver.value("select treadle.rate_limit_in(%s::text)", text) is True
 
 
@@ -94,7 +94,7 @@ def test_the_time_that_a_text_asks_for(
     ("failure_class", "expected"),
     [(None, "rate_limit"), ("whatever", "rate_limit"), ("error", "error"), ("crash", "crash")],
 )
-def test_the_text_decides_where_no_known_class_is_given(
+def test_the_text_decides_when_no_valid_class_is_given(
     driver: Driver, failure_class: str | None, expected: str
 ) -> None:
     task = driver.enqueue()
@@ -113,7 +113,7 @@ def test_an_agent_that_reports_one_failure_by_its_text_needs_no_class(driver: Dr
     assert (found["failure_class"], found["attempt"]) == ("rate_limit", 0)
 
 
-def test_a_text_that_tells_of_nothing_is_an_error(driver: Driver) -> None:
+def test_any_other_text_is_an_error(driver: Driver) -> None:
     task = driver.enqueue()
     driver.fail(driver.claim_one("a"), "it broke", failure_class=None)
 

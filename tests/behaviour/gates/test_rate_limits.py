@@ -105,7 +105,7 @@ def test_what_comes_later_does_not_slip_past_a_task_that_needs_more(driver: Driv
     assert [claim.id for claim in driver.claim("a", 10)] == tasks[1:]
 
 
-def test_a_task_that_does_not_say_needs_something_left_and_pays_as_it_spends(
+def test_a_task_without_an_estimate_starts_if_any_of_the_limit_is_left(
     driver: Driver,
 ) -> None:
     define_gate(driver, "llm", limit=100, per_s=60, unit="tokens")
@@ -172,7 +172,7 @@ def test_what_was_used_counts_under_another_period_too(driver: Driver) -> None:
     assert len(driver.claim("a", 5)) == 1
 
 
-def test_a_claim_that_is_given_back_counts_all_the_same(driver: Driver) -> None:
+def test_a_released_claim_still_counts_against_the_limit(driver: Driver) -> None:
     define_gate(driver, "llm", limit=2, per_s=60)
     driver.enqueue(gates=["llm"])
     for _ in range(2):

@@ -179,7 +179,7 @@ def test_rate_limits_are_bounded_whatever_gate_they_close(driver: Driver) -> Non
     assert verdicts == ["retrying", "retrying", "dead_lettered"]
 
 
-def test_every_worker_is_told_and_none_is_woken(driver: Driver) -> None:
+def test_every_worker_is_notified_of_a_closed_gate_and_none_is_woken(driver: Driver) -> None:
     claim = behind(driver, "llm")
     ear = Listener(driver, "treadle_slowdown", "task_ready.default", "treadle_due")
     driver.claim("b", idle=True, types=["review"])
@@ -192,7 +192,7 @@ def test_every_worker_is_told_and_none_is_woken(driver: Driver) -> None:
     assert payload["in_s"] == pytest.approx(30, abs=1)
 
 
-def test_when_its_time_has_passed_the_promoter_says_so_and_wakes_who_waits(
+def test_the_promoter_reopens_a_gate_in_time_and_wakes_idle_workers(
     driver: Driver,
 ) -> None:
     limited(driver, behind(driver, "llm"), retry_after=30)

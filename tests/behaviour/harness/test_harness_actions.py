@@ -28,7 +28,7 @@ from tests.drivers.refusals import refused, unchanged
 
 
 @pytest.mark.requirement("H6")
-def test_a_decision_is_in_the_log_when_it_is_handed_out_and_done_after(driver: Driver) -> None:
+def test_a_decision_is_logged_when_it_is_taken_and_done_afterwards(driver: Driver) -> None:
     task_id = decided(driver, {"label": "bug"})
 
     action = taken(driver)
@@ -122,7 +122,7 @@ def test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most(
 
 
 @pytest.mark.requirement("H6")
-def test_an_action_whose_harness_is_gone_is_interrupted_and_not_run_again(driver: Driver) -> None:
+def test_an_action_of_a_dead_harness_is_interrupted_and_not_repeated(driver: Driver) -> None:
     task_id = decided(driver)
     taken(driver)
     assert interrupted(driver) == []
@@ -152,7 +152,7 @@ def test_a_lease_that_is_renewed_lasts(driver: Driver) -> None:
     assert driver.rows(renew, task_id, action["token"]) == []
 
 
-def test_who_was_taken_for_gone_and_was_not_may_say_that_it_is_done(driver: Driver) -> None:
+def test_a_harness_that_was_only_slow_may_still_report_its_action_as_done(driver: Driver) -> None:
     task_id = decided(driver)
     action = taken(driver)
     age_actions(driver)

@@ -91,7 +91,9 @@ def test_a_result_of_a_task_without_an_agent_is_not_acted_on(driver: Driver) -> 
 
 
 @pytest.mark.parametrize("output", [None, 7, [], "text"])
-def test_an_output_that_is_no_decision_stops_nobody(driver: Driver, output: object) -> None:
+def test_an_output_that_is_not_a_decision_does_not_stop_the_others(
+    driver: Driver, output: object
+) -> None:
     task_id = put(driver)
     task = fetched(driver)
     given = None if output is None else Jsonb(output)
@@ -108,9 +110,7 @@ def test_an_output_that_is_no_decision_stops_nobody(driver: Driver, output: obje
 
 
 @pytest.mark.parametrize("also", [0, 1])
-def test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
-    driver: Driver, also: int
-) -> None:
+def test_a_token_whose_claim_expired_must_be_replaced(driver: Driver, also: int) -> None:
     task_id = put(driver)
     task = fetched(driver)
     for _ in range(also):
@@ -134,7 +134,7 @@ def test_a_token_is_not_refused_because_of_another_agent_s_task(driver: Driver) 
     assert fetch(driver, OTHER, token=task["token"]) is None
 
 
-def test_a_claim_says_whether_it_was_made_before(driver: Driver) -> None:
+def test_a_claim_reports_whether_it_is_a_repeat(driver: Driver) -> None:
     put(driver)
     token = uuid4()
 

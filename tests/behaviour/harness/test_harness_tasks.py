@@ -65,7 +65,7 @@ def test_an_address_with_a_slash_at_its_end_is_the_same_agent(driver: Driver) ->
 
 
 @pytest.mark.parametrize("url", NO_ADDRESSES)
-def test_what_is_no_address_of_an_agent_is_refused(driver: Driver, url: str) -> None:
+def test_an_invalid_agent_address_is_rejected(driver: Driver, url: str) -> None:
     with unchanged(driver), refused("TR001", "not a valid agent URL"):
         put(driver, url=url)
 
@@ -130,7 +130,7 @@ def test_silent_claims_of_other_queues_are_left_to_the_reaper(driver: Driver) ->
 
 
 @pytest.mark.parametrize("what", ["beat", "decide"])
-def test_who_lost_the_claim_changes_nothing(driver: Driver, what: str) -> None:
+def test_a_lost_claim_cannot_change_the_task(driver: Driver, what: str) -> None:
     put(driver)
     first = fetched(driver)
     expire(driver, first)
@@ -143,7 +143,7 @@ def test_who_lost_the_claim_changes_nothing(driver: Driver, what: str) -> None:
     assert shown(driver, second["id"])["result"] == {"by": "second"}
 
 
-def test_a_decision_that_comes_late_counts_while_nobody_else_has_the_task(driver: Driver) -> None:
+def test_a_late_decision_counts_if_no_other_claim_was_made(driver: Driver) -> None:
     put(driver)
     task = fetched(driver)
     expire(driver, task)
@@ -215,7 +215,9 @@ def test_what_operators_set_of_the_queue_is_kept(driver: Driver) -> None:
     assert expire(driver, fetched(driver, OTHER)) == "dead_lettered"
 
 
-def test_an_agent_that_was_taken_for_gone_is_back_with_its_next_claim(driver: Driver) -> None:
+def test_an_agent_that_was_marked_offline_is_active_again_after_its_next_claim(
+    driver: Driver,
+) -> None:
     put(driver)
     fetch(driver)
     driver.rows("update treadle.agents set heartbeat_at = heartbeat_at - interval '1 day'")

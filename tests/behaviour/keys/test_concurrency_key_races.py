@@ -169,7 +169,7 @@ def test_an_admission_by_an_old_snapshot_fails_instead_of_giving_a_slot_twice(
     assert held(driver) == 1
 
 
-def test_a_producer_that_does_not_commit_holds_up_nobody_of_the_same_key(driver: Driver) -> None:
+def test_an_uncommitted_producer_does_not_delay_tasks_of_the_same_key(driver: Driver) -> None:
     keyed(driver, 2)
     producer = driver.another()
     driver.rows("set lock_timeout = '2s'")
@@ -188,7 +188,7 @@ def test_a_producer_that_does_not_commit_holds_up_nobody_of_the_same_key(driver:
     assert standing(driver, mine) == [("ready", "held")]
 
 
-def test_the_first_use_of_a_key_waits_for_nobody_who_makes_its_row(driver: Driver) -> None:
+def test_the_first_use_of_a_key_does_not_wait_for_a_concurrent_first_use(driver: Driver) -> None:
     keyed(driver)
     other = driver.another()
     other.rows("set lock_timeout = '2s'")
@@ -202,7 +202,7 @@ def test_the_first_use_of_a_key_waits_for_nobody_who_makes_its_row(driver: Drive
     assert admit(other) == 1
 
 
-def test_an_operator_waits_for_who_gives_slots_away_and_then_has_the_last_word(
+def test_an_operator_waits_for_a_concurrent_assignment_of_slots_and_then_wins(
     driver: Driver,
 ) -> None:
     keyed(driver, slots=3)

@@ -40,7 +40,7 @@ def test_a_lower_limit_lets_what_runs_run_and_starts_no_other(driver: Driver) ->
     assert admit(driver) == 1
 
 
-def test_a_limit_of_zero_holds_all_back_until_an_operator_says_otherwise(driver: Driver) -> None:
+def test_a_limit_of_zero_holds_all_tasks_until_an_operator_raises_it(driver: Driver) -> None:
     limit(driver, "k", 0)
     ids = keyed(driver, 2, slots=2)
 
@@ -53,7 +53,7 @@ def test_a_limit_of_zero_holds_all_back_until_an_operator_says_otherwise(driver:
     assert driver.rows(query) == [("tester", "0"), ("tester", "2")]
 
 
-def test_of_two_who_enqueue_with_different_limits_the_latest_wins(driver: Driver) -> None:
+def test_the_latest_of_two_different_limits_wins(driver: Driver) -> None:
     keyed(driver, slots=3)
     keyed(driver, slots=1)
 
@@ -73,7 +73,7 @@ def test_the_same_limit_again_writes_nothing(driver: Driver) -> None:
     assert driver.rows("select * from treadle.admissions") == []
 
 
-def test_a_queue_that_is_paused_goes_on_where_it_was_with_its_slots(driver: Driver) -> None:
+def test_a_resumed_queue_continues_with_its_slots(driver: Driver) -> None:
     first, second = keyed(driver, 2)
     admit(driver)
     driver.rows("select treadle.pause_queue('default')")

@@ -71,7 +71,7 @@ def test_a_slot_is_free_for_the_next_once_its_task_is(driver: Driver, way: str) 
     assert claim.id not in [each.id for each in driver.claim("b", 10)]
 
 
-def test_a_task_that_is_given_back_or_retried_at_once_keeps_its_slot(driver: Driver) -> None:
+def test_a_task_that_is_released_or_retried_at_once_keeps_its_slot(driver: Driver) -> None:
     first, second = keyed(driver, 2, retry={"strategy": "immediate"})
 
     driver.release(driver.claim_one())

@@ -40,7 +40,7 @@ def test_the_second_of_two_that_are_called_alike_has_a_number(driver: Driver, na
     assert names(driver, third) == numbered(name, third)
 
 
-def test_two_who_make_a_project_at_once_get_two(fresh: Driver) -> None:
+def test_two_concurrent_creations_make_two_projects(fresh: Driver) -> None:
     late = while_held(fresh, lambda first: create(first, "A"), lambda second: create(second, "A"))
 
     assert names(fresh, late) == numbered("A", late)
@@ -58,7 +58,7 @@ def test_a_project_may_be_called_like_another_later(driver: Driver) -> None:
     assert names(driver, second) == ("B", "B")
 
 
-def test_a_change_of_nothing_is_no_change(driver: Driver) -> None:
+def test_an_empty_change_changes_nothing(driver: Driver) -> None:
     create(driver, "A")
     second = create(driver, "A")
     look = "select xmin::text, updated_at from treadle.projects where id = %s"
@@ -70,7 +70,7 @@ def test_a_change_of_nothing_is_no_change(driver: Driver) -> None:
     assert driver.rows(look, second) == before
 
 
-def test_two_who_change_a_project_at_once_do_not_undo_each_other(fresh: Driver) -> None:
+def test_concurrent_changes_of_a_project_do_not_undo_each_other(fresh: Driver) -> None:
     project = create(fresh, "A")
 
     while_held(
@@ -83,7 +83,7 @@ def test_two_who_change_a_project_at_once_do_not_undo_each_other(fresh: Driver) 
     assert found == [("B", "x")]
 
 
-def test_options_know_a_project_by_the_name_that_is_its_alone(driver: Driver) -> None:
+def test_options_find_a_project_by_its_unique_name(driver: Driver) -> None:
     first, second = create(driver, "A"), create(driver, "A")
 
     tasks = [driver.enqueue(project=names(driver, each)[0]) for each in (first, second)]

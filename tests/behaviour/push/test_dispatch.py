@@ -74,7 +74,7 @@ def test_a_repeated_call_returns_the_same_submission(driver: Driver) -> None:
     assert driver.value("select count(*) from treadle.dispatches") == 1
 
 
-def test_nobody_is_sent_to_but_whom_an_operator_has_added(driver: Driver) -> None:
+def test_prompts_are_sent_only_to_agents_that_an_operator_added(driver: Driver) -> None:
     submit(driver)
     driver.agent("w", queues=["push"], url="http://169.254.169.254", type="push")
 
@@ -97,7 +97,7 @@ def test_an_agent_that_should_not_work_is_not_asked(driver: Driver, status: str)
     assert dispatch(driver) is None
 
 
-def test_an_agent_that_was_silent_is_asked_and_its_answer_brings_it_back(driver: Driver) -> None:
+def test_a_silent_agent_is_checked_and_its_response_reactivates_it(driver: Driver) -> None:
     agent(driver, "a1")
     driver.rows("update treadle.agents set heartbeat_at = heartbeat_at - interval '1 hour'")
     driver.rows("select treadle.mark_agents_offline()")
@@ -194,7 +194,7 @@ def test_an_agent_that_took_it_works_and_its_result_is_stored(driver: Driver) ->
     assert driver.task(sent.task_id)["output"] == {"answer": 42}
 
 
-def test_an_outcome_that_is_not_known_is_refused(driver: Driver) -> None:
+def test_an_unknown_outcome_is_rejected(driver: Driver) -> None:
     agent(driver, "a1")
     submit(driver)
     sent = dispatched(driver)

@@ -47,7 +47,7 @@ def test_a_lease_that_ran_out_goes_to_the_next_and_the_first_can_change_nothing(
 
 
 @pytest.mark.requirement("Q9")
-def test_while_it_is_renewed_nobody_takes_a_submission(driver: Driver) -> None:
+def test_a_renewed_submission_is_not_taken_over(driver: Driver) -> None:
     agent(driver, "a1")
     submit(driver)
     sent = dispatched(driver)
@@ -75,7 +75,7 @@ def test_two_that_take_at_the_same_moment_do_not_share_a_submission(driver: Driv
 
 
 @pytest.mark.requirement("Q9")
-def test_who_takes_over_has_the_time_to_ask_before_it_gives_up(driver: Driver) -> None:
+def test_a_dispatcher_that_takes_over_can_ask_before_it_gives_up(driver: Driver) -> None:
     agent(driver, "a1")
     submit(driver)
     sent, other = dispatched(driver), uuid4()
@@ -138,7 +138,7 @@ def test_a_dispatcher_that_ends_leaves_its_submissions_at_once(driver: Driver) -
 
 @pytest.mark.requirement("Q4")
 @pytest.mark.parametrize("accepted", [False, True])
-def test_what_was_cancelled_is_told_to_who_follows_it_and_stays_cancelled(
+def test_a_cancellation_is_reported_to_the_follower_and_stays(
     driver: Driver, accepted: bool
 ) -> None:
     agent(driver, "a1")
@@ -159,7 +159,7 @@ def test_what_was_cancelled_is_told_to_who_follows_it_and_stays_cancelled(
     )
 
 
-def test_a_late_result_is_taken_when_nobody_else_has_the_task(driver: Driver) -> None:
+def test_a_late_result_is_accepted_if_no_other_claim_was_made(driver: Driver) -> None:
     agent(driver, "a1", "a2")
     submit(driver)
     sent = dispatched(driver)

@@ -30,7 +30,7 @@ def reply(body: object, status: int = 200) -> Reply:
         ("completed", None),
     ],
 )
-def test_a_state_is_a_word_also_one_that_is_not_known(body: object, state: str | None) -> None:
+def test_an_unknown_state_is_kept_as_text(body: object, state: str | None) -> None:
     assert reply(body).state == state
     assert reply(body, status=500).state is None
 
@@ -45,7 +45,7 @@ def test_a_state_is_a_word_also_one_that_is_not_known(body: object, state: str |
         ({"task_id": "t-1"}, False),
     ],
 )
-def test_a_server_that_says_ok_to_everything_does_not_have_the_task(
+def test_a_generic_ok_response_does_not_mean_that_the_agent_has_the_task(
     body: object, has_it: bool
 ) -> None:
     assert reply(body).has_it is has_it
@@ -67,7 +67,7 @@ def test_a_server_that_says_ok_to_everything_does_not_have_the_task(
         ({}, False, None),
     ],
 )
-def test_an_agent_is_idle_by_its_state_or_says_so_without_one(
+def test_an_agent_is_idle_by_its_state_or_by_its_idle_flag(
     body: object, idle: bool, said: str | None
 ) -> None:
     assert Health.of(reply(body)) == Health(idle=idle, said=said)
@@ -109,7 +109,7 @@ def test_a_complaint_is_text(body: object, words: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "..", "", None, True, "x" * 501])
-def test_an_id_by_which_nobody_can_ask_is_none(name: object) -> None:
+def test_an_id_that_cannot_be_used_in_a_path_is_ignored(name: object) -> None:
     assert reply({"task_id": name}).task_id is None
     assert reply({"task_id": "../.."}).task_id == "../.."
 
@@ -122,5 +122,5 @@ def test_a_complaint_is_kept_short() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xfe", b"{", b"[" * 100_000, b"null", b'{"a": 1e9999'])
-def test_nonsense_is_no_answer(raw: bytes) -> None:
+def test_a_malformed_response_counts_as_no_response(raw: bytes) -> None:
     assert _object(raw) is None

@@ -65,7 +65,7 @@ def test_an_agent_that_has_ended_a_task_does_not_rest(driver: Driver, outcome: s
 
 
 @pytest.mark.requirement("Q9")
-def test_a_submission_says_whether_its_agent_may_have_it_already(driver: Driver) -> None:
+def test_a_submission_records_whether_its_agent_may_have_it(driver: Driver) -> None:
     agent(driver, "a1", "a2")
     submit(driver, attempts=9)
     said = []

@@ -33,7 +33,7 @@ def test_a_schedule_queues_its_prompt_and_keeps_the_queue_id(driver: Driver) -> 
 
 
 @pytest.mark.requirement("Q10")
-def test_a_full_queue_is_a_status_and_the_schedule_goes_on(driver: Driver) -> None:
+def test_a_full_queue_is_recorded_and_the_schedule_continues(driver: Driver) -> None:
     submit(driver, size=2)
     ready(driver, START, task=TASK)
     assert fire(driver, [START], START + HOUR) == ["queued"]
@@ -54,7 +54,7 @@ def test_a_full_queue_is_a_status_and_the_schedule_goes_on(driver: Driver) -> No
 
 
 @pytest.mark.requirement("Q10")
-def test_an_extra_run_that_found_the_queue_full_is_kept_and_is_no_nominal_time(
+def test_a_manual_run_into_a_full_queue_is_recorded_and_is_not_a_nominal_time(
     driver: Driver,
 ) -> None:
     submit(driver, size=1)
@@ -75,7 +75,7 @@ def test_an_extra_run_that_found_the_queue_full_is_kept_and_is_no_nominal_time(
 
 
 @pytest.mark.requirement("Q2")
-def test_who_runs_a_schedule_into_a_full_queue_is_told_the_setting(driver: Driver) -> None:
+def test_the_error_of_a_manual_run_into_a_full_queue_names_the_setting(driver: Driver) -> None:
     submit(driver, size=1)
     define(driver, task=TASK)
 

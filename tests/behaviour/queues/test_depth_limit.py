@@ -92,7 +92,7 @@ def test_a_producer_waits_for_another_before_it_counts(driver: Driver) -> None:
     assert while_held(driver, lambda first: first.enqueue(), offer, end="rollback")
 
 
-def test_a_full_queue_says_which_how_deep_and_what_to_do(driver: Driver) -> None:
+def test_the_error_of_a_full_queue_has_its_name_depth_and_a_hint(driver: Driver) -> None:
     cap(driver, 2)
     driver.enqueue_batch([{}, {}])
 
@@ -134,7 +134,7 @@ def test_every_waiting_state_counts_and_what_is_in_flight_does_not(driver: Drive
     assert waiting(driver) == 5
 
 
-def test_a_task_that_comes_back_is_never_refused(driver: Driver) -> None:
+def test_a_task_that_returns_to_a_full_queue_is_accepted(driver: Driver) -> None:
     cap(driver, 1)
     driver.enqueue()
     claim = driver.claim_one()
@@ -147,14 +147,14 @@ def test_a_task_that_comes_back_is_never_refused(driver: Driver) -> None:
     assert offer(driver) is None
 
 
-def test_a_repeat_with_a_key_is_no_new_task(driver: Driver) -> None:
+def test_a_repeat_with_the_same_key_creates_no_task(driver: Driver) -> None:
     cap(driver, 1)
     first = driver.enqueue(key="one")
 
     assert driver.enqueue(key="one") == first
 
 
-def test_tasks_from_before_the_limit_count_and_no_more_once_it_is_gone(driver: Driver) -> None:
+def test_earlier_tasks_count_against_a_new_limit_until_it_is_removed(driver: Driver) -> None:
     driver.enqueue_batch([{}] * 3)
     running = driver.claim_one()
     cap(driver, 3)

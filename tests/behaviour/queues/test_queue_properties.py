@@ -60,7 +60,7 @@ def test_any_other_queue_is_claimed_by_agents(driver: Driver) -> None:
 @pytest.mark.parametrize(
     "setting", [{"assignment": "manual"}, {"on_lease_expiry": "block"}, {"keep_changes": True}]
 )
-def test_nobody_makes_a_queue_one_of_a_protocol(
+def test_no_caller_can_turn_a_queue_into_one_of_a_protocol(
     driver: Driver, queue: str, setting: dict[str, Any]
 ) -> None:
     with unchanged(driver), refused("TR001", "cannot be changed"):

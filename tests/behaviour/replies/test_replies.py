@@ -221,7 +221,7 @@ async def test_a_deadlock_begins_the_whole_again(app: Treadle, driver: Driver) -
     assert driver.value("select count(*) from treadle.tasks") == 1
 
 
-async def test_who_comes_meanwhile_is_told_at_once(app: Treadle) -> None:
+async def test_a_concurrent_caller_returns_at_once(app: Treadle) -> None:
     db = app.db
 
     async def make(inner: Database) -> StoredResponse:

@@ -105,7 +105,7 @@ def test_each_queue_has_its_own_age_and_way(driver: Driver) -> None:
     assert all(exists(driver, task) for task in stays)
 
 
-def test_the_table_is_walked_in_small_steps_and_each_goes_on_where_the_last_ended(
+def test_the_table_is_pruned_in_small_steps_each_after_the_last(
     driver: Driver,
 ) -> None:
     keep(driver, keep_completed_s=0)
@@ -135,7 +135,7 @@ def test_a_result_that_its_consumer_has_not_taken_stays(driver: Driver) -> None:
     assert not exists(driver, task)
 
 
-def test_the_key_of_a_task_that_is_gone_can_be_used_again(driver: Driver) -> None:
+def test_the_key_of_a_pruned_task_can_be_used_again(driver: Driver) -> None:
     keep(driver)
     complete_one(driver, key="k")
     assert not driver.enqueue_batch([{}], keys=["k"])[0].created
@@ -168,7 +168,7 @@ def test_a_wrong_age_or_way_is_refused(driver: Driver, settings: dict[str, Any])
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("tasks", 1), ("events", -1), (None, 1)])
-def test_what_else_is_kept_has_known_names_and_ages(
+def test_other_records_have_fixed_names_and_ages(
     driver: Driver, kind: str | None, seconds: int
 ) -> None:
     with unchanged(driver), refused("TR001"):

@@ -134,7 +134,7 @@ def test_nothing_of_a_task_is_left_but_the_decisions_about_it(driver: Driver) ->
     assert driver.value(decisions, task) == 1
 
 
-def test_every_table_with_rows_of_a_task_is_known_here(driver: Driver) -> None:
+def test_every_table_with_rows_of_a_task_is_covered_here(driver: Driver) -> None:
     tables = driver.rows(
         """
         select columns.table_name

@@ -54,7 +54,7 @@ def test_daily_figures_and_budgets_do_not_change_when_tasks_go(driver: Driver) -
 
 
 @pytest.mark.parametrize("period", [None, "hour", "day", "week", "month"])
-def test_a_budget_that_is_made_later_knows_what_pruned_tasks_have_cost(
+def test_a_later_budget_includes_the_cost_of_pruned_tasks(
     driver: Driver, period: str | None
 ) -> None:
     keep(driver, keep_completed_s=0)
@@ -164,7 +164,7 @@ def test_an_emitted_event_is_kept_for_tasks_that_were_made_before_it(driver: Dri
     assert driver.value("select count(*) from treadle.topics") == 1
 
 
-def test_agents_that_are_long_gone_go_and_those_with_work_or_money_stay(driver: Driver) -> None:
+def test_long_offline_agents_are_pruned_unless_they_have_tasks_or_budgets(driver: Driver) -> None:
     for name in ("gone", "rich", "busy", "away"):
         driver.agent(name)
     driver.enqueue(assigned_agent="busy")
@@ -183,7 +183,7 @@ def test_agents_that_are_long_gone_go_and_those_with_work_or_money_stay(driver: 
     assert left == {"a", "b", "rich", "busy", "away"}
 
 
-def test_keys_and_uses_that_say_nothing_any_more_go(driver: Driver) -> None:
+def test_idle_keys_and_old_uses_of_gates_are_pruned(driver: Driver) -> None:
     driver.rows("select treadle.define_gate('llm', %s)", Jsonb({"limit": 5, "per_s": 1}))
     driver.rows("insert into treadle.gate_uses values ('llm', 1, 1)")
     driver.enqueue(concurrency_key="used")

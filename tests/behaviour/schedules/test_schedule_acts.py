@@ -27,7 +27,7 @@ from treadle.errors import InvalidArgument, UnknownSchedule
 
 
 @pytest.mark.requirement("F19")
-def test_run_now_is_recorded_and_is_no_nominal_time(driver: Driver) -> None:
+def test_a_manual_run_is_recorded_and_is_not_a_nominal_time(driver: Driver) -> None:
     ready(driver, START, jitter_s=600)
     driver.rows("select treadle.pause_schedule('hourly')")
 
@@ -58,7 +58,7 @@ def test_run_now_that_cannot_be_is_refused_and_changes_nothing(driver: Driver) -
 
 
 @pytest.mark.requirement("F19")
-def test_a_paused_schedule_shows_who_when_and_why(driver: Driver) -> None:
+def test_a_paused_schedule_shows_who_paused_it_when_and_why(driver: Driver) -> None:
     ready(driver, START)
     driver.rows("select treadle.pause_schedule('hourly', 'a move', 'me')")
 
@@ -131,7 +131,7 @@ def test_a_schedule_that_could_not_work_is_refused_and_changes_nothing(
     assert driver.contents() == before
 
 
-def test_a_queue_that_is_full_is_no_reason_to_refuse_a_schedule(driver: Driver) -> None:
+def test_a_schedule_for_a_full_queue_is_accepted(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('small', '{\"max_depth\": 1}')")
     driver.enqueue(queue="small")
 
@@ -150,7 +150,7 @@ def test_a_word_is_the_same_word_in_any_case(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_go_on(
+def test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_continue(
     driver: Driver,
 ) -> None:
     at(driver, START)
@@ -202,7 +202,7 @@ async def test_code_declares_schedules_and_leaves_alone_what_an_operator_changed
 
 
 @pytest.mark.requirement("F19")
-async def test_a_worker_makes_the_schedules_of_its_application_known(
+async def test_a_worker_stores_the_schedules_of_its_application(
     app: Treadle, driver: Driver
 ) -> None:
     @app.task()

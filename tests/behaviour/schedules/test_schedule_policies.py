@@ -95,7 +95,7 @@ def test_one_makes_the_only_time_that_was_missed(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_one_makes_each_time_that_nobody_was_late_for(driver: Driver) -> None:
+def test_catch_up_one_creates_each_time_that_was_not_missed(driver: Driver) -> None:
     ready(driver, START, cron="* * * * *", grace_s=3600)
     at(driver, START + 3 * timedelta(minutes=1))
     tick(driver)
@@ -112,7 +112,7 @@ def test_all_makes_each_time_in_order(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_all_is_bounded_and_goes_on_in_the_next_look(
+def test_catch_up_all_is_bounded_and_continues_in_the_next_tick(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "TIMES", 20)
@@ -156,7 +156,7 @@ def test_overlap_allow_does_not_look(driver: Driver) -> None:
 
 @pytest.mark.requirement("F19")
 @pytest.mark.parametrize("kind", ["task", "dag"])
-def test_cancel_previous_ends_what_still_runs_and_says_why(driver: Driver, kind: str) -> None:
+def test_cancel_previous_cancels_active_work_with_a_reason(driver: Driver, kind: str) -> None:
     ready(driver, START, overlap="cancel_previous", **({"dag": DAG} if kind == "dag" else {}))
     fire(driver, [START], START + HOUR)
     old = {task["id"] for task in tasks(driver)}
@@ -196,7 +196,7 @@ def test_what_a_person_started_counts_for_the_overlap_too(driver: Driver) -> Non
         ("all", [(time, "queued") for time in hours(0, 3)]),
     ],
 )
-def test_after_a_pause_the_catch_up_policy_says_what_is_made_up_for(
+def test_after_a_pause_the_catch_up_policy_decides_about_missed_times(
     driver: Driver, policy: str, made: list[tuple[datetime, str]]
 ) -> None:
     ready(driver, START, catch_up=policy)

@@ -44,9 +44,7 @@ def days_around(timezone: str) -> list[datetime]:
         "10-50/20 1 1-31 * 7",
     ],
 )
-def test_around_a_change_of_the_clocks_times_are_those_of_the_clock_on_the_wall(
-    line: str, timezone: str
-) -> None:
+def test_around_a_clock_change_times_follow_the_wall_clock(line: str, timezone: str) -> None:
     calendar = Cron(line, timezone)
     for begin in days_around(timezone):
         end = begin + timedelta(days=2)
@@ -89,7 +87,7 @@ def test_an_alias_stands_for_its_line() -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_a_line_is_told_in_plain_english() -> None:
+def test_a_line_is_explained_in_plain_english() -> None:
     assert Cron("30 2 * * *").explain() == "At 02:30 every day"
     assert Cron("@weekly").explain() == "At 00:00 on Sunday"
     assert Cron("0 9 * * MON-FRI").explain() == "At 09:00 on Monday through Friday"
@@ -104,13 +102,13 @@ def test_a_line_is_told_in_plain_english() -> None:
         ("61 * * * *", "UTC", "bad minute"),
         ("0 0 30 2 *", "UTC", "bad day-of-month"),
         ("0 0 * 2 MON#6", "UTC", "bad day-of-week"),
-        ("@fortnightly", "UTC", "'@fortnightly' is no cron line"),
+        ("@fortnightly", "UTC", "'@fortnightly' is not a cron line"),
         ("@daily", "Europe/Berln", "no time zone 'Europe/Berln'"),
         ("@daily", "../../etc/passwd", "no time zone"),
         ("@daily", "", "no time zone"),
     ],
 )
-def test_what_is_no_cron_line_or_no_zone_is_refused(line: str, timezone: str, says: str) -> None:
+def test_an_invalid_cron_line_or_zone_is_rejected(line: str, timezone: str, says: str) -> None:
     with pytest.raises(InvalidArgument, match=says.replace("*", r"\*")):
         Cron(line, timezone)
 

@@ -137,7 +137,7 @@ def test_a_schedule_can_make_a_dag(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_the_template_can_say_its_nominal_time(driver: Driver) -> None:
+def test_the_template_can_refer_to_its_nominal_time(driver: Driver) -> None:
     late = START.replace(hour=22, minute=30)
     spec = {"day": "{{nominal_date}}", "deep": [{"at": "up to {{nominal_at}}"}]}
     task = {"type": "code", "spec": spec, "idempotency_key": "day-{{nominal_date}}"}
@@ -176,7 +176,7 @@ def test_jitter_moves_the_start_by_the_same_amount_each_time_and_not_the_nominal
 
 
 @pytest.mark.requirement("F19")
-def test_a_full_queue_is_a_status_and_the_schedule_goes_on(driver: Driver) -> None:
+def test_a_full_queue_is_recorded_and_the_schedule_continues(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('small', '{\"max_depth\": 1}')")
     driver.enqueue(queue="small")
     ready(driver, START, task={**TASK, "queue": "small"})

@@ -101,7 +101,7 @@ def test_a_fork_from_the_first_step_keeps_none(driver: Driver) -> None:
     assert driver.claim_one("b").steps is None
 
 
-def test_a_fork_goes_on_where_it_was_forked(driver: Driver) -> None:
+def test_a_fork_continues_at_the_forked_step(driver: Driver) -> None:
     claim = written(driver)
     made = fork(driver, claim.id, "draft")
     driver.complete(claim)
@@ -177,7 +177,7 @@ def test_a_fork_takes_its_inputs_from_the_same_tasks_unless_they_are_changed(
 
 
 @pytest.mark.requirement("F22")
-def test_what_a_task_went_on_without_its_fork_goes_on_without(driver: Driver) -> None:
+def test_a_fork_also_skips_the_optional_inputs_that_its_task_skipped(driver: Driver) -> None:
     gone = driver.enqueue()
     driver.cancel(gone)
     claim = written(driver)
@@ -200,7 +200,7 @@ def test_a_fork_waits_for_nothing(driver: Driver) -> None:
     assert (made["status"], made["blocked_count"]) == ("ready", 0)
 
 
-def test_a_step_that_is_saved_at_the_same_moment_is_no_hindrance(driver: Driver) -> None:
+def test_a_concurrently_saved_step_does_not_block_a_fork(driver: Driver) -> None:
     claim = written(driver)
 
     made = while_held(

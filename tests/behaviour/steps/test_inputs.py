@@ -59,7 +59,7 @@ def test_the_claim_has_the_values_and_the_task_keeps_the_references(driver: Driv
     assert (task["spec"], task["inputs"]) == ({"x": 1}, inputs)
 
 
-def test_a_claim_that_cannot_be_filled_in_says_why_and_does_not_hinder_others(
+def test_a_claim_whose_inputs_cannot_be_resolved_has_a_problem_and_does_not_affect_others(
     driver: Driver,
 ) -> None:
     bad, good = driver.enqueue(), driver.enqueue()
@@ -163,7 +163,7 @@ def test_a_malformed_reference_is_a_problem(driver: Driver, reference: object) -
     assert "it is not task:<id>:output" in problem_of(driver, reference)
 
 
-def test_inputs_that_are_no_object_are_a_problem(driver: Driver) -> None:
+def test_inputs_that_are_not_an_object_are_a_problem(driver: Driver) -> None:
     task_id = driver.enqueue()
     refer(driver, task_id, ["task"])
 

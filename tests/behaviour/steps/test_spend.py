@@ -81,7 +81,7 @@ def test_calls_of_many_sessions_are_all_counted(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("B1")
-def test_a_step_settles_its_calls_with_it_and_knows_its_cost(driver: Driver) -> None:
+def test_a_step_settles_its_calls_and_records_its_cost(driver: Driver) -> None:
     claim = claimed(driver)
 
     save_step(driver, claim, "draft", 1, calls=[CALL, {**CALL, "call_id": "msg_2"}])

@@ -67,7 +67,7 @@ def test_a_conflict_between_two_sessions_is_found(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(("stored", "given"), [("h", "h"), (None, "h"), ("h", None), (None, None)])
-def test_an_equal_or_unknown_input_is_no_conflict(
+def test_an_equal_or_unknown_input_is_not_a_conflict(
     driver: Driver, stored: str | None, given: str | None
 ) -> None:
     claim = claimed(driver)
@@ -131,7 +131,7 @@ def test_a_task_has_ten_thousand_steps_at_most(driver: Driver) -> None:
         ([10**400], "numbers that are too long"),
     ],
 )
-def test_an_output_that_could_not_be_handed_over_is_refused(
+def test_an_output_that_could_not_be_passed_on_is_rejected(
     driver: Driver, output: object, words: str
 ) -> None:
     claim = claimed(driver)
@@ -187,7 +187,7 @@ def test_a_long_input_is_kept_in_part_for_people(driver: Driver) -> None:
     assert [step["input"] for step in steps(driver, claim.id)] == ["x" * 500]
 
 
-def test_keep_step_stores_once_and_says_so(driver: Driver) -> None:
+def test_a_stored_step_is_not_overwritten(driver: Driver) -> None:
     task_id = driver.enqueue()
     query = "select treadle.store_step(%s, 'ask', 'wait', %s, 0::smallint, null, null)"
 

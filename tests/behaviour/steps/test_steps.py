@@ -32,7 +32,7 @@ def test_the_next_attempt_is_given_the_steps_of_the_ones_before(driver: Driver) 
     assert datetime.fromisoformat(draft["saved_at"]) >= datetime.fromisoformat(outline["saved_at"])
 
 
-def test_the_first_result_stays_and_who_comes_later_gets_it(driver: Driver) -> None:
+def test_the_first_result_wins_and_later_callers_get_it(driver: Driver) -> None:
     claim = claimed(driver)
 
     assert save_step(driver, claim, output={"n": 1}) == ({"n": 1}, True)
@@ -192,7 +192,7 @@ def test_an_output_of_16_mib_is_kept_whole(driver: Driver) -> None:
     assert save_step(driver, claim, output=text) == (text, True)
 
 
-def test_a_step_is_seen_with_how_long_it_took_and_who_did_it(driver: Driver) -> None:
+def test_a_step_is_listed_with_its_duration_and_agent(driver: Driver) -> None:
     claim = claimed(driver, title="a report")
     began = datetime.now(UTC) - timedelta(minutes=2)
     save_step(driver, claim, "draft", {"n": 1}, calls=[{"usd": 0.5}], started_at=began)

@@ -84,7 +84,9 @@ def test_dead_letters_are_retried_by_class_and_reason(driver: Driver) -> None:
     assert driver.rows(query, wanted) == [("retry", "fixed")]
 
 
-def test_cancelled_and_retrying_tasks_are_retried_where_the_filter_says_so(driver: Driver) -> None:
+def test_cancelled_and_retrying_tasks_are_retried_if_the_filter_selects_them(
+    driver: Driver,
+) -> None:
     gone = driver.enqueue()
     driver.cancel(gone)
     late = driver.enqueue()
@@ -97,7 +99,7 @@ def test_cancelled_and_retrying_tasks_are_retried_where_the_filter_says_so(drive
     assert [driver.state_of(gone), driver.state_of(late)] == ["ready", "ready"]
 
 
-def test_a_cancelled_chain_comes_back_whole_whatever_its_order(driver: Driver) -> None:
+def test_a_cancelled_chain_is_retried_completely_in_any_order(driver: Driver) -> None:
     edges = {f"t{n}": [f"t{n + 1}"] for n in range(20)} | {"t20": []}
     graph = shaped(driver, edges)
     driver.cancel(graph["t20"])
@@ -110,7 +112,7 @@ def test_a_cancelled_chain_comes_back_whole_whatever_its_order(driver: Driver) -
     assert (row["status"], row["cancelled"]) == ("running", 0)
 
 
-def test_what_cannot_be_retried_is_told_and_the_rest_goes_on(driver: Driver) -> None:
+def test_tasks_that_cannot_be_retried_are_reported_and_the_rest_is_retried(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": ["a"]})
     driver.cancel(graph["a"])
     driver.rows("update treadle.tasks set tags = '{x}' where id = %s", graph["b"])

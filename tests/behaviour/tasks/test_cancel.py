@@ -32,7 +32,7 @@ def test_a_task_that_has_not_ended_can_be_cancelled(driver: Driver, state: str) 
     assert driver.promote() == []
 
 
-def test_the_heartbeat_of_a_cancelled_task_says_so(driver: Driver) -> None:
+def test_the_heartbeat_of_a_cancelled_task_reports_the_cancellation(driver: Driver) -> None:
     driver.enqueue()
     claim = driver.claim_one("a")
     driver.cancel(claim.id)

@@ -36,7 +36,7 @@ def test_ids_sort_by_the_order_in_which_tasks_were_made(driver: Driver) -> None:
     assert ids == sorted(ids)
 
 
-def test_mixed_tasks_go_in_with_one_call_and_come_back_in_order(driver: Driver) -> None:
+def test_mixed_tasks_are_enqueued_in_one_call_and_returned_in_order(driver: Driver) -> None:
     driver.rows("select treadle.define_queue('night', '{}')")
     tasks = [
         {"type": "code", "spec": {"n": 0}, "priority": 10},
@@ -63,7 +63,7 @@ def test_nothing_is_enqueued_by_empty_lists(driver: Driver) -> None:
     assert driver.value("select count(*) from treadle.tasks") == 0
 
 
-def test_what_a_task_does_not_say_comes_from_its_type_then_its_queue(driver: Driver) -> None:
+def test_options_default_to_the_type_and_then_to_the_queue(driver: Driver) -> None:
     driver.rows(
         "select treadle.define_queue('q', %s)",
         Jsonb({"priority": 80, "max_attempts": 8, "timeout_s": 800, "ageing_rate": 0.8}),

@@ -34,7 +34,7 @@ def test_a_held_task_with_a_time_to_run_waits_for_it_after_it_is_let_go(driver: 
     assert driver.state_of(task_id) == "ready"
 
 
-def test_letting_go_says_the_state_of_each_and_moves_only_what_is_held(driver: Driver) -> None:
+def test_releasing_returns_each_state_and_changes_only_held_tasks(driver: Driver) -> None:
     held, gone = driver.enqueue(hold=True), driver.enqueue(hold=True)
     driver.cancel(gone)
     driver.enqueue()

@@ -76,7 +76,9 @@ def test_concurrent_batches_that_share_keys_make_each_task_once(driver: Driver) 
     assert driver.value("select count(*) from treadle.tasks") == 100
 
 
-def test_who_waits_for_a_key_makes_the_task_when_the_first_rolls_back(driver: Driver) -> None:
+def test_a_caller_that_waited_for_a_key_creates_the_task_if_the_first_rolls_back(
+    driver: Driver,
+) -> None:
     task_id = while_held(
         driver,
         lambda held: held.enqueue(key="k"),
@@ -87,7 +89,7 @@ def test_who_waits_for_a_key_makes_the_task_when_the_first_rolls_back(driver: Dr
     assert driver.rows("select id from treadle.tasks") == [(task_id,)]
 
 
-def test_who_waits_for_a_key_gets_the_task_of_the_first(driver: Driver) -> None:
+def test_a_caller_that_waited_for_a_key_gets_the_task_of_the_first(driver: Driver) -> None:
     ids = []
 
     late = while_held(
@@ -99,7 +101,7 @@ def test_who_waits_for_a_key_gets_the_task_of_the_first(driver: Driver) -> None:
     assert [late] == ids
 
 
-def test_who_waits_for_a_task_that_is_being_cancelled_makes_a_new_one(driver: Driver) -> None:
+def test_a_caller_that_waited_for_a_task_being_cancelled_creates_a_new_one(driver: Driver) -> None:
     # The first session takes the key and gives it up again in one transaction.
     late = while_held(
         driver,

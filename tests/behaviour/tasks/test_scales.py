@@ -28,7 +28,7 @@ def test_an_urgency_stands_for_a_priority(driver: Driver) -> None:
         assert driver.value("select treadle.urgency_of_priority(%s)", priority) == urgency
 
 
-def test_every_priority_has_an_urgency_that_is_no_lower_for_a_more_urgent_one(
+def test_every_priority_has_an_urgency_in_the_same_order(
     driver: Driver,
 ) -> None:
     rows = driver.rows("select treadle.urgency_of_priority(n) from generate_series(0, 100) as n")
@@ -73,9 +73,7 @@ def test_what_is_on_no_scale_is_refused(
 
 @pytest.mark.parametrize("call", ["urgency_of_priority", "tier_of_priority"])
 @pytest.mark.parametrize("priority", [-1, 101, None])
-def test_a_number_that_is_no_priority_is_refused(
-    driver: Driver, call: str, priority: int | None
-) -> None:
+def test_an_invalid_priority_is_rejected(driver: Driver, call: str, priority: int | None) -> None:
     with pytest.raises(psycopg.Error, match="no priority") as raised:
         driver.rows(f"select treadle.{call}(%s)", priority)
 

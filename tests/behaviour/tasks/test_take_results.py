@@ -23,7 +23,7 @@ def take(driver: Driver, limit: int = 100, token: UUID | None = None) -> list[UU
     return [row[0] for row in rows]
 
 
-def test_a_result_is_handed_out_once_with_what_was_asked_and_answered(driver: Driver) -> None:
+def test_a_result_is_taken_once_with_its_spec_and_output(driver: Driver) -> None:
     [task_id] = completed(driver, 1)
 
     [row] = driver.records("select * from treadle.take_results('harness')")
@@ -75,7 +75,7 @@ def test_eight_takers_at_once_get_each_result_once(driver: Driver) -> None:
     assert sorted(taken + take(driver, 1000)) == sorted(ids)
 
 
-def test_nobody_gets_the_results_of_another_consumer(driver: Driver) -> None:
+def test_a_consumer_gets_only_its_own_results(driver: Driver) -> None:
     completed(driver, 1, consumer="somebody")
     completed(driver, 1, consumer=None)
 

@@ -102,7 +102,7 @@ def test_a_retry_changes_what_is_asked_and_keeps_the_rest(driver: Driver) -> Non
     assert found["title"] == "again"
 
 
-def test_options_that_a_retry_takes_away_leave_no_row(driver: Driver) -> None:
+def test_options_that_a_retry_removes_leave_no_row(driver: Driver) -> None:
     task = driver.enqueue(models=["large"])
     driver.fail(driver.claim_one(), action="fail")
 
@@ -143,13 +143,13 @@ def test_a_key_in_the_options_is_for_a_single_task(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("name", ["queue", "type", "spec"])
-def test_what_has_an_argument_of_its_own_is_no_option(driver: Driver, name: str) -> None:
+def test_a_field_with_its_own_argument_is_not_an_option(driver: Driver, name: str) -> None:
     with unchanged(driver), refused("TR001", "separate arguments"):
         with_options(driver, **{name: "code"})
 
 
 @pytest.mark.parametrize("options", [{"set": {"a": 1}}, {"name": "n"}, {"status": "completed"}])
-def test_what_is_no_option_of_a_task_is_refused(driver: Driver, options: dict[str, Any]) -> None:
+def test_an_unknown_option_of_a_task_is_rejected(driver: Driver, options: dict[str, Any]) -> None:
     with unchanged(driver), pytest.raises(psycopg.Error, match="unknown option") as raised:
         with_options(driver, **options)
 

@@ -56,7 +56,7 @@ def test_a_name_may_be_long_and_odd(driver: Driver, name: str) -> None:
     assert [each["name"] for each in listed(driver)] == [name]
 
 
-def test_a_name_that_nobody_has_cannot_be_revoked(driver: Driver) -> None:
+def test_an_unknown_name_cannot_be_revoked(driver: Driver) -> None:
     with unchanged(driver), refused("TR217", "there is no token 'x'"):
         driver.rows("select treadle.revoke_token('x')")
     with refused("TR217"):

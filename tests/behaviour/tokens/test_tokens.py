@@ -92,7 +92,7 @@ def test_a_token_is_revoked_for_good(driver: Driver, by: str) -> None:
     assert [each["status"] for each in listed(driver)] == ["revoked", "live"]
 
 
-def test_one_live_token_among_many_is_enough(driver: Driver) -> None:
+def test_one_valid_token_among_many_is_enough(driver: Driver) -> None:
     assert driver.rows("select wanted, live from treadle.has_tokens()") == [(False, False)]
     create(driver, "old", expires_s=60)
     create(driver, "new", expires_s=600)
@@ -138,7 +138,7 @@ def test_the_last_use_is_kept_to_the_minute(driver: Driver) -> None:
     assert driver.value(use, "nobody") is False
 
 
-def test_noting_a_use_waits_for_nobody(driver: Driver) -> None:
+def test_recording_a_use_does_not_wait_for_locks(driver: Driver) -> None:
     token_id = create(driver, "ci").split("_")[1]
     other = driver.another()
     other.rows("begin")
@@ -149,7 +149,7 @@ def test_noting_a_use_waits_for_nobody(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("B10")
-def test_who_made_and_who_revoked_a_token_is_among_the_events(driver: Driver) -> None:
+def test_creating_and_revoking_a_token_are_events_with_their_actors(driver: Driver) -> None:
     text = create(driver, "ci", scopes=["enqueue"], queues=["mail"], actor="ada")
     driver.rows("select treadle.revoke_token('ci', 'bob')")
 

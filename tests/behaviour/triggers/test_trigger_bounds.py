@@ -43,7 +43,7 @@ def test_a_loop_over_two_triggers_and_a_dag_ends(driver: Driver) -> None:
     assert trigger(driver, "back")["refused"] == 1
 
 
-def test_spawned_and_forked_tasks_and_what_they_say_have_the_depth(driver: Driver) -> None:
+def test_spawned_and_forked_tasks_and_their_events_have_the_depth(driver: Driver) -> None:
     define(driver, task={"type": "code"}, max_depth=1)
     emit(driver)
     fire(driver)
@@ -63,7 +63,7 @@ def test_spawned_and_forked_tasks_and_what_they_say_have_the_depth(driver: Drive
     assert [each.problem for each in fire(driver)] == [None]
 
 
-def test_an_hour_has_its_limit_and_says_so_once(driver: Driver) -> None:
+def test_the_hourly_limit_is_enforced_and_reported_once(driver: Driver) -> None:
     define(driver, max_per_hour=3)
     for _ in range(6):
         emit(driver)
@@ -125,6 +125,6 @@ def test_the_key_of_a_template_makes_one_task_of_many_events(driver: Driver) -> 
     assert len(triggers.made(driver)) == 2
 
 
-def test_a_failure_of_a_trigger_is_no_event_for_triggers(driver: Driver) -> None:
+def test_a_failure_of_a_trigger_does_not_fire_triggers(driver: Driver) -> None:
     with pytest.raises(Exception, match="triggers cannot fire on events of triggers"):
         define(driver, on="trigger.failed")

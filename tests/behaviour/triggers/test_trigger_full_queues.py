@@ -87,7 +87,7 @@ def test_what_can_no_longer_be_tried_has_failed(driver: Driver, change: str) -> 
     assert triggers.made(driver) == []
 
 
-def test_a_server_without_room_is_no_failure_of_the_trigger(fresh: Driver) -> None:
+def test_a_lack_of_server_resources_does_not_fail_the_trigger(fresh: Driver) -> None:
     # One that fails by itself: after that each is tried on its own.
     define(fresh, "bad", task={"type": "code", "spec": {"$event": "data.none"}})
     define(fresh)

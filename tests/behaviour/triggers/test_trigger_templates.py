@@ -126,7 +126,7 @@ def test_a_default_stands_in_and_null_is_a_value(driver: Driver) -> None:
     assert driver.task(task)["priority"] == 50
 
 
-def test_a_dry_run_says_what_would_be_made_and_why_not(driver: Driver) -> None:
+def test_a_dry_run_shows_what_would_be_created_or_why_not(driver: Driver) -> None:
     define(
         driver,
         filter={"key": "a"},

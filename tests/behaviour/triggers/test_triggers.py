@@ -187,7 +187,7 @@ def test_a_definition_is_changed_in_place_and_a_repeat_changes_nothing(driver: D
     assert triggers.kinds(driver) == ["trigger.defined", "trigger.defined"]
 
 
-def test_records_are_kept_as_long_as_retention_says_and_their_event_is_there(
+def test_records_are_kept_as_long_as_their_retention_and_their_event(
     driver: Driver,
 ) -> None:
     define(driver, task={"type": "code"})

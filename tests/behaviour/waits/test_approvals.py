@@ -37,7 +37,7 @@ def test_the_same_person_counts_once(driver: Driver) -> None:
     assert driver.state_of(claim.id) == "ready"
 
 
-def test_who_approved_is_told_when_he_repeats_it_after_the_decision(driver: Driver) -> None:
+def test_a_repeated_approval_after_the_decision_returns_already(driver: Driver) -> None:
     _, wait_id = blocked(driver, TWO)
     answer(driver, wait_id, "approve", "alice")
     answer(driver, wait_id, "approve", "bob")
@@ -49,7 +49,7 @@ def test_who_approved_is_told_when_he_repeats_it_after_the_decision(driver: Driv
         answer(driver, wait_id, "approve", "carol")
 
 
-def test_who_approved_what_was_rejected_is_told_so_when_he_repeats_it(driver: Driver) -> None:
+def test_a_repeated_approval_of_a_rejected_wait_reports_the_rejection(driver: Driver) -> None:
     _, wait_id = blocked(driver, TWO)
     answer(driver, wait_id, "approve", "alice")
     answer(driver, wait_id, "reject", "bob")
@@ -59,7 +59,7 @@ def test_who_approved_what_was_rejected_is_told_so_when_he_repeats_it(driver: Dr
 
 
 @pytest.mark.parametrize("decision", ["reject", "revise"])
-def test_one_who_objects_decides_at_once(driver: Driver, decision: str) -> None:
+def test_a_single_rejection_decides_at_once(driver: Driver, decision: str) -> None:
     claim, wait_id = blocked(driver, {"question": "Ship it?", "approvers": 5})
     answer(driver, wait_id, "approve", "alice")
 
@@ -108,7 +108,7 @@ def test_every_vote_is_written_down(driver: Driver) -> None:
     ]
 
 
-def test_what_is_no_option_is_refused_with_the_options_and_changes_nothing(driver: Driver) -> None:
+def test_an_answer_that_is_not_an_option_is_rejected_and_changes_nothing(driver: Driver) -> None:
     _, wait_id = blocked(driver)
 
     for value in ("maybe", "Approve", "", None, 1, ["approve"], {"value": "approve"}):
@@ -155,7 +155,7 @@ def test_a_wait_that_does_not_exist_is_not_found(driver: Driver) -> None:
         driver.rows("select treadle.answer_wait(null, '1')")
 
 
-def test_who_answers_without_a_name_is_the_login(driver: Driver) -> None:
+def test_an_answer_without_an_actor_is_recorded_for_the_login(driver: Driver) -> None:
     wait_id = ask(driver, claimed(driver))
 
     driver.rows("select treadle.answer_wait(%s, '1')", wait_id)

@@ -41,7 +41,7 @@ def test_an_event_wakes_every_task_that_waits_for_it(driver: Driver) -> None:
     assert driver.value("select count(distinct event_id) from treadle.waits") == 1
 
 
-def test_an_event_of_another_name_or_key_wakes_nobody(driver: Driver) -> None:
+def test_an_event_of_another_name_or_key_resumes_no_task(driver: Driver) -> None:
     claim = waiting(driver, "paid", "1")
 
     for event, key in (("paid", ""), ("paid", "2"), ("Paid", "1"), ("pai", "d1")):
@@ -129,7 +129,7 @@ def test_a_repeated_event_is_the_same_event_and_nothing_happens(driver: Driver) 
     assert emit(driver, "sent", 1, dedup_key="order 7") > event_id
 
 
-def test_an_event_is_kept_and_the_topic_knows_the_latest(driver: Driver) -> None:
+def test_an_event_is_stored_and_the_topic_has_the_latest(driver: Driver) -> None:
     emit(driver, "paid", 1)
     latest = emit(driver, "paid", {"n": 2}, dedup_key="d")
 

@@ -49,7 +49,7 @@ LATER = timedelta(hours=2)
         ),
     ],
 )
-def test_the_task_goes_on_with_what_the_wait_said(
+def test_the_task_resumes_with_the_expiry_value_of_the_wait(
     driver: Driver, wait: Record, status: str, value: Any
 ) -> None:
     claim, wait_id = blocked(driver, wait)
@@ -69,7 +69,7 @@ def test_the_task_goes_on_with_what_the_wait_said(
     assert expire_waits(driver) == []
 
 
-def test_an_escalated_wait_stays_open_and_says_so(driver: Driver) -> None:
+def test_an_escalated_wait_stays_open_and_is_marked(driver: Driver) -> None:
     claim, wait_id = blocked(driver, {**HOUR, "on_expiry": "escalate"})
     driver.set_clock(LATER)
 
@@ -97,7 +97,7 @@ def test_an_answer_that_comes_too_late_is_refused(driver: Driver) -> None:
         answer(driver, denied, "reject")
 
 
-def test_an_answer_after_the_time_counts_while_nobody_has_looked(driver: Driver) -> None:
+def test_an_answer_after_the_expiry_counts_until_the_wait_is_expired(driver: Driver) -> None:
     _, wait_id = blocked(driver, HOUR)
     driver.set_clock(LATER)
 

@@ -30,7 +30,7 @@ grant usage on sequence public.looks to treadle_owner;
 """
 
 
-def test_who_begins_to_wait_takes_the_event_that_is_not_committed_yet(driver: Driver) -> None:
+def test_a_new_wait_gets_an_event_that_is_not_committed_yet(driver: Driver) -> None:
     claim = claimed(driver)
 
     row = while_held(

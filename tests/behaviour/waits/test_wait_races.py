@@ -53,7 +53,7 @@ def test_two_approvals_at_the_same_moment_decide_exactly_once(driver: Driver) ->
     assert driver.value("select count(*) from treadle.steps") == ROUNDS
 
 
-def test_of_two_who_decide_at_the_same_moment_one_is_told_that_he_was_late(
+def test_the_second_of_two_concurrent_answers_is_reported_as_late(
     driver: Driver,
 ) -> None:
     waits = [wait_id for _, wait_id in many_blocked(driver, {"question": "Ship it?"})]

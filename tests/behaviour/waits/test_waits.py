@@ -21,7 +21,7 @@ from tests.drivers.waits import (
 pytestmark = pytest.mark.requirement("B2")
 
 
-def test_a_task_that_waits_holds_nothing_and_goes_on_with_the_answer(driver: Driver) -> None:
+def test_a_waiting_task_holds_no_claim_and_resumes_with_the_answer(driver: Driver) -> None:
     driver.agent("busy", max_concurrent_tasks=1)
     claim, wait_id = blocked(driver, agent="busy")
 
@@ -85,7 +85,7 @@ def test_the_answer_of_another_is_refused_with_the_decision_and_changes_nothing(
         answer(driver, wait_id, "reject", "alice")
 
 
-def test_a_repeated_answer_is_no_second_one(driver: Driver) -> None:
+def test_a_repeated_answer_is_not_counted_twice(driver: Driver) -> None:
     _, wait_id = blocked(driver)
     assert answer(driver, wait_id, "approve") == "answered"
 
@@ -220,7 +220,7 @@ def test_a_task_whose_memory_is_full_still_gets_its_answer(driver: Driver) -> No
     assert again["answer"]["value"] == "approve"
 
 
-def test_what_happened_is_written_down_with_who_and_why(driver: Driver) -> None:
+def test_answers_are_recorded_with_actor_and_note(driver: Driver) -> None:
     claim, wait_id = blocked(driver)
     answer(driver, wait_id, "reject", "bob", "too early")
 

@@ -51,7 +51,7 @@ def test_every_event_has_a_sentence(event: dict[str, object], begins: str) -> No
     assert text_of(**event).startswith(begins)
 
 
-def test_a_sentence_calls_nobody_and_leads_nowhere() -> None:
+def test_a_slack_sentence_has_no_mentions_and_no_links() -> None:
     text = text_of(
         key="<!channel> @here", data={"a": "<https://evil.example|click> & https://evil.example"}
     )
@@ -77,7 +77,7 @@ def complete(driver: Driver, **options: object) -> None:
     driver.complete(driver.claim_one("a"))
 
 
-async def test_completed_tasks_are_told_to_webhooks_that_name_them_also_after_a_pause(
+async def test_completed_tasks_are_sent_to_webhooks_that_select_them_also_after_a_pause(
     driver: Driver, receiver: Receiver, notifier: Notifier
 ) -> None:
     add(driver, "any", receiver.url("any"), kinds=["*"])
@@ -109,7 +109,7 @@ async def test_a_receiver_that_asks_for_time_gets_it(
     assert 599 < driver.value(wait) < 601
 
 
-async def test_a_missing_extra_is_told_and_holds_up_nobody(
+async def test_a_missing_extra_is_reported_and_does_not_delay_others(
     driver: Driver, receiver: Receiver, notifier: Notifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(driver, "ops", receiver.url("ops"))

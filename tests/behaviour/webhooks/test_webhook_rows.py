@@ -133,7 +133,7 @@ def test_what_commits_late_is_not_passed_by(driver: Driver) -> None:
     assert [n for _, _, n in read(driver, "ops", token)] == [1, 2]
 
 
-def test_events_that_nobody_wants_are_passed_and_those_behind_them_are_not(driver: Driver) -> None:
+def test_unselected_events_are_skipped_and_later_ones_are_not(driver: Driver) -> None:
     add(driver, "ops", URL)
     driver.rows("insert into treadle.events (kind) select 'other' from generate_series(1, 1200)")
     emit(driver, 7)
@@ -185,7 +185,9 @@ def test_what_the_receiver_asks_for_is_kept_within_an_hour(
     assert waited - 0.01 <= wait_s(driver, "ops") <= max(waited, 1) + 0.01
 
 
-def test_a_receiver_that_is_gone_pauses_the_webhook_and_its_events_wait(driver: Driver) -> None:
+def test_a_receiver_that_returns_gone_pauses_the_webhook_and_its_events_wait(
+    driver: Driver,
+) -> None:
     add(driver, "ops", URL)
     emit(driver, 1)
 
@@ -201,7 +203,7 @@ def test_a_receiver_that_is_gone_pauses_the_webhook_and_its_events_wait(driver: 
 
 
 @pytest.mark.requirement("F23")
-def test_a_webhook_that_fails_again_and_again_is_told_once_and_keeps_its_events(
+def test_a_webhook_that_keeps_failing_emits_one_event_and_keeps_its_events(
     driver: Driver,
 ) -> None:
     add(driver, "ops", URL)

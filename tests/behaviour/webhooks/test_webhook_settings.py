@@ -44,7 +44,7 @@ def test_what_is_still_open_when_a_webhook_is_made_comes_to_it(driver: Driver) -
     assert [n for _, _, n in read(driver, "ops", token)] == [1]
 
 
-def test_a_secret_is_told_once_and_is_in_no_view_and_no_event(driver: Driver) -> None:
+def test_a_secret_is_shown_once_and_is_in_no_view_and_no_event(driver: Driver) -> None:
     secret = define(driver, "ops", url=URL)
     assert secret is not None
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret)
@@ -134,7 +134,7 @@ def test_a_refusal_does_not_repeat_the_secret(driver: Driver) -> None:
     assert "my-own" not in f"{raised.value} {raised.value.diag.message_detail}"
 
 
-def test_a_name_that_nobody_has_is_an_error(driver: Driver) -> None:
+def test_an_unknown_name_is_an_error(driver: Driver) -> None:
     for call in (
         "pause_webhook('x')",
         "resume_webhook('x')",

@@ -51,7 +51,7 @@ async def test_events_arrive_in_order_with_what_they_are_about(
 
 
 @pytest.mark.requirement("F23")
-async def test_a_receiver_can_verify_who_sent_it_also_while_secrets_change(
+async def test_a_receiver_can_verify_signatures_during_a_secret_rotation(
     driver: Driver, receiver: Receiver, notifier: Notifier
 ) -> None:
     former = add(driver, "ops", receiver.url("ops"))
@@ -169,7 +169,7 @@ async def test_what_is_accepted_has_arrived_however_long_the_answer(
     assert hook(driver, "long")["delivered"] == 2
 
 
-async def test_an_endpoint_is_given_back_after_its_connection_fell_silent(
+async def test_an_endpoint_is_released_after_its_connection_stopped_responding(
     driver: Driver, receiver: Receiver
 ) -> None:
     add(driver, "ops", receiver.url("ops"))

@@ -42,7 +42,7 @@ def test_no_live_agent_handles_the_type(driver: Driver) -> None:
     assert row["sentence"] == "no live agent of the queue handles type code"
 
 
-def test_the_capability_that_nobody_has_is_named(driver: Driver) -> None:
+def test_the_capability_that_no_agent_has_is_named(driver: Driver) -> None:
     driver.agent("a", capabilities=["git"])
     task = driver.enqueue(capabilities=["git", "gpu"])
 
@@ -53,7 +53,7 @@ def test_the_capability_that_nobody_has_is_named(driver: Driver) -> None:
     assert (row["detail"]["capabilities"], row["detail"]["missing"]) == (["git", "gpu"], ["gpu"])
 
 
-def test_capabilities_that_no_one_agent_has_are_named_together(driver: Driver) -> None:
+def test_capabilities_that_no_single_agent_has_are_named_together(driver: Driver) -> None:
     driver.agent("a", capabilities=["git"])
     driver.agent("b", capabilities=["gpu"])
     task = driver.enqueue(capabilities=["git", "gpu"])
@@ -76,7 +76,7 @@ def test_capabilities_that_no_one_agent_has_are_named_together(driver: Driver) -
         ("unable", "lacks gpu"),
     ],
 )
-def test_a_task_says_what_is_wrong_with_the_agent_it_is_assigned_to(
+def test_why_explains_the_state_of_the_assigned_agent(
     driver: Driver, state: str, said: str
 ) -> None:
     task = driver.enqueue(assigned_agent="c", capabilities=["gpu"])

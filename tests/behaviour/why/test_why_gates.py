@@ -17,7 +17,7 @@ def moment(driver: Driver, query: str) -> str:
     return f"{driver.value(query):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def test_a_paused_queue_is_told_with_who_and_why(driver: Driver) -> None:
+def test_why_reports_a_paused_queue_with_actor_and_reason(driver: Driver) -> None:
     task = driver.enqueue()
     driver.rows("select treadle.pause_queue('default', 'provider is down')")
 
@@ -33,7 +33,7 @@ def test_a_paused_queue_is_told_with_who_and_why(driver: Driver) -> None:
     assert reasons(driver, task) == ["claimable"]
 
 
-def test_a_paused_type_is_told_with_who_and_why(driver: Driver) -> None:
+def test_why_reports_a_paused_type_with_actor_and_reason(driver: Driver) -> None:
     task = driver.enqueue()
     driver.rows("select treadle.pause_type('code', 'a bug')")
 
@@ -45,7 +45,7 @@ def test_a_paused_type_is_told_with_who_and_why(driver: Driver) -> None:
     assert row["detail"]["type"] == "code"
 
 
-def test_an_open_breaker_is_told_with_what_opened_it(driver: Driver) -> None:
+def test_why_reports_an_open_breaker_with_its_cause(driver: Driver) -> None:
     gates.opened(driver)
     task = driver.enqueue()
 
@@ -58,7 +58,7 @@ def test_an_open_breaker_is_told_with_what_opened_it(driver: Driver) -> None:
     assert (row["detail"]["type"], row["detail"]["failures"]) == ("code", 5)
 
 
-def test_a_breaker_that_was_tripped_names_who_did(driver: Driver) -> None:
+def test_why_names_the_actor_of_a_tripped_breaker(driver: Driver) -> None:
     task = driver.enqueue()
     driver.rows("select treadle.trip_breaker('code', 60, 'a look', 'ada')")
 
@@ -94,7 +94,7 @@ def test_a_task_is_not_claimable_while_a_probe_goes_first(driver: Driver) -> Non
     assert driver.claim_one("a").type == "code"
 
 
-def test_a_closed_gate_is_told_with_until_when_and_why(driver: Driver) -> None:
+def test_why_reports_a_closed_gate_with_its_end_and_reason(driver: Driver) -> None:
     gates.define_gate(driver, "anthropic")
     task = driver.enqueue(gates=["anthropic"])
     driver.rows("select treadle.close_gate('anthropic', 90, '429 Too Many Requests', 'ada')")
@@ -110,9 +110,7 @@ def test_a_closed_gate_is_told_with_until_when_and_why(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("noticed", [False, True])
-def test_a_rate_that_is_used_up_is_told_with_when_there_is_room(
-    driver: Driver, noticed: bool
-) -> None:
+def test_why_reports_a_used_up_rate_with_the_next_free_time(driver: Driver, noticed: bool) -> None:
     gates.define_gate(driver, "api", unit="starts", limit=1, per_s=60)
     driver.enqueue(gates=["api"])
     driver.claim_one("a")
@@ -128,7 +126,7 @@ def test_a_rate_that_is_used_up_is_told_with_when_there_is_room(
     assert "claimable" not in reasons(driver, task)
 
 
-def test_a_task_that_needs_more_than_a_gate_allows_is_told(driver: Driver) -> None:
+def test_why_reports_a_task_that_exceeds_the_limit_of_its_gate(driver: Driver) -> None:
     gates.define_gate(driver, "api", unit="tokens", limit=1000, per_s=60)
     task = driver.enqueue(gates=["api"], max_tokens=5000)
 
@@ -139,7 +137,7 @@ def test_a_task_that_needs_more_than_a_gate_allows_is_told(driver: Driver) -> No
     assert reasons(driver, task) == ["gate_size"]
 
 
-def test_a_budget_without_room_is_told_in_figures(driver: Driver) -> None:
+def test_why_reports_an_exhausted_budget_with_amounts(driver: Driver) -> None:
     dag_id, budget_id = dag(driver, 3, 5, max_cost_usd=0.5)
     claim = driver.claim_one("a")
     driver.rows("update treadle.tasks set max_cost_usd = 5 where id = %s", claim.id)
@@ -162,7 +160,7 @@ def test_a_budget_without_room_is_told_in_figures(driver: Driver) -> None:
     assert reasons(driver, task) == ["budget"]
 
 
-def test_a_budget_of_a_period_says_when_the_next_one_begins(driver: Driver) -> None:
+def test_why_reports_when_the_next_period_of_a_budget_begins(driver: Driver) -> None:
     set_budget(driver, "type", "code", "0.10", "day")
     task = driver.enqueue(max_cost_usd=1)
 

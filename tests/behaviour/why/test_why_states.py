@@ -30,7 +30,7 @@ def test_asking_changes_nothing_and_needs_no_right_to_write(driver: Driver) -> N
     assert driver.contents() == before
 
 
-def test_a_running_task_says_where_it_runs(driver: Driver) -> None:
+def test_why_names_the_agent_of_a_running_task(driver: Driver) -> None:
     driver.set_clock(timedelta(0), stopped=True)
     task = driver.enqueue()
     driver.claim_one("a")
@@ -71,7 +71,7 @@ def test_a_claim_that_ran_out_waits_for_the_reaper(driver: Driver) -> None:
     assert second["reason"] == "running"
 
 
-def test_a_completed_task_says_so(driver: Driver) -> None:
+def test_why_reports_a_completed_task(driver: Driver) -> None:
     task = driver.enqueue()
     driver.complete(driver.claim_one("a"))
     driver.rows("update treadle.tasks set completed_at = completed_at - interval '5 min'")
@@ -81,7 +81,7 @@ def test_a_completed_task_says_so(driver: Driver) -> None:
     assert (row["reason"], row["sentence"]) == ("completed", "completed 5 min ago by agent a")
 
 
-def test_a_task_that_gave_up_says_after_how_much(driver: Driver) -> None:
+def test_why_reports_the_attempts_of_a_dead_letter(driver: Driver) -> None:
     task = driver.enqueue(max_attempts=1)
     driver.fail(driver.claim_one("a"), "no use")
 
@@ -92,7 +92,7 @@ def test_a_task_that_gave_up_says_after_how_much(driver: Driver) -> None:
     assert row["detail"]["class"] == "error"
 
 
-def test_a_cancelled_task_says_why(driver: Driver) -> None:
+def test_why_reports_the_reason_of_a_cancellation(driver: Driver) -> None:
     task = driver.enqueue()
     driver.cancel(task, reason="not needed")
 

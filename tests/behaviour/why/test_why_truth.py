@@ -51,9 +51,7 @@ def test_claimable_is_said_of_what_the_next_claim_takes_and_of_nothing_else(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_why_answers_for_every_state_of_a_task_whatever_else_its_row_says(
-    driver: Driver, state: str
-) -> None:
+def test_why_has_an_answer_for_every_state_of_a_task(driver: Driver, state: str) -> None:
     task = driver.enqueue()
     claim = state in ("claimed", "running", "validating")
     driver.rows(

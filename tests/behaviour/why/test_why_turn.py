@@ -36,7 +36,7 @@ def test_the_first_task_is_claimable_now(driver: Driver) -> None:
     assert driver.claim_one("a").id == task
 
 
-def test_others_know_their_position(driver: Driver) -> None:
+def test_why_reports_the_position_of_other_tasks(driver: Driver) -> None:
     ids = [driver.enqueue(priority=n, type=("code", "test")[n % 2]) for n in range(40)]
 
     row = only(driver, ids[16])
@@ -94,7 +94,7 @@ def test_what_the_agent_cannot_afford_is_not_before_it(driver: Driver) -> None:
     assert driver.claim_one("a").id == task
 
 
-def test_what_its_budget_keeps_back_is_no_hindrance(driver: Driver) -> None:
+def test_a_task_that_its_budget_holds_back_does_not_block_others(driver: Driver) -> None:
     set_budget(driver, "type", "test", 1)
     poor = driver.enqueue(priority=1, type="test", max_cost_usd=2)
     task = driver.enqueue(priority=2)
@@ -104,7 +104,7 @@ def test_what_its_budget_keeps_back_is_no_hindrance(driver: Driver) -> None:
     assert reasons(driver, poor) == ["budget"]
 
 
-def test_what_is_too_large_for_its_gate_is_no_hindrance(driver: Driver) -> None:
+def test_a_task_too_large_for_its_gate_does_not_block_others(driver: Driver) -> None:
     define_gate(driver, "api", unit="tokens", limit=10, per_s=60)
     large = driver.enqueue_batch([{}] * 2, priority=1, gates=["api"], max_tokens=11)
     task = driver.enqueue(priority=2)
@@ -114,7 +114,7 @@ def test_what_is_too_large_for_its_gate_is_no_hindrance(driver: Driver) -> None:
     assert reasons(driver, large[0].id) == ["gate_size"]
 
 
-def test_who_may_be_let_in_first_makes_it_unsure(driver: Driver) -> None:
+def test_tasks_that_will_be_admitted_first_are_not_counted_in_the_position(driver: Driver) -> None:
     limit(driver, "k", 1)
     driver.enqueue(concurrency_key="k", priority=0)
     waits = driver.enqueue(concurrency_key="k", priority=1)
@@ -140,7 +140,7 @@ def test_in_a_fair_queue_a_position_is_that_among_its_project(driver: Driver) ->
     assert reasons(driver, small[0]) == reasons(driver, big[0].id) == ["position"]
 
 
-def test_in_a_fair_queue_one_project_alone_waits_for_nobody(driver: Driver) -> None:
+def test_a_single_project_in_a_fair_queue_does_not_wait(driver: Driver) -> None:
     projects(driver, "big")
     first = driver.enqueue(project="big")
 
@@ -167,7 +167,7 @@ def test_the_order_of_a_queue_is_that_of_claims(driver: Driver) -> None:
     assert [claim.id for claim in driver.claim("a", 3)] == [row["id"] for row in rows[:3]]
 
 
-def test_open_lanes_come_first_and_the_others_say_what_shuts_them(driver: Driver) -> None:
+def test_open_lanes_come_first_and_closed_ones_show_the_cause(driver: Driver) -> None:
     shut = driver.enqueue(priority=1, type="test")
     lonely = driver.enqueue(priority=2, capabilities=["gpu"])
     free = driver.enqueue(priority=3)
@@ -219,7 +219,7 @@ def test_every_role_may_ask_about_a_task(driver: Driver, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["observer", "operator"])
-def test_who_sees_all_tasks_sees_the_order_of_a_queue(driver: Driver, role: str) -> None:
+def test_a_caller_that_sees_all_tasks_sees_the_order_of_a_queue(driver: Driver, role: str) -> None:
     driver.enqueue()
     session = become(driver, f"treadle_{role}")
 
@@ -228,7 +228,7 @@ def test_who_sees_all_tasks_sees_the_order_of_a_queue(driver: Driver, role: str)
 
 
 @pytest.mark.parametrize("role", ["producer", "worker"])
-def test_who_sees_no_tasks_of_others_does_not_see_their_order(driver: Driver, role: str) -> None:
+def test_a_restricted_caller_does_not_see_the_order_of_a_queue(driver: Driver, role: str) -> None:
     session = become(driver, f"treadle_{role}")
 
     with refused("42501", "permission denied for function"):

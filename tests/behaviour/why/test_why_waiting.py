@@ -85,7 +85,7 @@ def test_many_dependencies_are_counted(driver: Driver) -> None:
     assert len(row["detail"]["tasks"]) == 7
 
 
-def test_a_task_before_its_time_says_when_that_is(driver: Driver) -> None:
+def test_why_reports_when_a_delayed_task_is_due(driver: Driver) -> None:
     task = driver.enqueue(delay_s=180)
 
     row = only(driver, task)
@@ -96,7 +96,7 @@ def test_a_task_before_its_time_says_when_that_is(driver: Driver) -> None:
     assert row["until"] == moment
 
 
-def test_the_next_attempt_is_told_with_what_went_wrong(driver: Driver) -> None:
+def test_why_reports_the_next_attempt_and_the_last_error(driver: Driver) -> None:
     driver.set_clock(timedelta(0), stopped=True)
     task = driver.enqueue(retry={"initial_delay_s": 40, "jitter": False})
     driver.fail(driver.claim_one("a"), "TimeoutError: too slow\n\nTraceback")
@@ -128,7 +128,7 @@ def test_a_task_that_is_due_waits_for_the_promoter(driver: Driver, kind: str) ->
     assert reasons(driver, task) == ["claimable"]
 
 
-def test_a_question_is_told_with_how_to_answer_it(driver: Driver) -> None:
+def test_why_reports_an_open_question_and_how_to_answer_it(driver: Driver) -> None:
     claim, wait = waits.blocked(driver, {"question": "Deploy?", "expires_s": 600})
     driver.rows("update treadle.waits set opened_at = opened_at - interval '2 h'")
 
@@ -179,7 +179,7 @@ def test_a_question_that_expired_waits_for_the_promoter(driver: Driver) -> None:
     )
 
 
-def test_a_full_concurrency_key_names_who_holds_it(driver: Driver) -> None:
+def test_why_names_the_holders_of_a_full_concurrency_key(driver: Driver) -> None:
     limit(driver, "repo:42", 1)
     first, second, third = (driver.enqueue(concurrency_key="repo:42") for _ in range(3))
     driver.claim_one("b")
@@ -207,7 +207,7 @@ def test_a_slot_that_is_free_waits_to_be_given_away(driver: Driver) -> None:
     assert driver.claim_one("a").id == second
 
 
-def test_all_that_holds_is_told(driver: Driver) -> None:
+def test_why_lists_all_reasons_that_apply(driver: Driver) -> None:
     graph = shaped(driver, {"plan": [], "ship": ["plan"]})
     driver.rows("update treadle.tasks set run_at = now() + interval '1 h' where name = 'ship'")
     driver.rows("select treadle.pause_queue('default')")

@@ -81,7 +81,7 @@ def test_no_claim_takes_a_work_item(driver: Driver) -> None:
     assert look(driver, item)["status"] == "dispatched"
 
 
-def test_why_tells_who_has_to_move_and_nothing_counts_as_stuck(driver: Driver) -> None:
+def test_why_names_who_has_to_act_and_no_work_item_counts_as_stuck(driver: Driver) -> None:
     item = add(driver)
     assert why(driver, item) == ["not_dispatched"]
     change(driver, item, status="dispatched", assigned_agent="steve-w")
@@ -174,7 +174,7 @@ def test_only_its_agent_changes_an_item_where_that_is_asked_for(driver: Driver) 
     )
 
 
-def test_a_task_of_another_queue_is_no_work_item(driver: Driver) -> None:
+def test_a_task_of_another_queue_is_not_a_work_item(driver: Driver) -> None:
     task = driver.enqueue()
     with unchanged(driver), refused("TR215", "no work item"):
         driver.rows('select treadle.update_work_item(%s, \'{"status": "cancelled"}\')', task)

@@ -78,7 +78,7 @@ def test_the_note_of_the_reaper_finds_room_below_long_ones(driver: Driver, lette
 
 
 @pytest.mark.requirement("W5", "W7")
-def test_who_has_an_item_in_progress_is_told_what_another_one_may_become(driver: Driver) -> None:
+def test_the_error_for_a_busy_agent_lists_the_allowed_states(driver: Driver) -> None:
     mine = in_progress(driver)
     waiting, stuck = dispatched(driver), in_progress(driver, "maria-k")
     change(driver, stuck, status="blocked", notes="waits")

@@ -80,7 +80,7 @@ def test_an_outcome_is_that_of_the_end_and_comes_with_none_other(driver: Driver)
 
 
 @pytest.mark.requirement("W7")
-def test_who_takes_an_item_that_is_being_taken_waits_and_is_refused(driver: Driver) -> None:
+def test_a_concurrent_start_of_the_same_item_waits_and_is_rejected(driver: Driver) -> None:
     item = dispatched(driver)
 
     def take(session: Driver) -> None:
@@ -104,7 +104,7 @@ def test_of_two_items_for_one_agent_at_once_the_second_is_refused(driver: Driver
     assert look(driver, second)["status"] == "dispatched"
 
 
-def test_to_take_it_again_is_refused_and_to_say_more_is_not(driver: Driver) -> None:
+def test_starting_an_item_again_is_rejected_but_updating_it_is_not(driver: Driver) -> None:
     item = in_progress(driver)
     with unchanged(driver), refused("TR102", "already in progress"):
         change(driver, item, status="in_progress")

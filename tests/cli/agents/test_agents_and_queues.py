@@ -20,11 +20,11 @@ def test_the_status_of_an_agent_is_set(verb: str, status: str, cli: Cli, sync_co
     assert agent["status"] == status
 
 
-def test_an_agent_that_nobody_knows_is_not_found(still: Cli) -> None:
+def test_an_unknown_agent_is_not_found(still: Cli) -> None:
     assert still("agents", "drain", "nobody").code == 3
 
 
-def test_agents_that_are_gone_are_listed_on_demand(cli: Cli, sync_conn: Conn) -> None:
+def test_offline_agents_are_listed_on_request(cli: Cli, sync_conn: Conn) -> None:
     sync_conn.execute("select treadle.register_agent('here'), treadle.register_agent('gone')")
     sync_conn.execute("select treadle.set_agent_status('gone', 'offline')")
 

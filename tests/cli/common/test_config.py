@@ -59,7 +59,7 @@ def test_a_dispatch_timeout_is_a_duration_within_bounds(
 
 @pytest.mark.requirement("Q15")
 @pytest.mark.parametrize("given", ["soon", "1m30", "30 s", "-5s", "-1", "nan", "1d"])
-def test_a_dispatch_timeout_that_is_no_duration_is_refused(bare: Cli, given: str) -> None:
+def test_an_invalid_dispatch_timeout_is_rejected(bare: Cli, given: str) -> None:
     wrong = bare("config", "check", env={"AG_QUEUE_DISPATCH_TIMEOUT": given})
 
     assert wrong.code == 2
@@ -70,7 +70,7 @@ def test_a_dispatch_timeout_that_is_no_duration_is_refused(bare: Cli, given: str
 
 
 @pytest.mark.requirement("W14")
-def test_the_port_has_a_variable_that_everybody_knows(bare: Cli) -> None:
+def test_the_port_can_be_set_with_the_port_variable(bare: Cli) -> None:
     for env, port in (
         ({"PORT": "8080"}, (8080, "environment PORT")),
         ({"PORT": "", "TREADLE_PORT": ""}, (8420, "default")),
@@ -117,7 +117,7 @@ def test_a_wrong_value_is_refused_by_the_name_that_was_read(
 
 
 @pytest.mark.parametrize("name", ["TREADLE_SLOTS", "AG_QUEUE_MAX_SIZE", "TREADLE_QUEUES"])
-def test_a_variable_that_is_empty_says_nothing(bare: Cli, name: str) -> None:
+def test_an_empty_variable_counts_as_not_set(bare: Cli, name: str) -> None:
     shown = bare("config", "show", "--json", env={name: ""})
 
     assert {each["origin"] for each in shown.json["items"]} == {"default"}
@@ -159,7 +159,7 @@ def test_an_application_warns_about_an_unknown_variable_once(
     assert "Did you mean TREADLE_DATABASE_URL?" in str(warning.message)
 
 
-def test_a_file_that_is_not_toml_is_told(bare: Cli, folder: Path) -> None:
+def test_an_invalid_toml_file_is_reported(bare: Cli, folder: Path) -> None:
     (folder / "treadle.toml").write_text("slots = [")
 
     for words in (["config", "check"], ["tasks", "list"]):

@@ -45,7 +45,7 @@ def test_the_option_wins_over_the_environment_and_that_over_the_file(
     assert "database db5 " in bare(*before_and_after, env=env).err
 
 
-def test_an_empty_variable_is_no_database(bare: Cli) -> None:
+def test_an_empty_variable_is_not_a_database(bare: Cli) -> None:
     wrong = bare(*LIST, env={"TREADLE_DATABASE_URL": ""})
 
     assert wrong.code == 2
@@ -53,7 +53,7 @@ def test_an_empty_variable_is_no_database(bare: Cli) -> None:
 
 
 @pytest.mark.parametrize("words", ["tasks list", "db status", "queues stuck", "db migrate"])
-def test_a_server_that_does_not_answer_is_told_at_once(words: str, bare: Cli) -> None:
+def test_an_unreachable_server_is_reported_at_once(words: str, bare: Cli) -> None:
     wrong = bare(*words.split(), "--database-url", NO_SERVER)
 
     assert wrong.code == 6
@@ -71,7 +71,7 @@ def test_a_url_that_cannot_be_read_is_a_usage_error(bare: Cli) -> None:
 @pytest.mark.parametrize(
     "words", ["tasks list", "tasks enqueue code", "dead-letters list", "agents list"]
 )
-def test_a_database_without_the_schema_says_what_to_do(
+def test_a_database_without_the_schema_prints_what_to_do(
     words: str, bare: Cli, empty_database_url: str
 ) -> None:
     wrong = bare(*words.split(), "--database-url", empty_database_url)
@@ -126,7 +126,7 @@ def test_a_schema_of_an_unreleased_version_is_refused(cli: Cli, sync_conn: Conn)
     assert [row[:3] for row in found.rows if row[1] == "registry"] == [["2", "registry", "changed"]]
 
 
-def test_a_login_without_a_role_is_told_which_to_grant(
+def test_a_login_without_a_role_prints_which_to_grant(
     bare: Cli, database_url: str, sync_conn: Conn
 ) -> None:
     name = f"stranger_{os.getpid()}"

@@ -60,7 +60,7 @@ def test_a_server_that_does_not_answer_is_exit_code_6(bare: Cli) -> None:
     assert "hunter2" not in done.out + done.err
 
 
-def test_tasks_that_nobody_moves_are_told(cli: Cli, sync_conn: Conn) -> None:
+def test_tasks_that_no_service_moves_are_reported(cli: Cli, sync_conn: Conn) -> None:
     commands.enqueue(sync_conn)
     commands.claim(sync_conn)
     sync_conn.execute("update treadle.tasks set lease_until = clock_timestamp() - interval '1 h'")
@@ -83,7 +83,7 @@ def test_tasks_that_nobody_moves_are_told(cli: Cli, sync_conn: Conn) -> None:
     assert "queue default is paused" in found["stuck"]["found"]
 
 
-def test_functions_of_another_release_are_told(cli: Cli, sync_conn: Conn) -> None:
+def test_functions_of_another_release_are_reported(cli: Cli, sync_conn: Conn) -> None:
     sync_conn.execute("update treadle.code set checksum = 'other'")
 
     found = examine(cli)
@@ -137,7 +137,7 @@ def test_a_health_file_that_is_not_there_is_a_failure(bare: Cli) -> None:
 
 @pytest.mark.requirement("B16")
 @pytest.mark.parametrize(("connections", "status"), [(5, "ok"), (100_000, "warn")])
-def test_more_connections_than_the_server_has_are_told(
+def test_a_lack_of_connections_is_reported(
     cli: Cli, sync_conn: Conn, connections: int, status: str
 ) -> None:
     sync_conn.execute(

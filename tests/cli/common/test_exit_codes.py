@@ -23,7 +23,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_the_exit_code_says_what_happened(code: int, database_url: str, sync_conn: Conn) -> None:
+def test_the_exit_code_depends_on_the_error(code: int, database_url: str, sync_conn: Conn) -> None:
     tasks = {"DEAD": commands.dead_letter(sync_conn), "READY": commands.enqueue(sync_conn)}
     if code == 1:
         sync_conn.execute("insert into treadle.migrations values (9999, 'later', 'x')")
@@ -42,7 +42,7 @@ def test_the_exit_code_says_what_happened(code: int, database_url: str, sync_con
 
 
 @pytest.mark.parametrize("arguments", [["tasks", "list"], ["--debug", "tasks", "list"]])
-def test_an_error_nobody_expected_has_a_traceback_only_when_asked_for(
+def test_an_unexpected_error_has_a_traceback_only_on_request(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["treadle", *arguments])
@@ -59,7 +59,7 @@ def test_an_error_nobody_expected_has_a_traceback_only_when_asked_for(
     assert ("Traceback" in shown.err) == ("--debug" in arguments)
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         f"{shlex.join(commands.COMMAND)} db sql | head -n 1",
         shell=True, capture_output=True, text=True,

@@ -72,7 +72,7 @@ def test_set_assigns_a_value_and_things_are_created_and_updated() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_list_of_commands_says_what_each_says_itself(name: str) -> None:
+def test_the_list_of_commands_has_the_help_line_of_each(name: str) -> None:
     assert load(name).help.strip().splitlines()[0] == NAMES[name]
 
 

@@ -113,7 +113,7 @@ def test_the_schema_tells_its_state(cli: Cli) -> None:
     assert cli("config", "check", "--json").json == {"ok": True, "problems": []}
 
 
-def test_a_schema_that_was_changed_by_hand_is_told(cli: Cli, sync_conn: Conn) -> None:
+def test_a_schema_that_was_changed_by_hand_is_reported(cli: Cli, sync_conn: Conn) -> None:
     sync_conn.execute("create table treadle.strange ()")
 
     found = cli("db", "verify", "--json")
@@ -180,7 +180,7 @@ CHANGES = {
 }
 
 
-def test_a_change_is_told_as_json_too(cli: Cli, sync_conn: Conn) -> None:
+def test_a_change_is_printed_as_json_too(cli: Cli, sync_conn: Conn) -> None:
     sync_conn.execute("select treadle.register_agent('w')")
     cli("triggers", "create", "b", "--on", "paid", "--task", '{"type": "code"}')
     cli("webhooks", "create", "c", "https://example.org/hook")

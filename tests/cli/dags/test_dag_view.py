@@ -52,7 +52,7 @@ def test_no_line_is_wider_than_the_terminal(count: int, width: int, unicode: boo
     assert unicode or all(line.isascii() for line in lines)
 
 
-def test_the_head_says_how_far_it_is_what_it_cost_and_who_is_waited_for() -> None:
+def test_the_head_shows_progress_cost_and_open_waits() -> None:
     _, bar, about, *_, hint = shown([task("a"), task("b", "a", status="blocked")])
 
     assert bar == "██████████░░░░░░░░░░  1 of 2 completed, 1 blocked"

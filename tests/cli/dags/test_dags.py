@@ -43,7 +43,7 @@ def test_the_example_is_made_whole(cli: Cli, ending: str) -> None:
     assert list(names) == made["tasks"]
 
 
-def test_both_examples_say_the_same(cli: Cli) -> None:
+def test_both_examples_describe_the_same_dag(cli: Cli) -> None:
     from treadle.cli.dags.plan_file import read_plan
 
     assert read_plan(str(EXAMPLES / "landing_page.yaml")) == read_plan(
@@ -79,7 +79,7 @@ def test_a_held_dag_waits_for_its_start(cli: Cli) -> None:
     assert task["priority"] == 7
 
 
-def test_cancel_and_retry_say_how_many(cli: Cli, sync_conn: Conn) -> None:
+def test_cancel_and_retry_print_the_number_of_tasks(cli: Cli, sync_conn: Conn) -> None:
     made = make(cli, DIAMOND)
 
     assert cli("dags", "cancel", made, "--reason", "enough", "--json").json == {
@@ -105,7 +105,7 @@ def test_a_list_can_be_narrowed(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "start", "cancel", "retry"])
-def test_a_dag_that_is_not_there_is_told(verb: str, still: Cli) -> None:
+def test_a_missing_dag_is_reported(verb: str, still: Cli) -> None:
     assert still("dags", verb, NO_DAG).code == 3
     assert still("dags", verb, "abcdef123").code == 3
     assert still("dags", verb, "x").code == 2

@@ -87,7 +87,7 @@ def test_a_file_has_a_largest_size(folder: Path, monkeypatch: pytest.MonkeyPatch
         read_plan("p.json")
 
 
-def test_without_the_extra_yaml_says_how_to_get_it_and_json_works(
+def test_without_the_extra_yaml_prints_how_to_install_it_and_json_works(
     still: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing: Any = None

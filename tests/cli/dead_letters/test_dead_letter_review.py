@@ -37,7 +37,7 @@ def test_groups_are_listed_with_counts(cli: Cli, sync_conn: Conn) -> None:
     assert second[:1] + second[2:4] == ["1", "timeout", "code"]
 
 
-def test_without_letters_it_says_so(cli: Cli) -> None:
+def test_an_empty_list_prints_a_message(cli: Cli) -> None:
     done = cli("dead-letters", "groups")
 
     assert (done.code, done.err.splitlines()[-1]) == (0, "no dead letters")
@@ -102,7 +102,9 @@ def test_show_has_the_whole_history_with_agent_duration_cost_and_decisions(
         assert words in screen
 
 
-def test_a_group_is_counted_then_decided_with_who_and_why(cli: Cli, sync_conn: Conn) -> None:
+def test_a_group_is_counted_and_then_resolved_with_reviewer_and_note(
+    cli: Cli, sync_conn: Conn
+) -> None:
     tasks = [commands.dead_letter(sync_conn, f"no order {n}") for n in range(3)]
     other = commands.dead_letter(sync_conn, "other")
     words = ("dead-letters", "retry", "--group", group_of(sync_conn, tasks[0]))

@@ -80,7 +80,7 @@ def test_options_of_a_task_are_kept(cli: Cli) -> None:
     assert shown["reasons"][0]["reason"] == "run_at"
 
 
-def test_whatever_python_can_say_of_a_task_can_be_set(cli: Cli, sync_conn: Conn) -> None:
+def test_every_python_option_of_a_task_can_be_set(cli: Cli, sync_conn: Conn) -> None:
     rules = '[{"validator": "regex", "pattern": "^ok$"}]'
     said = ["--set", "assigned_agent=a", "--set", 'tags=["x", "y"]', "--validation", rules]
     said += ["--report", "required", "--model", "large"]
@@ -99,7 +99,7 @@ def test_whatever_python_can_say_of_a_task_can_be_set(cli: Cli, sync_conn: Conn)
     assert (shown["report"], shown["models"]) == ("required", ["large"])
 
 
-def test_who_waits_for_a_result_hears_why_there_is_none(
+def test_waiting_for_a_result_prints_why_there_is_none(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "EXPLAIN_AFTER_S", 0.1)
@@ -130,7 +130,7 @@ def test_a_list_can_be_narrowed(cli: Cli, sync_conn: Conn) -> None:
     assert cli("tasks", "list", "-q", "-n", "1").out.split() == [ready]
 
 
-def test_a_state_that_does_not_exist_is_told(still: Cli) -> None:
+def test_an_unknown_status_is_reported(still: Cli) -> None:
     wrong = still("tasks", "list", "--status", "compleated")
 
     assert wrong.code == 2
@@ -146,7 +146,7 @@ def test_the_end_of_an_id_is_enough(cli: Cli, sync_conn: Conn) -> None:
     assert cli("tasks", "show", "0" * 12).code == 3
 
 
-def test_show_says_why_nothing_happens(cli: Cli, sync_conn: Conn) -> None:
+def test_show_prints_why_a_task_waits(cli: Cli, sync_conn: Conn) -> None:
     task = commands.enqueue(sync_conn)
 
     assert "no live agent serves queue default" in cli("tasks", "show", task).out
@@ -156,7 +156,7 @@ def test_show_says_why_nothing_happens(cli: Cli, sync_conn: Conn) -> None:
     assert shown["why"].endswith(": provider is down; no live agent serves queue default")
 
 
-def test_cancel_says_what_became_of_each(cli: Cli, sync_conn: Conn) -> None:
+def test_cancel_prints_the_verdict_of_each_task(cli: Cli, sync_conn: Conn) -> None:
     ready, completed = commands.enqueue(sync_conn, priority=90), commands.complete(sync_conn, 1)
 
     done = cli("tasks", "cancel", ready, completed, "--reason", "enough", "--json")

@@ -56,7 +56,7 @@ def test_a_fork_keeps_the_steps_before_and_changes_arguments(cli: Cli, written: 
     assert cli("tasks", "show", written, "--json").json["status"] == "completed"
 
 
-def test_a_fork_in_json_says_what_it_is_of(cli: Cli, written: str) -> None:
+def test_a_fork_in_json_names_its_origin(cli: Cli, written: str) -> None:
     made = cli("tasks", "fork", written, "--from", "outline", "--json").json
 
     assert made["forked_from"] == written
@@ -139,7 +139,7 @@ def test_on_a_terminal_show_has_a_table_for_each_part(
     assert "QUESTION" in waiting
 
 
-def test_cancel_says_how_many_fell_with_it(cli: Cli, page: dict[str, str]) -> None:
+def test_cancel_prints_the_number_of_dependents(cli: Cli, page: dict[str, str]) -> None:
     done = cli("tasks", "cancel", page["research"])
 
     assert done.code == 0

@@ -43,9 +43,7 @@ def test_show_prints_the_decision_report(cli: Cli, sync_conn: Conn, database_url
 
 
 @pytest.mark.requirement("F17")
-def test_show_says_that_a_task_is_a_poison_pill(
-    cli: Cli, sync_conn: Conn, database_url: str
-) -> None:
+def test_show_marks_a_poison_pill(cli: Cli, sync_conn: Conn, database_url: str) -> None:
     task, token = claimed(sync_conn, '{"retry": {"strategy": "immediate"}, "max_attempts": 9}')
     sync_conn.execute("select treadle.register_agent('coder-2')")
     for agent in ("coder-2", "coder-1", None):

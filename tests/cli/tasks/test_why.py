@@ -40,7 +40,7 @@ def test_reasons_are_json_with_their_details(cli: Cli, sync_conn: Conn) -> None:
     ("state", "words"),
     [("completed", "completed "), ("dead", "gave up after 1 attempt: error: boom")],
 )
-def test_a_task_that_ended_says_so(state: str, words: str, cli: Cli, sync_conn: Conn) -> None:
+def test_an_ended_task_is_shown_as_such(state: str, words: str, cli: Cli, sync_conn: Conn) -> None:
     task = (
         commands.complete(sync_conn, 1) if state == "completed" else commands.dead_letter(sync_conn)
     )

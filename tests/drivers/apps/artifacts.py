@@ -10,7 +10,7 @@ from typing import Any
 from tests.drivers.apps.naps import SOON
 from tests.drivers.processes.children import until
 from treadle import Artifact, Context, Treadle
-from treadle.artifacts import Written
+from treadle.artifacts.store import Written
 from treadle.settings import Settings
 
 MIB = 1024 * 1024

@@ -37,7 +37,7 @@ def resealed(text: str) -> str:
 
 
 @pytest.mark.requirement("B10")
-def test_without_a_token_it_says_how_to_get_one(nobody: httpx2.Client) -> None:
+def test_a_request_without_a_token_gets_a_hint_how_to_create_one(nobody: httpx2.Client) -> None:
     answer = nobody.get(READ)
 
     assert answer.status_code == 401
@@ -47,10 +47,10 @@ def test_without_a_token_it_says_how_to_get_one(nobody: httpx2.Client) -> None:
         "type": "/problems/unauthenticated",
         "title": "Unauthenticated",
         "status": 401,
-        "detail": "this needs a token",
+        "detail": "this request needs a token",
         "code": "unauthenticated",
         "instance": READ,
-        "hint": "Send Authorization: Bearer TOKEN; make one with: treadle tokens create",
+        "hint": "Send Authorization: Bearer TOKEN; create one: treadle tokens create",
     }
 
 
@@ -72,7 +72,9 @@ def test_a_scope_opens_what_it_names(guarded: Closed, scope: str, status: int) -
 
 
 @pytest.mark.requirement("B10")
-def test_a_header_that_is_no_token_is_refused(guarded: Closed, nobody: httpx2.Client) -> None:
+def test_an_invalid_authorization_header_is_rejected(
+    guarded: Closed, nobody: httpx2.Client
+) -> None:
     good = guarded.tokens["read"]
     other = guarded.tokens["admin"]
     wrong = {
@@ -176,7 +178,7 @@ def test_no_token_is_in_the_log(guarded: Closed, nobody: httpx2.Client) -> None:
 
 
 @pytest.mark.requirement("B10")
-async def test_a_route_whose_author_forgot_about_access_is_behind_the_wall() -> None:
+async def test_a_route_without_access_checks_is_still_behind_the_middleware() -> None:
     app = make_app(Treadle("postgresql://nowhere/nothing"))
     app.get("/forgotten")(lambda: "secret")
 
@@ -186,7 +188,7 @@ async def test_a_route_whose_author_forgot_about_access_is_behind_the_wall() -> 
 
 
 @pytest.mark.requirement("B10")
-async def test_without_the_wall_nobody_gets_in() -> None:
+async def test_without_the_middleware_every_request_is_rejected() -> None:
     app = FastAPI()
     problems.install(app)
     app.get("/guarded", dependencies=[requires("read", on=OPEN)])(lambda: "secret")

@@ -126,7 +126,7 @@ def test_what_was_opened_without_a_token_ends_with_the_first_one(serve: Serve) -
         assert code_of(waiting.result()) == REFUSED
 
 
-def test_a_stranger_who_asks_too_often_costs_no_look_up(
+def test_an_unknown_caller_above_its_rate_limit_causes_no_lookup(
     new_database: NewDatabase, tmp_path: Path
 ) -> None:
     with closed(new_database, tmp_path, rate_per_s=0.02) as strict, strict.client() as client:
@@ -144,7 +144,7 @@ def test_an_unknown_token_is_looked_up_once_in_a_while(limited: Closed) -> None:
             assert client.get(READ, headers=nobody, timeout=5).status_code == 401
 
 
-def test_a_known_token_is_not_held_up_by_strangers_at_its_address(limited: Closed) -> None:
+def test_a_known_token_is_not_limited_by_unknown_ones_of_its_address(limited: Closed) -> None:
     many = [bearer(create(limited.sql, f"t{number}")) for number in range(15)]
     with limited.client() as client:
         # The address may have been asked from too often, by another test.

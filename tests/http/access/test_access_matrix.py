@@ -235,7 +235,7 @@ def written(rows: list[list[str]]) -> str:
 
 
 @pytest.mark.requirement("B10")
-def test_every_route_gives_every_token_what_the_table_says(matrix: list[list[str]]) -> None:
+def test_every_route_answers_every_token_as_the_table_says(matrix: list[list[str]]) -> None:
     found = written(matrix)
     if os.environ.get("TREADLE_WRITE_MATRIX"):
         TABLE.write_text(found)

@@ -19,11 +19,11 @@ from treadle.errors import ConfigurationError
 READ = "/openapi.json"
 
 
-async def test_without_tokens_a_server_says_that_it_is_open(
+async def test_a_server_without_tokens_logs_that_none_is_required(
     http: httpx2.Client, server: Served
 ) -> None:
     assert http.get(READ).status_code == 200
-    assert server.child.events("server.open", level="warning")
+    assert server.child.events("server.token_not_required", level="warning")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_first_token_closes_a_server_and_its_end_does_not_open_it(serve: Ser
         assert client.get(READ).status_code == 401
         assert client.get("/healthz").status_code == 200
 
-    assert len(server.child.events("server.closed")) == 1
+    assert len(server.child.events("server.token_required")) == 1
     server.child.send(signal.SIGTERM)
     assert anyio.run(server.child.exit_code, 30) == 0
     assert server.child.events("server.stopped")
@@ -137,7 +137,7 @@ def test_another_address_is_refused_before_there_is_a_token_and_closed_with_one(
             second = bearer(create(sql, "second"))
             assert client.get(READ, headers=second).status_code == 200
             assert client.get(READ).status_code == 401
-        assert not server.child.events("server.open")
+        assert not server.child.events("server.token_not_required")
 
 
 @pytest.mark.parametrize(

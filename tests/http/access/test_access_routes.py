@@ -38,7 +38,7 @@ def asked(client: httpx2.Client, method: str, path: str) -> tuple[int, Any]:
 
 
 @pytest.mark.requirement("B10")
-def test_every_route_says_which_scope_it_needs() -> None:
+def test_every_route_names_the_scope_that_it_needs() -> None:
     forgotten = [f"{method} {path}" for method, path, needed in BEHIND if not needed]
 
     assert len(BEHIND) > 20
@@ -93,13 +93,13 @@ def test_whatever_an_operator_changes_is_logged_with_the_name_of_the_token(guard
         for method, path in acts:
             asked(ada, method, path)
 
-    lines = guarded.server.child.events("http.operated", by="ada")
+    lines = guarded.server.child.events("operation.requested", by="ada")
     assert len(acts) > 20
     assert {(line["method"], line["path"]) for line in lines} == acts
 
 
 @pytest.mark.requirement("B10")
-def test_the_event_of_an_agent_says_whose_token_drained_it(guarded: Closed) -> None:
+def test_the_event_of_a_drained_agent_names_the_token(guarded: Closed) -> None:
     with guarded.client(create(guarded.sql, "grace", "operate", "work")) as grace:
         grace.put("/v1/agents/coder", json={})
         assert grace.put("/v1/agents/coder/status", json={"status": "draining"}).is_success

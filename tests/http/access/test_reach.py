@@ -176,7 +176,7 @@ def test_what_all_share_is_not_for_a_token_of_some(
 
 
 @pytest.mark.parametrize("kind", BOUND)
-def test_a_refusal_does_not_say_where_a_task_is(callers: Callers, kind: str) -> None:
+def test_a_rejection_does_not_reveal_where_a_task_is(callers: Callers, kind: str) -> None:
     callers.admin.put("/v1/queues/hidden", json={})
     said = {"queue": "hidden", "project": "veiled"}
     callers.admin.post("/projects", json={"name": "veiled"})
@@ -193,7 +193,7 @@ def test_a_refusal_does_not_say_where_a_task_is(callers: Callers, kind: str) -> 
         act(caller, claim, "complete"),
     ):
         assert code_of(answer) == FORBIDDEN
-        assert "out of reach" in answer.json()["detail"]
+        assert "not visible" in answer.json()["detail"]
         assert "hidden" not in answer.text
         assert "veiled" not in answer.text
 

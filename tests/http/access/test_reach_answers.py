@@ -15,7 +15,9 @@ def own(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", BOUND)
-def test_an_event_of_ones_own_task_is_still_heard_by_all(callers: Callers, kind: str) -> None:
+def test_a_restricted_token_cannot_emit_an_event_even_for_its_own_task(
+    callers: Callers, kind: str
+) -> None:
     caller = getattr(callers, kind)
     said = {"event": "paid", "task_id": enqueue(callers.admin, **own(kind))}
 

@@ -48,7 +48,9 @@ def test_a_repeat_gets_the_task_that_is_in_reach(callers: Callers) -> None:
     assert batch.json()["items"] == [{"id": first, "created": False}]
 
 
-def test_an_agent_repeats_itself_whoever_has_the_task(callers: Callers) -> None:
+def test_an_agent_may_repeat_an_enqueue_after_another_agent_claimed_the_task(
+    callers: Callers,
+) -> None:
     first = enqueue(callers.agent, idempotency_key="k")
     assert take_one(callers.admin, "b")["id"] == first
     again = callers.agent.post("/v1/tasks", json={"type": "code", "idempotency_key": "k"})

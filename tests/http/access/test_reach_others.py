@@ -65,7 +65,7 @@ def test_a_list_has_the_dags_that_can_be_read_one_by_one(callers: Callers, kind:
     assert {each["id"] for each in items(callers.admin, "/v1/dags")} == set(dags)
 
 
-def test_the_events_of_a_dag_are_for_who_may_read_it(callers: Callers) -> None:
+def test_the_events_of_a_dag_are_visible_to_callers_that_see_it(callers: Callers) -> None:
     mine = make_dag(callers, {"assigned_agent": "a"})
     mixed = make_dag(callers, {"assigned_agent": "a"}, {"assigned_agent": "b"})
 
@@ -126,7 +126,7 @@ def test_a_task_names_what_it_waits_for_in_reach(callers: Callers, kind: str) ->
     assert reasons(getattr(callers, kind), task) == reasons(callers.admin, task)
 
 
-def test_who_holds_the_slot_of_a_key_is_not_named_elsewhere(callers: Callers) -> None:
+def test_the_holder_of_a_slot_is_not_named_to_other_queues(callers: Callers) -> None:
     hidden = enqueue(callers.admin, concurrency_key="k{0}")
     task = enqueue(callers.admin, concurrency_key="k{0}", queue="mail")
     assert take_one(callers.admin)["id"] == hidden

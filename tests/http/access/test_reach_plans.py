@@ -84,7 +84,7 @@ def test_a_running_task_does_not_wait_for_tasks_elsewhere(callers: Callers) -> N
     assert act(callers.mail, claim, "suspend", children=[child["id"]]).status_code == 200
 
 
-def test_an_agent_waits_for_its_subtasks_whoever_has_them(callers: Callers) -> None:
+def test_an_agent_waits_for_its_subtasks_of_other_agents(callers: Callers) -> None:
     enqueue(callers.admin)
     claim = take_one(callers.agent, "a")
     spawned = {"type": "code", "assigned_agent": "b"}
@@ -94,7 +94,7 @@ def test_an_agent_waits_for_its_subtasks_whoever_has_them(callers: Callers) -> N
     assert act(callers.agent, claim, "suspend", children=[child["id"]]).status_code == 200
 
 
-def test_a_task_elsewhere_is_no_parent(callers: Callers) -> None:
+def test_an_invisible_task_cannot_be_a_parent(callers: Callers) -> None:
     other = enqueue(callers.admin)
     task = {**MAIL, "parent_id": other}
     assert code_of(callers.mail.post("/v1/tasks", json=task)) == FORBIDDEN
@@ -167,6 +167,6 @@ def test_the_limit_of_a_key_needs_operate_and_a_token_for_everything(
     assert "PUT /v1/concurrency-keys" in answers[0].json()["hint"]
 
 
-def test_who_operates_sets_the_limit_of_a_key_with_a_task(callers: Callers) -> None:
+def test_an_operator_can_set_the_limit_of_a_key_with_a_task(callers: Callers) -> None:
     assert enqueue(callers.admin, **LIMITED)
     assert enqueue(callers.agent, **LIMITED)

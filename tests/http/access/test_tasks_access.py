@@ -102,7 +102,7 @@ def test_a_task_cannot_be_moved_to_a_queue_elsewhere(callers: Callers) -> None:
     assert code_of(callers.mail.post(f"/v1/tasks/{task_id}/fork", json=forked))[0] == 403
 
 
-def test_a_token_of_an_agent_is_no_other_agent(callers: Callers) -> None:
+def test_a_token_of_an_agent_cannot_act_for_another_agent(callers: Callers) -> None:
     enqueue(callers.admin)
     for path, body in (
         ("/v1/claims", {"agent": "b"}),
@@ -147,7 +147,9 @@ def test_the_claim_of_another_cannot_be_used_even_with_its_token(
     assert status_of(callers.admin, task_id) == "running"
 
 
-def test_an_agent_that_lost_its_claim_hears_just_that(guarded: Closed, callers: Callers) -> None:
+def test_an_agent_that_lost_its_claim_gets_only_claim_lost(
+    guarded: Closed, callers: Callers
+) -> None:
     enqueue(callers.admin, retry={"strategy": "immediate"}, max_attempts=3)
     stale = take_one(callers.agent, "a")
     guarded.sql.execute("update treadle.tasks set lease_until = now() - interval '1 s'")

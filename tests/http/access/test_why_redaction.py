@@ -11,7 +11,7 @@ def reason(code: str, **detail: object) -> dict[str, Any]:
     return {"reason": code, "sentence": "it waits for secret", "until": None, "detail": detail}
 
 
-def test_a_reason_that_nobody_opened_shows_its_code_only() -> None:
+def test_a_reason_that_is_not_opened_shows_only_its_code() -> None:
     found = redact(reason("brand_new", tasks=[{"id": "1"}], name="secret"), {"1"})
 
     assert found == {
@@ -23,7 +23,7 @@ def test_a_reason_that_nobody_opened_shows_its_code_only() -> None:
 
 
 @pytest.mark.parametrize("code", REASONS)
-def test_a_detail_that_nobody_opened_hides_itself_and_the_sentence(code: str) -> None:
+def test_a_detail_that_is_not_opened_is_hidden_with_the_sentence(code: str) -> None:
     known = dict.fromkeys(REASONS[code].details - {"tasks"}, 1)
 
     found = redact(reason(code, **known, brand_new="secret"), set())

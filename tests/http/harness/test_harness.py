@@ -138,7 +138,7 @@ def test_an_agent_gives_a_task_back(http: httpx2.Client) -> None:
 
 @pytest.mark.requirement("H5")
 @pytest.mark.parametrize("body", [{"task_id": NOBODY}, {}, {"task_id": None, "x": 1}])
-def test_a_nudge_is_accepted_whatever_it_says(
+def test_a_nudge_is_accepted_with_any_id(
     http: httpx2.Client, sql: Conn, body: dict[str, Any]
 ) -> None:
     sql.execute("listen treadle_harness")

@@ -127,7 +127,7 @@ def test_a_slash_at_the_end_of_the_agent_of_a_token_does_not_count(
         assert http.post("/harness/next", json={**body, "agent_url": ME}).status_code == 403
 
 
-def test_a_token_that_is_none_is_told_so(server: Closed) -> None:
+def test_an_invalid_claim_token_is_rejected(server: Closed) -> None:
     wrong = f"trd_{'0' * 12}_{'x' * 49}"
     for token in (None, wrong):
         with HarnessClient(server.server.url, ME, token) as client:

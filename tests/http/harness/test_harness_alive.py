@@ -20,7 +20,7 @@ def client(way: Flaky) -> Iterator[HarnessClient]:
         yield made
 
 
-def test_heartbeats_beside_the_work_keep_the_claim_and_tell_when_it_is_lost(
+def test_heartbeats_during_work_keep_the_claim_and_report_its_loss(
     client: HarnessClient, way: Flaky, sql: Conn
 ) -> None:
     task_id = put(sql)
@@ -92,9 +92,7 @@ async def test_a_question_that_is_cancelled_loses_no_task(
     assert got[0].retry_count == int(taken_back)
 
 
-async def test_heartbeats_of_an_event_loop_tell_when_the_claim_is_lost(
-    way: Flaky, sql: Conn
-) -> None:
+async def test_heartbeats_of_an_event_loop_report_a_lost_claim(way: Flaky, sql: Conn) -> None:
     task_id = put(sql)
     async with AsyncHarnessClient(way.url, ME) as client:
         assert await client.next_task() is not None

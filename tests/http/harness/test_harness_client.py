@@ -119,7 +119,7 @@ def test_a_lost_claim_raises_and_the_other_decision_stays(
     assert rows(sql, "select result from treadle.harness_tasks") == [({"by": "second"},)]
 
 
-def test_a_task_that_the_client_does_not_hold_is_no_claim_of_it(
+def test_a_client_rejects_calls_for_a_task_that_it_did_not_claim(
     client: HarnessClient, sql: Conn
 ) -> None:
     task_id = put(sql)
@@ -159,7 +159,7 @@ async def test_a_task_is_adopted_by_a_program_with_an_event_loop(
     assert rows(sql, "select status from treadle.harness_tasks") == [("failed",)]
 
 
-def test_a_task_that_is_given_back_is_pending_again(client: HarnessClient, sql: Conn) -> None:
+def test_a_failed_task_is_pending_again(client: HarnessClient, sql: Conn) -> None:
     task_id = put(sql)
     client.fail_task(fetched(client).task_id, "no model")
     assert fetched(client).retry_count == 1
@@ -168,7 +168,7 @@ def test_a_task_that_is_given_back_is_pending_again(client: HarnessClient, sql: 
 
 
 @pytest.mark.requirement("H10")
-def test_a_credential_in_a_decision_is_told_and_the_claim_stays(
+def test_a_credential_in_a_decision_is_rejected_and_the_claim_stays(
     client: HarnessClient, sql: Conn
 ) -> None:
     put(sql)
@@ -181,7 +181,7 @@ def test_a_credential_in_a_decision_is_told_and_the_claim_stays(
     client.complete_task(task.task_id, {"password": "${DB_PASSWORD}"})
 
 
-def test_a_decision_that_is_too_large_is_told_and_the_claim_stays(
+def test_a_decision_that_is_too_large_is_rejected_and_the_claim_stays(
     client: HarnessClient, sql: Conn
 ) -> None:
     put(sql)

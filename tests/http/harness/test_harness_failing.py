@@ -21,7 +21,7 @@ def client(server: Served, sql: Conn) -> Any:
 
 @pytest.mark.requirement("H4")
 @pytest.mark.parametrize("error", TROUBLES)
-def test_what_an_agent_says_of_its_rate_limit_holds_up_nobody(
+def test_a_rate_limit_reported_by_an_agent_does_not_delay_others(
     client: HarnessClient, server: Served, sql: Conn, error: str
 ) -> None:
     task_id = put(sql)
@@ -39,7 +39,7 @@ def test_what_an_agent_says_of_its_rate_limit_holds_up_nobody(
         fetched(other)
 
 
-def test_a_failure_that_is_told_again_changes_and_logs_nothing(
+def test_a_repeated_failure_changes_and_logs_nothing(
     client: HarnessClient, server: Served, sql: Conn, http: httpx2.Client
 ) -> None:
     for retry, status, event in ((True, "pending", "requeued"), (False, "failed", "failed")):
@@ -77,7 +77,7 @@ def test_a_claim_that_is_asked_for_again_is_logged_once(
     ],
     ids=["long", "larger than a body", "no text"],
 )
-def test_whatever_the_client_is_told_the_task_is_given_back(
+def test_the_task_is_released_regardless_of_the_response_to_the_client(
     client: HarnessClient, sql: Conn, error: str, kept: tuple[str, str]
 ) -> None:
     put(sql)

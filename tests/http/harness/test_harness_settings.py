@@ -30,7 +30,7 @@ def test_the_claim_timeout_is_the_one_of_the_server(serve: Serve) -> None:
 
 
 @pytest.mark.requirement("H10")
-def test_a_server_that_is_told_to_stores_what_looks_like_a_credential(serve: Serve) -> None:
+def test_a_server_can_be_configured_to_store_apparent_credentials(serve: Serve) -> None:
     server = serve(harness_secrets=1)
     with httpx2.Client(base_url=server.url, timeout=30) as http:
         body = {"agent_url": ME, "payload": {"password": "abc"}}

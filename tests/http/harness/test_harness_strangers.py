@@ -30,7 +30,7 @@ def test_a_task_without_an_agent_is_none_of_the_harness(http: httpx2.Client, sql
 
 
 @pytest.mark.parametrize("output", [7, [1], "text", None])
-def test_an_output_that_is_no_decision_is_not_shown_as_one(
+def test_an_output_that_is_not_a_decision_is_not_shown_as_one(
     http: httpx2.Client, sql: Conn, output: object
 ) -> None:
     task_id, token = put(sql), str(uuid4())
@@ -44,9 +44,7 @@ def test_an_output_that_is_no_decision_is_not_shown_as_one(
     assert (found.json()["status"], found.json()["result"]) == ("completed", None)
 
 
-def test_a_token_whose_task_was_taken_back_is_told_to_be_a_fresh_one(
-    http: httpx2.Client, sql: Conn
-) -> None:
+def test_a_token_whose_claim_expired_must_be_replaced(http: httpx2.Client, sql: Conn) -> None:
     task_id, token = put(sql), str(uuid4())
     ask(http, token)
     body = {"claim_token": token, "error": "no model"}

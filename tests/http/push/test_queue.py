@@ -22,7 +22,7 @@ FULL: Body = {
 
 
 @pytest.mark.requirement("Q1")
-def test_a_submission_says_its_id_its_position_and_that_it_is_pending(http: httpx2.Client) -> None:
+def test_a_submission_returns_its_id_position_and_status(http: httpx2.Client) -> None:
     answer = http.post("/api/queue/task", json={"prompt": "test task"})
 
     assert answer.status_code == 201
@@ -33,7 +33,7 @@ def test_a_submission_says_its_id_its_position_and_that_it_is_pending(http: http
 
 
 @pytest.mark.requirement("Q1", "Q4")
-def test_every_field_comes_back_under_its_name(http: httpx2.Client) -> None:
+def test_every_field_is_returned_under_its_name(http: httpx2.Client) -> None:
     made = submit(http, **FULL)
 
     found = entry(http, made["queue_id"])

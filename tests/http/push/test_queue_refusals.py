@@ -96,7 +96,7 @@ def test_a_limit_is_a_small_number(http: httpx2.Client, limit: str) -> None:
     assert http.get("/api/queue", params={"limit": limit}).status_code == 422
 
 
-def test_a_listing_can_be_short_and_still_says_the_depth(http: httpx2.Client) -> None:
+def test_a_limited_listing_still_has_the_depth(http: httpx2.Client) -> None:
     for number in range(3):
         http.post("/api/queue/task", json={"prompt": str(number)})
 

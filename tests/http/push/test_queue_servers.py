@@ -13,7 +13,7 @@ from tests.drivers.http.tokens import closed, create
 
 
 @pytest.mark.requirement("Q2", "Q14", "Q15")
-def test_at_capacity_the_answer_says_so_and_nothing_is_stored(
+def test_at_capacity_the_request_gets_503_and_nothing_is_stored(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AG_QUEUE_MAX_SIZE", "2")
@@ -100,7 +100,7 @@ def test_a_token_for_something_else_does_not_reach_the_queue(
 
 
 @pytest.mark.requirement("Q10", "Q13", "B10")
-def test_the_status_names_jobs_only_to_those_who_may_read_them(
+def test_the_status_lists_jobs_only_to_callers_with_the_scope_read(
     new_database: NewDatabase, tmp_path: Path
 ) -> None:
     with closed(new_database, tmp_path) as guarded:

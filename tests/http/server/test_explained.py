@@ -87,7 +87,7 @@ def test_the_type_of_an_answer_leads_to_its_page(
     assert f"<h1>{refused['title']}</h1>" in page.text
 
 
-def test_the_page_says_whether_to_repeat_and_what_to_do(http: httpx2.Client) -> None:
+def test_the_problem_page_says_whether_to_retry_and_what_to_do(http: httpx2.Client) -> None:
     full = http.get(f"/problems/{QueueFull.code}").text
     lost = http.get("/problems/claim-lost").text
 

@@ -11,7 +11,7 @@ from tests.drivers.http.servers import Conn
 
 @pytest.mark.requirement("W14")
 @pytest.mark.parametrize("path", ["/health", "/healthz", "/readyz"])
-def test_it_says_that_it_is_well(http: httpx2.Client, path: str) -> None:
+def test_the_health_route_returns_ok(http: httpx2.Client, path: str) -> None:
     answer = http.get(path)
     assert answer.status_code == 200
     assert answer.json()["status"] == "ok"
@@ -51,16 +51,14 @@ def test_a_wrong_method_is_a_problem_document(http: httpx2.Client) -> None:
     ("path", "allowed"),
     [("/work", "GET, POST"), ("/work/x", "DELETE, GET, PATCH"), ("/projects/x", "GET, PATCH")],
 )
-def test_a_wrong_method_hears_of_all_that_there_are(
+def test_a_wrong_method_gets_a_list_of_the_allowed_ones(
     http: httpx2.Client, path: str, allowed: str
 ) -> None:
     answer = http.put(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-def test_while_its_database_hangs_it_says_so_before_a_probe_gives_up(
-    http: httpx2.Client, sql: Conn
-) -> None:
+def test_readiness_fails_quickly_while_the_database_hangs(http: httpx2.Client, sql: Conn) -> None:
     with sql.transaction():
         sql.execute("lock table treadle.migrations")
         began = time.monotonic()

@@ -219,7 +219,7 @@ def test_a_body_that_breaks_off_does_no_harm(bounded: Served, client: httpx2.Cli
         ('["é 😀"]'.encode(), None),
     ],
 )
-def test_json_that_nobody_can_use_is_refused(
+def test_json_that_cannot_be_stored_is_rejected(
     client: httpx2.Client, body: bytes, words: str | None
 ) -> None:
     found = post(client, body)
@@ -267,7 +267,7 @@ def test_a_document_that_jsonb_cannot_hold_is_refused(
         *(("", 415), ("application/jsonp", 415)),
     ],
 )
-def test_a_body_says_that_it_is_json(client: httpx2.Client, kind: str, status: int) -> None:
+def test_a_body_needs_the_media_type_json(client: httpx2.Client, kind: str, status: int) -> None:
     found = post(client, b'{"a": 1}', kind)
 
     assert found.status_code == status

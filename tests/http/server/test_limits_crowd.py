@@ -70,7 +70,7 @@ def ask_health(server: Served) -> int:
 
 
 @pytest.mark.requirement("B10")
-def test_who_waited_longest_for_nothing_makes_room(crowded: Served) -> None:
+def test_the_connections_that_were_idle_longest_are_closed_first(crowded: Served) -> None:
     with lines(crowded, 420, b"GET /hea") as opened:
         assert ask_health(crowded) == 200
 
@@ -80,7 +80,7 @@ def test_who_waited_longest_for_nothing_makes_room(crowded: Served) -> None:
 
 
 @pytest.mark.requirement("B10")
-def test_more_requests_than_it_works_on_are_told_to_come_again(crowded: Served) -> None:
+def test_requests_above_the_limit_get_503_with_retry_after(crowded: Served) -> None:
     slow = head("POST", PATH, JSON, "Content-Length: 10") + b"["
     with lines(crowded, 250, slow) as opened:
 
@@ -124,7 +124,7 @@ def test_large_bodies_share_a_room_and_small_ones_need_none(crowded: Served) -> 
 
 
 @pytest.mark.requirement("B10")
-def test_the_server_stays_small_whatever_is_thrown_at_it(crowded: Served) -> None:
+def test_the_memory_of_the_server_stays_bounded_under_bad_requests(crowded: Served) -> None:
     most = 2 * 2**20
     wide = b"[" + b"[]," * 33_000 * 20 + b"[]]"
     bodies = {
@@ -156,7 +156,7 @@ def test_the_server_stays_small_whatever_is_thrown_at_it(crowded: Served) -> Non
 
 
 @pytest.mark.requirement("B10")
-def test_a_caller_that_asks_too_often_is_told_when_to_come_again(
+def test_a_caller_above_its_rate_limit_gets_retry_after(
     new_database: NewDatabase, serve: Serve
 ) -> None:
     with new_database() as url, psycopg.connect(url, autocommit=True) as sql:

@@ -42,7 +42,9 @@ def closed_server(
         yield server
 
 
-def test_the_server_does_as_its_document_says(closed_server: Closed, tmp_path: Path) -> None:
+def test_the_server_behaves_as_its_openapi_document_describes(
+    closed_server: Closed, tmp_path: Path
+) -> None:
     with closed_server.client(closed_server.tokens["admin"]) as http:
         write_config(tmp_path / "schemathesis.toml", furnish(http))
         # The server makes the document once. Schemathesis waits for it only a few seconds.
@@ -67,11 +69,11 @@ def test_the_server_does_as_its_document_says(closed_server: Closed, tmp_path: P
     )
 
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2000:]
-    broken = closed_server.server.child.events("http.broken")
+    broken = closed_server.server.child.events("request.crashed")
     assert not broken
 
 
-def test_the_document_says_what_stands_in_front_of_the_routes(closed_server: Closed) -> None:
+def test_the_document_describes_the_responses_of_the_middlewares(closed_server: Closed) -> None:
     with closed_server.client(closed_server.tokens["read"]) as http:
         document = http.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")

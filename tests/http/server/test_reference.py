@@ -93,7 +93,7 @@ def test_what_a_browser_has_already_is_not_sent_again(http: httpx2.Client) -> No
     assert first.headers["cache-control"] == "no-cache"
 
 
-def test_a_file_is_packed_for_those_who_can_unpack_it(http: httpx2.Client) -> None:
+def test_a_file_is_compressed_for_clients_that_accept_it(http: httpx2.Client) -> None:
     path = "/docs/swagger-ui-bundle.js"
     plain = http.get(path, headers={"Accept-Encoding": "identity"})
     with http.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as packed:

@@ -96,7 +96,7 @@ def test_a_completion_that_waits_for_a_lock_holds_up_no_other(
         assert held.result(5) == 200
 
 
-def test_a_fleet_claims_together_and_each_agent_hears_its_own_answer(
+def test_concurrent_claims_share_a_call_and_each_agent_gets_its_own_answer(
     http: httpx2.Client, sql: Conn
 ) -> None:
     fleet = [f"agent-{number}" for number in range(8)]

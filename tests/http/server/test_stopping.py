@@ -28,7 +28,7 @@ def stopping(server: Served) -> Iterator[None]:
     assert [line for line in server.child.lines() if line["level"] == "error"] == []
 
 
-def test_who_waits_for_a_result_is_told_that_there_is_none(serve: Serve) -> None:
+def test_a_request_that_waits_for_a_result_gets_202_when_the_server_stops(serve: Serve) -> None:
     server = serve(constants=PATIENT)
     with (
         httpx2.Client(base_url=server.url, timeout=60) as http,
@@ -78,7 +78,7 @@ def test_a_body_that_is_still_coming_is_not_waited_for(serve: Serve) -> None:
 
 
 @pytest.mark.requirement("B16")
-def test_a_request_that_the_database_does_not_answer_is_told_that_the_server_stops(
+def test_a_request_without_a_database_response_gets_503_when_the_server_stops(
     serve: Serve,
 ) -> None:
     server = serve(constants=[(serving, "DRAIN_S", 1)])

@@ -49,7 +49,9 @@ def test_only_kinds_that_are_wanted_come(server: Served, sql: Conn) -> None:
 
 
 @pytest.mark.parametrize("by", ["header", "parameter"])
-def test_who_comes_back_goes_on_after_the_last_id(server: Served, sql: Conn, by: str) -> None:
+def test_a_client_that_reconnects_continues_after_the_last_id(
+    server: Served, sql: Conn, by: str
+) -> None:
     with stream(server.url) as open_stream:
         emit(sql, "a", "b")
         open_stream.events(2)
@@ -68,7 +70,9 @@ def test_the_last_id_counts_more_than_the_parameter(server: Served, sql: Conn) -
         assert open_stream.events(1)[0]["key"] == "b"
 
 
-def test_who_is_cut_off_before_the_first_event_misses_nothing(server: Served, sql: Conn) -> None:
+def test_a_client_disconnected_before_the_first_event_misses_nothing(
+    server: Served, sql: Conn
+) -> None:
     emit(sql, "before")
     with stream(server.url) as open_stream:
         begun = open_stream.last_id

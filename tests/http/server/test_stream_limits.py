@@ -99,7 +99,7 @@ def test_an_event_wakes_the_streams(serve: Serve) -> None:
             assert [event["key"] for event in open_stream.events(1)] == [str(number)]
 
 
-def test_without_streams_nobody_listens(server: Served, sql: Conn) -> None:
+def test_without_streams_there_is_no_listen_connection(server: Served, sql: Conn) -> None:
     wait_for(sql, LISTENERS, 0)
     with stream(server.url) as open_stream:
         wait_for(sql, LISTENERS, 1)

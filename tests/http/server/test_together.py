@@ -85,7 +85,7 @@ async def test_items_of_the_same_name_do_not_go_together() -> None:
     assert call.calls == [[1], [2, 3], [2]]
 
 
-async def test_one_that_gives_up_holds_up_nobody() -> None:
+async def test_a_request_that_gives_up_does_not_delay_others() -> None:
     call = Recorder()
     share = Batcher(call, lambda item: None)
     heard: list[int] = []
@@ -152,7 +152,7 @@ async def test_one_that_gives_up_when_it_is_its_turn_passes_it_on() -> None:
     assert others[0].cancelled()
 
 
-async def test_a_call_that_takes_long_holds_up_nobody_behind_it() -> None:
+async def test_a_slow_call_does_not_delay_the_requests_behind_it() -> None:
     call = Recorder()
     share = Batcher(call, lambda item: item)
     async with anyio.create_task_group() as group:

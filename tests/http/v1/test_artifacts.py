@@ -99,7 +99,7 @@ def test_an_empty_file_is_one_too(guarded: Closed, http: httpx2.Client, folder: 
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_kind_that_is_no_header_is_sent_as_bytes(
+def test_a_media_type_that_is_not_a_valid_header_is_sent_as_bytes(
     guarded: Closed, http: httpx2.Client, folder: Path
 ) -> None:
     answer = http.get(f"/v1/artifacts/{put(guarded, folder, b'x', kind='ü/ä')}/content")
@@ -118,7 +118,7 @@ def test_what_is_not_there_is_not_found(guarded: Closed, http: httpx2.Client, fo
     assert code_of(http.get(f"/v1/artifacts/{gone}/content")) == (404, "artifact-not-found")
 
 
-def test_a_file_that_lies_elsewhere_is_not_sent(
+def test_the_content_of_a_linked_file_is_not_sent(
     guarded: Closed, http: httpx2.Client, folder: Path
 ) -> None:
     enqueue(http)

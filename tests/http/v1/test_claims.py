@@ -61,7 +61,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_token(http: httpx2.Clien
     assert first["token"] == token
 
 
-def test_nothing_to_do_is_no_content(http: httpx2.Client) -> None:
+def test_a_claim_without_tasks_returns_no_content(http: httpx2.Client) -> None:
     answer = http.post("/v1/claims", json={"agent": "a"})
     assert (answer.status_code, answer.content) == (204, b"")
 
@@ -88,7 +88,7 @@ def test_a_claim_may_start_later(http: httpx2.Client) -> None:
     assert status_of(http, task_id) == "running"
 
 
-def test_a_heartbeat_keeps_the_lease_and_tells_of_a_cancellation(http: httpx2.Client) -> None:
+def test_a_heartbeat_renews_the_lease_and_reports_a_cancellation(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     claim = take_one(http)
     going = act(http, claim, "heartbeat", progress={"done": 0.5})
@@ -101,7 +101,7 @@ def test_a_heartbeat_keeps_the_lease_and_tells_of_a_cancellation(http: httpx2.Cl
     assert stopping.json() == {"id": task_id, "verdict": "cancelled", "cancel_requested": True}
 
 
-def test_a_failure_is_retried_as_the_policy_says(http: httpx2.Client) -> None:
+def test_a_failure_is_retried_according_to_its_policy(http: httpx2.Client) -> None:
     enqueue(http, max_attempts=2, retry={"strategy": "fixed", "initial_delay_s": 60})
     answer = act(http, take_one(http), "fail", error="tests are red", feedback=["no"])
 
@@ -118,7 +118,7 @@ def test_a_failure_for_good_is_a_dead_letter(http: httpx2.Client) -> None:
     assert status_of(http, task_id) == "dead_lettered"
 
 
-def test_a_task_is_given_back_without_an_attempt(http: httpx2.Client) -> None:
+def test_a_task_is_released_without_counting_an_attempt(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     claim = take_one(http)
     assert act(http, claim, "release").json() == {"id": task_id, "verdict": "released"}
@@ -155,7 +155,7 @@ def test_a_stale_token_can_do_nothing(
     assert act(http, fresh, "complete").json()["verdict"] == "completed"
 
 
-def test_a_repeat_of_the_end_is_no_error(http: httpx2.Client) -> None:
+def test_a_repeated_completion_or_failure_is_not_an_error(http: httpx2.Client) -> None:
     enqueue(http)
     claim = take_one(http)
     verdicts = [act(http, claim, "complete", output=1).json()["verdict"] for _ in range(2)]
@@ -221,7 +221,7 @@ def test_a_claim_that_makes_no_sense_is_refused(
     assert code_of(http.post("/v1/claims", json=said))[0] == status
 
 
-def test_an_agent_says_who_it_is_and_when_it_leaves(http: httpx2.Client) -> None:
+def test_an_agent_registers_and_signs_off(http: httpx2.Client) -> None:
     register(http, "b", queues=["default"], capabilities=["git"], max_concurrent_tasks=2)
     shown = http.get("/v1/agents/b").json()
 

@@ -75,7 +75,7 @@ def test_a_waiting_claim_is_woken_when_a_task_comes(serve: Serve) -> None:
         assert [claim["id"] for claim in claims] == [task_id]
 
 
-def test_all_who_wait_share_one_connection(http: httpx2.Client, sql: Conn) -> None:
+def test_all_waiting_requests_share_one_connection(http: httpx2.Client, sql: Conn) -> None:
     register(http)
     with ThreadPoolExecutor(20) as threads:
         waiting = [threads.submit(take, http, wait_seconds=20) for _ in range(20)]
@@ -121,7 +121,7 @@ def test_without_notify_a_waiting_claim_looks_again(serve: Serve) -> None:
         assert [claim["id"] for claim in claims] == [task_id]
 
 
-def test_a_listener_that_was_cut_off_comes_back(serve: Serve) -> None:
+def test_a_listener_reconnects_after_a_lost_connection(serve: Serve) -> None:
     server = serve(poll_s=600, constants=LOOKS_ONCE)
     with (
         client(server) as http,
@@ -174,7 +174,7 @@ def test_a_client_that_left_claims_nothing(server: Served, http: httpx2.Client, 
     assert _token(sql, task_id) is None
 
 
-def test_what_was_claimed_for_a_client_that_left_is_given_back(
+def test_tasks_claimed_for_a_disconnected_client_are_released(
     server: Served, http: httpx2.Client, sql: Conn
 ) -> None:
     """It leaves while its claim is under way: the agent's row is locked meanwhile."""
@@ -199,7 +199,7 @@ def _token(sql: Conn, task_id: str) -> object:
     return None if found is None else found[0]
 
 
-def test_a_server_that_stops_lets_those_go_who_wait(serve: Serve) -> None:
+def test_a_stopping_server_ends_waiting_requests(serve: Serve) -> None:
     # A server that waits for the request does not end in time.
     server = serve(constants=[(serving, "DRAIN_S", 600)])
     with client(server) as http, ThreadPoolExecutor() as threads:
@@ -239,7 +239,7 @@ def test_the_result_of_a_task_is_waited_for(http: httpx2.Client) -> None:
 
 
 @pytest.mark.parametrize("wait", ["31", "nan", "-1", "x"])
-def test_nobody_waits_for_ever(http: httpx2.Client, wait: str) -> None:
+def test_a_request_waits_for_a_limited_time(http: httpx2.Client, wait: str) -> None:
     task_id = enqueue(http)
     answer = http.get(f"/v1/tasks/{task_id}/result", params={"wait_seconds": wait})
     assert answer.status_code == 422

@@ -164,7 +164,7 @@ def test_an_unknown_dag_is_not_found(http: httpx2.Client, verb: str) -> None:
     assert code_of(http.post(f"/v1/dags/nonsense/{verb}")) == (422, "invalid-argument")
 
 
-def test_a_body_with_words_that_are_not_known_is_refused(http: httpx2.Client) -> None:
+def test_a_body_with_unknown_fields_is_rejected(http: httpx2.Client) -> None:
     made = make(http)
     answer = http.post(f"/v1/dags/{made['id']}/cancel", json={"because": "x"})
     assert code_of(answer) == (422, "invalid-argument")

@@ -44,7 +44,7 @@ def test_letters_are_listed_newest_first_and_filtered(
     assert code_of(refused) == (422, "invalid-argument")
 
 
-def test_groups_say_what_went_wrong(http: httpx2.Client, letters: list[str]) -> None:
+def test_groups_show_the_error(http: httpx2.Client, letters: list[str]) -> None:
     groups = listed(models.DeadLetterGroup, http.get("/v1/dead-letters/groups"))
     assert sorted(group["letters"] for group in groups) == [1, 2]
     assert len(walked(http, "/v1/dead-letters/groups")) == 2

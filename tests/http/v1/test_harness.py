@@ -85,7 +85,7 @@ def test_an_action_under_way_is_left_alone_and_none_is_not_found(
     assert row["action"] == "executing"
 
 
-def test_an_operator_says_which_agents_are_nudged(http: httpx2.Client, sql: Conn) -> None:
+def test_an_operator_allows_agents_to_be_nudged(http: httpx2.Client, sql: Conn) -> None:
     allowed = http.put(NUDGING, json={"agent_url": f"{ME}/", "allow_private": True})
     shown = shaped(models.Nudging, allowed)
     assert (shown["agent_url"], shown["allow_private"], shown["created_by"]) == (ME, True, "local")
@@ -102,7 +102,7 @@ def test_an_operator_says_which_agents_are_nudged(http: httpx2.Client, sql: Conn
     ]
 
 
-def test_two_who_disagree_about_an_agent_break_nothing(http: httpx2.Client) -> None:
+def test_concurrent_changes_of_a_nudged_agent_are_safe(http: httpx2.Client) -> None:
     def ask(number: int) -> int:
         if number % 2:
             return http.delete(NUDGING, params={"agent_url": ME}).status_code
@@ -116,7 +116,7 @@ def test_two_who_disagree_about_an_agent_break_nothing(http: httpx2.Client) -> N
 
 
 @pytest.mark.parametrize("url", ["", "ftp://agent", "http://user@agent", "http://a b"])
-def test_what_is_no_address_is_not_nudged(http: httpx2.Client, url: str) -> None:
+def test_an_invalid_address_is_not_nudged(http: httpx2.Client, url: str) -> None:
     put_so = http.put(NUDGING, json={"agent_url": url})
     assert code_of(put_so) == (422, "invalid-argument")
     taken = http.delete(NUDGING, params={"agent_url": url})

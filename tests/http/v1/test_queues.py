@@ -33,7 +33,7 @@ def test_a_queue_is_defined_with_all_its_settings(http: httpx2.Client) -> None:
     assert shaped(models.QueueDetails, http.get("/v1/queues/night")) == made
 
 
-def test_what_is_not_named_stays_and_null_takes_away(http: httpx2.Client) -> None:
+def test_absent_fields_keep_their_values_and_null_removes_them(http: httpx2.Client) -> None:
     http.put("/v1/queues/night", json=QUEUE)
     changed = shaped(models.QueueDetails, http.put("/v1/queues/night", json={"max_depth": None}))
     assert changed["max_depth"] is None

@@ -72,7 +72,7 @@ def test_every_option_of_a_task_arrives(http: httpx2.Client, sql: Conn) -> None:
     assert task["status"] == "pending"
 
 
-def test_the_model_knows_every_field_of_a_task(http: httpx2.Client) -> None:
+def test_the_model_has_every_field_of_a_task(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     task = http.get(f"/v1/tasks/{task_id}").json()
     assert task.keys() == models.TaskDetails.model_fields.keys()
@@ -151,7 +151,7 @@ def test_what_no_task_can_be_is_refused(http: httpx2.Client, body: Any, status: 
         b"null",
     ],
 )
-def test_a_body_that_is_no_request_is_refused(http: httpx2.Client, body: bytes) -> None:
+def test_an_invalid_body_is_rejected(http: httpx2.Client, body: bytes) -> None:
     answer = http.post("/v1/tasks", content=body, headers={"content-type": "application/json"})
     assert 400 <= answer.status_code < 500, answer.text
     assert answer.headers["content-type"] == "application/problem+json"

@@ -31,7 +31,7 @@ def test_a_task_is_cancelled_with_what_depends_on_it(http: httpx2.Client, sql: C
     assert status_of(http, second) == "cancelled"
 
 
-def test_what_happened_to_a_task_is_told(http: httpx2.Client) -> None:
+def test_the_events_of_a_task_are_listed(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     http.post(f"/v1/tasks/{task_id}/cancel", json={"reason": "not needed"})
 

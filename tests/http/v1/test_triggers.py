@@ -59,7 +59,9 @@ def test_triggers_are_listed_by_name(http: httpx2.Client) -> None:
     assert [row["name"] for row in walked(http, "/v1/triggers")] == ["a", "b"]
 
 
-def test_it_says_what_it_would_make_and_makes_nothing(http: httpx2.Client, sql: Conn) -> None:
+def test_testing_a_trigger_shows_its_result_and_creates_nothing(
+    http: httpx2.Client, sql: Conn
+) -> None:
     define(http)
     event = emit(sql)
     yes = shaped(models.Verdict, http.post("/v1/triggers/next/test", json={"event_id": event}))

@@ -22,7 +22,7 @@ def ask(http: httpx2.Client, claim: dict[str, Any], **said: Any) -> str:
     return str(answer.json()["wait_id"])
 
 
-def test_a_task_asks_steps_back_and_goes_on_with_the_answer(
+def test_a_task_asks_releases_its_claim_and_resumes_with_the_answer(
     http: httpx2.Client, claim: dict[str, Any]
 ) -> None:
     wait = ask(http, claim, options=["yes", "no"], context={"size": 3})
@@ -73,7 +73,7 @@ def test_an_answer_that_does_not_fit_is_refused(http: httpx2.Client, claim: dict
     assert code_of(http.post(path, json={"value": "no"})) == (409, "illegal-transition")
 
 
-def test_an_approval_needs_as_many_people_as_it_says(
+def test_an_approval_needs_the_requested_number_of_people(
     http: httpx2.Client, claim: dict[str, Any]
 ) -> None:
     path = f"/v1/waits/{ask(http, claim, approvers=2)}/answer"
@@ -160,6 +160,8 @@ def test_a_task_starts_others_and_waits_for_them(
     assert act(http, claim, "suspend", children=children).json()["status"] == "already"
 
 
-def test_nobody_waits_for_what_is_not_there(http: httpx2.Client, claim: dict[str, Any]) -> None:
+def test_waiting_for_an_unknown_task_fails_at_once(
+    http: httpx2.Client, claim: dict[str, Any]
+) -> None:
     assert code_of(act(http, claim, "suspend", waits=[NOBODY])) == (404, "wait-not-found")
     assert code_of(act(http, claim, "suspend", children=[NOBODY])) == (404, "task-not-found")

@@ -152,7 +152,7 @@ def test_a_call_that_is_repeated_is_one_event(http: httpx2.Client, header: str) 
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'"\\u0000"', b'{"a": NaN}', b"[" * 200 + b"]" * 200])
-def test_what_is_no_json_is_refused(http: httpx2.Client, body: bytes) -> None:
+def test_invalid_json_is_rejected(http: httpx2.Client, body: bytes) -> None:
     headers = {"Content-Type": "application/json"}
     answer = http.post("/v1/webhooks/in/x", content=body, headers=headers)
     assert code_of(answer) == (422, "invalid-argument")

@@ -117,7 +117,7 @@ def test_a_token_for_a_project_reaches_the_items_of_that(callers: Callers) -> No
 
 
 @pytest.mark.requirement("B10")
-def test_who_may_look_may_change_nothing(callers: Callers) -> None:
+def test_a_token_with_the_scope_read_cannot_change_anything(callers: Callers) -> None:
     item = add(callers.marcus)
     assert listed(callers.reader) == [item["description"]]
     assert get(callers.reader, item)["id"] == item["id"]

@@ -51,7 +51,7 @@ def test_an_agent_does_what_was_dispatched_to_it_one_after_the_other(
 
 
 @pytest.mark.requirement("W13")
-def test_work_that_raises_has_failed_and_what_was_begun_goes_on(
+def test_work_that_raises_fails_its_item_and_resumed_items_are_included(
     queue: WorkQueue, http: httpx2.Client
 ) -> None:
     item = brought(http, "in_progress")

@@ -66,7 +66,7 @@ NO_OBJECTS = ("", "{", "[]", "3", '"x"', "null", '{"type": "x", "description": N
 
 
 @pytest.mark.requirement("W2")
-def test_a_body_that_is_no_object_is_refused(http: httpx2.Client) -> None:
+def test_a_body_that_is_not_an_object_is_rejected(http: httpx2.Client) -> None:
     for text in NO_OBJECTS:
         for path in ("/work", "/projects"):
             answer = http.post(path, content=text, headers={"Content-Type": "application/json"})
@@ -96,7 +96,7 @@ def test_a_change_that_cannot_be_is_refused_and_not_made(http: httpx2.Client) ->
     assert get(http, item) == before
 
 
-def test_the_answer_says_what_is_wrong_in_the_words_of_the_caller(http: httpx2.Client) -> None:
+def test_the_error_uses_the_field_names_of_the_caller(http: httpx2.Client) -> None:
     json_type = {"Content-Type": "application/json"}
     said = {
         "agent": http.post("/work", json={**NEW, "assigned_agent": "x" * 201}),
@@ -125,7 +125,7 @@ def test_the_answer_says_what_is_wrong_in_the_words_of_the_caller(http: httpx2.C
     assert said["list"].json()["errors"][0]["pointer"] == ""
 
 
-def test_a_hint_is_for_those_who_speak_http_too(http: httpx2.Client) -> None:
+def test_hints_name_http_routes(http: httpx2.Client) -> None:
     nobody = "00000000-0000-7000-8000-000000000000"
     said = {
         "project": http.post("/work", json={**NEW, "project_id": nobody}),

@@ -71,7 +71,7 @@ def test_a_dispatcher_adds_dispatches_updates_and_lists(
 
 
 @pytest.mark.requirement("W12")
-def test_what_is_refused_says_what_is_allowed(queue: WorkQueue) -> None:
+def test_a_rejected_change_lists_what_is_allowed(queue: WorkQueue) -> None:
     item = queue.work_add("bug_fix", "Fix it")
     with pytest.raises(Conflict) as raised:
         queue.work_update(item["id"], "completed", "success")
@@ -113,7 +113,7 @@ def test_a_list_is_whole_however_long_it_is(queue: WorkQueue, sql: Conn) -> None
 
 
 @pytest.mark.requirement("W11", "W12")
-def test_the_stale_check_blocks_what_nobody_has_updated(
+def test_the_stale_check_blocks_items_without_an_update(
     queue: WorkQueue, http: httpx2.Client, sql: Conn
 ) -> None:
     silent = brought(http, "in_progress")

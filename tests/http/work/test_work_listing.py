@@ -73,7 +73,7 @@ def test_for_ends_since_is_about_the_end(
 
 
 @pytest.mark.requirement("W10")
-def test_the_heartbeat_of_a_dispatcher_finds_what_it_asks_for(http: httpx2.Client) -> None:
+def test_the_queries_of_a_dispatcher_heartbeat_are_answered(http: httpx2.Client) -> None:
     for status in ("in_progress", "blocked", "failed", "completed"):
         brought_by = brought(http, status, description=status)
         if status == "in_progress":
@@ -134,7 +134,7 @@ def test_what_was_completed_since_the_last_check_comes_in_pages_too(http: httpx2
 
 
 @pytest.mark.requirement("W3")
-def test_a_page_of_large_payloads_ends_early_and_leads_on(
+def test_a_page_of_large_payloads_ends_early_and_links_to_the_next(
     server: Served, http: httpx2.Client, sql: Conn
 ) -> None:
     sql.execute(

@@ -106,7 +106,7 @@ def age(sql: Conn, item: Item, by: str) -> None:
 
 
 @pytest.mark.requirement("W11")
-async def test_the_reaper_blocks_an_item_without_news_and_says_so(
+async def test_the_reaper_blocks_an_item_without_updates_and_emits_an_event(
     server: Served, http: httpx2.Client, sql: Conn, tmp_path: Path
 ) -> None:
     silent = brought(http, "in_progress", description="silent")

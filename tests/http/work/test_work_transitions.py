@@ -131,7 +131,7 @@ def test_an_item_that_an_agent_has_or_had_is_not_given_to_another(
 
 @pytest.mark.requirement("W5")
 @pytest.mark.parametrize("status", STATES)
-def test_a_change_that_is_sent_again_is_no_error_and_changes_nothing(
+def test_a_repeated_change_is_not_an_error_and_changes_nothing(
     http: httpx2.Client, status: str
 ) -> None:
     item = brought(http, status)
@@ -151,7 +151,7 @@ def test_a_change_that_is_sent_again_is_no_error_and_changes_nothing(
 
 
 @pytest.mark.requirement("W5", "W7")
-def test_who_takes_an_item_may_ask_again_with_its_key_and_nobody_else(http: httpx2.Client) -> None:
+def test_starting_an_item_can_be_repeated_only_with_the_same_key(http: httpx2.Client) -> None:
     item = brought(http, "dispatched")
     path, body = f"/work/{item['id']}", {"status": "in_progress"}
     first = http.patch(path, json=body, headers={"Idempotency-Key": "poller-1"})

@@ -129,7 +129,7 @@ async def test_after_a_restart_no_request_and_no_attempt_fails_for_a_stale_conne
 
 
 @pytest.mark.parametrize("loss", ["kill", "freeze"])
-async def test_work_goes_on_at_the_promoted_standby_and_nothing_acknowledged_is_lost(
+async def test_work_continues_at_the_promoted_standby_and_nothing_acknowledged_is_lost(
     fleet: Fleet, app: Treadle, loss: str
 ) -> None:
     producers = [Producer(app, f"{loss}-{n}") for n in range(2)]

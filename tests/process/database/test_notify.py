@@ -66,7 +66,7 @@ async def test_a_worker_whose_listener_was_killed_works_on_and_listens_again(
 
 @pytest.mark.requirement("B8")
 @pytest.mark.parametrize("way", ["python", "sql"])
-async def test_a_transaction_that_is_rolled_back_leaves_nothing_and_wakes_nobody(
+async def test_a_rolled_back_transaction_leaves_no_rows_and_sends_no_notification(
     app: Treadle, conn: Conn, spawn: Spawn, database_url: str, way: str
 ) -> None:
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as ears:

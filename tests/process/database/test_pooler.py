@@ -80,7 +80,7 @@ async def test_everything_works_through_the_pooler_with_a_direct_listener(
     assert [line for child in children for line in child.lines() if line["event"] in TROUBLE] == []
 
 
-async def test_without_a_direct_listener_the_worker_finds_itself_deaf_and_polls(
+async def test_without_a_direct_listener_the_worker_detects_blocked_notifications_and_polls(
     pooled: Treadle, conn: Conn, spawn: Spawn, pooled_url: str
 ) -> None:
     settings = {**POOLED, "database_url": pooled_url, "poll_s": 0.5}
@@ -95,7 +95,7 @@ async def test_without_a_direct_listener_the_worker_finds_itself_deaf_and_polls(
     await (await pooled.enqueue("nap", {"naps": [0]})).result(timeout=20)
 
 
-async def test_a_direct_listener_is_not_taken_for_deaf(
+async def test_a_direct_listener_is_not_reported_as_blocked(
     app: Treadle, spawn: Spawn, database_url: str
 ) -> None:
     worker = spawn("worker", database_url=database_url)

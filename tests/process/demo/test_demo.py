@@ -171,7 +171,7 @@ def story() -> tuple[Batch, dict[UUID, Any], dict[UUID, list[Any]], UUID]:
     return batch, tasks, attempts, lost
 
 
-async def test_what_failed_in_earlier_demos_is_not_held_against_the_next(app: Treadle) -> None:
+async def test_failures_of_earlier_demos_do_not_affect_the_next_one(app: Treadle) -> None:
     db = app.db
     await db.types.declare(demo_app.app.registry.declaration(), [])
     for kind in ("import_invoice", "code"):

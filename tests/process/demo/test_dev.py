@@ -49,7 +49,7 @@ def enqueue(url: str, *words: str) -> str:
 
 
 @pytest.mark.requirement("B12")
-def test_it_runs_tasks_mends_what_dies_and_stops_on_sigterm(folder: Path) -> None:
+def test_it_runs_tasks_restarts_dead_processes_and_stops_on_sigterm(folder: Path) -> None:
     with programs.Program("dev", APP, env=programs.environment(folder)) as dev:
         url = dev.until(EXPORTED).group(1)
         worker = pid_of_worker(dev)
@@ -81,7 +81,7 @@ def enqueue_when_back(url: str) -> str:
 
 
 @pytest.mark.requirement("W14")
-def test_it_keeps_to_its_database_and_a_free_port_whatever_code_and_environment_say(
+def test_it_uses_its_own_database_and_a_free_port_regardless_of_code_and_environment(
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text(OWN_URL)
@@ -120,7 +120,9 @@ def test_it_keeps_to_its_database_and_a_free_port_whatever_code_and_environment_
         ("tests.drivers.processes.programs:ROOT", "Treadle application"),
     ],
 )
-def test_a_wrong_path_is_told_before_anything_starts(path: str, said: str, folder: Path) -> None:
+def test_a_wrong_path_is_reported_before_anything_starts(
+    path: str, said: str, folder: Path
+) -> None:
     done = programs.run((*programs.PROGRAM, "dev", path), programs.environment(folder))
 
     assert done.returncode == 2

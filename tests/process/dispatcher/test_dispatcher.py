@@ -149,7 +149,7 @@ async def test_three_dispatchers_and_three_agents_execute_thirty_prompts_once_ea
 
 
 @pytest.mark.requirement("Q6")
-async def test_an_agent_is_told_to_stop_when_its_prompt_is_cancelled(
+async def test_cancelling_a_prompt_also_cancels_it_at_its_agent(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", work_s=None)

@@ -116,7 +116,7 @@ async def test_a_busy_agent_sends_a_prompt_to_the_back_of_the_queue(
 
 
 @pytest.mark.requirement("Q6")
-async def test_an_agent_may_say_that_it_failed_or_was_cancelled(
+async def test_an_agent_can_report_failure_or_cancellation(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", ends="failed")
@@ -150,7 +150,7 @@ async def test_a_result_may_be_large_but_not_larger_than_an_output(
 
 
 @pytest.mark.requirement("Q7")
-async def test_an_agent_that_is_gone_when_it_is_sent_to_costs_an_attempt(
+async def test_sending_to_an_agent_that_has_disappeared_costs_an_attempt(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     first, gate = agents("a"), Gate(conn)
@@ -171,7 +171,7 @@ async def test_an_agent_that_is_gone_when_it_is_sent_to_costs_an_attempt(
 
 
 @pytest.mark.requirement("Q7")
-async def test_behind_a_partition_a_prompt_waits_for_its_agent_for_a_while_and_then_goes_on(
+async def test_during_a_partition_a_prompt_waits_for_its_agent_before_it_moves_on(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     first, gate = agents("a"), Gate(conn)

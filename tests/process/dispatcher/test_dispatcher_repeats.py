@@ -50,7 +50,7 @@ async def test_an_agent_that_is_busy_with_this_very_prompt_uses_up_its_attempts(
 
 
 @pytest.mark.requirement("Q7")
-async def test_an_agent_that_takes_it_and_never_says_its_id_is_sent_each_attempt_once(
+async def test_an_agent_that_accepts_without_an_id_gets_each_attempt_once(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", remembers="nothing", answers=["nameless"] * 100)
@@ -152,7 +152,7 @@ async def test_an_agent_that_has_ended_its_task_gets_the_next_at_once(
 
 
 @pytest.mark.requirement("Q8")
-async def test_an_agent_that_says_something_in_its_own_words_is_not_silent(
+async def test_an_unknown_state_from_an_agent_counts_as_a_response(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", work_s=None, word="Thinking_Hard")

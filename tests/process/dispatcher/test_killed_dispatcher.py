@@ -83,7 +83,7 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
 
 
 @pytest.mark.requirement("Q9")
-async def test_what_the_database_has_not_heard_is_told_again(
+async def test_findings_that_were_not_recorded_are_reported_again(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent, gate = agents("a"), Gate(conn)

@@ -69,7 +69,7 @@ def test_root_runs_it_as_an_unprivileged_account_and_changes_nothing_outside(
 
 
 @root_only
-def test_root_is_told_when_the_account_cannot_reach_the_folder(folder: Path) -> None:
+def test_root_gets_an_error_when_the_account_cannot_reach_the_folder(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="may not enter"):
         EmbeddedServer(folder / "deep").start()
 

@@ -48,7 +48,7 @@ async def test_no_task_is_lost_when_the_agent_is_killed_and_started_again(site: 
 
 
 @pytest.mark.requirement("H6")
-async def test_a_harness_that_is_killed_in_the_middle_acts_once_and_says_what_is_open(
+async def test_a_killed_harness_acts_once_and_marks_the_open_action_as_interrupted(
     site: Site,
 ) -> None:
     [bad] = await site.decided(how="die")
@@ -113,7 +113,7 @@ async def test_two_harnesses_execute_each_action_once(site: Site) -> None:
 
 
 @pytest.mark.requirement("H6")
-async def test_a_callback_that_raises_is_recorded_and_stops_nobody(site: Site) -> None:
+async def test_a_callback_that_raises_is_recorded_and_does_not_stop_the_others(site: Site) -> None:
     raising, leaving = await site.decided(how="raise"), await site.decided(how="exit")
     good = await site.decided(3)
     child = site.harness(*("--drain-every", "0.1"), "--tries", "2")

@@ -14,7 +14,7 @@ until = partial(children.until, within=40)
 
 @pytest.mark.requirement("H6")
 @pytest.mark.parametrize("output", [None, "7", '["list"]'])
-async def test_an_output_that_is_no_decision_fails_and_the_others_are_acted_on(
+async def test_an_output_that_is_not_a_decision_fails_and_the_others_are_processed(
     site: Site, output: str | None
 ) -> None:
     token = uuid4()

@@ -31,7 +31,7 @@ async def test_sigterm_waits_for_the_callback_and_takes_nothing_more(site: Site)
 
 
 @pytest.mark.parametrize("act", ["act", "act_async"])
-async def test_a_callback_that_goes_on_for_too_long_is_interrupted(site: Site, act: str) -> None:
+async def test_a_callback_that_runs_too_long_is_interrupted(site: Site, act: str) -> None:
     [held] = await site.decided(how="hold")
     child = site.harness(act=f"tests.drivers.apps.harness:{act}", drain_s=0.2)
     await until(lambda: site.done() == [held])

@@ -76,9 +76,7 @@ async def test_a_private_address_needs_both_permissions(
     await until(lambda: rows(site.conn, noted, f"%{word}%"))
 
 
-async def test_an_agent_that_nobody_allowed_is_not_connected_to(
-    site: Site, receiver: Receiver
-) -> None:
+async def test_the_harness_connects_only_to_allowed_agents(site: Site, receiver: Receiver) -> None:
     allowed, other = receiver.url("allowed"), receiver.url("other")
     await store(site, other)
     await site.allow(allowed)

@@ -65,7 +65,7 @@ def memory(child: Child, what: str) -> float:
 
 
 @pytest.mark.requirement("F23")
-async def test_bad_endpoints_lose_nothing_keep_their_order_and_hold_up_nobody(
+async def test_bad_endpoints_lose_no_events_keep_their_order_and_do_not_delay_others(
     conn: Conn, spawn: Spawn, receiver: Receiver, nobody: int
 ) -> None:
     for name in ("good", "better"):

@@ -123,7 +123,7 @@ async def test_events_come_to_the_stream_in_order_also_over_a_crash_of_redis(
     assert "correct%20horse" not in log
 
 
-async def test_the_stream_keeps_about_as_many_as_it_is_told_to(
+async def test_the_stream_is_trimmed_to_about_its_maximum_length(
     conn: Conn, spawn: Spawn, server: RedisServer
 ) -> None:
     await add(conn, server, max_length=100)

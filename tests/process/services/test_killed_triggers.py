@@ -44,7 +44,7 @@ async def test_three_schedulers_fire_each_event_once_and_one_may_be_killed(
 
 
 @pytest.mark.requirement("F23")
-async def test_a_scheduler_is_told_of_an_event_and_does_not_wait_for_its_turn(
+async def test_a_notification_makes_the_scheduler_handle_an_event_at_once(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     await app.trigger("next", on="paid", task={"type": "review"})

@@ -120,5 +120,5 @@ async def test_nothing_goes_until_an_age_is_set_and_then_at_the_next_round(
     await conn.execute(KEEP)
 
     await until(lambda: _archived(conn, made))
-    line = await pruner.logged("round.pruned")
+    line = await pruner.logged("pruner.round_completed")
     assert (line["tasks"], line["kept"]) == (3, 0)

@@ -82,7 +82,7 @@ async def test_a_new_schedule_wakes_the_scheduler(conn: Conn, spawn: Spawn) -> N
 
 
 @pytest.mark.requirement("F19")
-async def test_it_works_without_notify_and_a_bad_schedule_stops_nobody(
+async def test_it_works_without_notify_and_a_bad_schedule_does_not_stop_the_others(
     conn: Conn, spawn: Spawn
 ) -> None:
     await define(conn, "bad", cron="0 0 99 * *")

@@ -83,7 +83,7 @@ def test_without_a_server_they_get_an_embedded_one_for_the_run(
         assert list(temp.iterdir()) == [], "nothing is left of it"
 
 
-def test_who_does_not_use_it_does_not_pay_for_it(tmp_path: Path) -> None:
+def test_the_plugin_imports_nothing_until_it_is_used(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, DOES_NOT)
 
     assert "1 passed" in done.stdout, done.stdout

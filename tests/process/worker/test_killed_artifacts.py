@@ -13,7 +13,7 @@ from tests.drivers.apps.artifacts import DIGEST, POINTS, make_app
 from tests.drivers.processes.children import Child, Conn, Spawn, rows, until
 from tests.drivers.stores import Place
 from treadle import Treadle
-from treadle.artifacts import sweep
+from treadle.artifacts.sweep import sweep
 from treadle.settings import load_settings
 
 pytestmark = pytest.mark.requirement("F21")

@@ -48,7 +48,7 @@ async def test_the_slots_of_a_killed_worker_go_to_others_and_never_too_many(
     assert crashes == [("first", "crash")] * 2
 
 
-async def test_the_promoter_gives_slots_away_where_nobody_claims(
+async def test_the_promoter_assigns_free_slots_when_no_worker_claims(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     """It is woken: it would look by itself only after a minute."""

@@ -16,7 +16,7 @@ QUICK = {"heartbeat_s": 0.4, "claim_ttl_s": 1, "slots": 4}
 MONEY = "select spent_usd, reserved_usd from treadle.budgets"
 
 
-async def test_the_spend_of_a_killed_worker_counts_and_the_rest_is_given_back(
+async def test_the_spend_of_a_killed_worker_counts_and_the_rest_is_released(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     await rows(conn, "select treadle.set_budget('all', null, 10)")

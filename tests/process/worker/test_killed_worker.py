@@ -81,7 +81,7 @@ async def test_a_worker_killed_between_write_and_commit_has_written_nothing(
     ]
 
 
-async def test_work_goes_on_without_reaper_and_promoter(
+async def test_work_continues_without_reaper_and_promoter(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
     """What needs them waits for them; the rest does not."""

@@ -109,7 +109,7 @@ async def test_a_late_transaction_is_rolled_back_after_another_has_finished(
 
 
 @pytest.mark.requirement("F10")
-async def test_a_late_completion_is_accepted_when_nobody_took_over(
+async def test_a_late_completion_is_accepted_if_no_other_claim_was_made(
     app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
     spawn("reaper", service_s=0.5)

@@ -31,7 +31,7 @@ async def start(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-async def test_the_first_signal_lets_handlers_finish_and_gives_back_the_rest(
+async def test_the_first_signal_lets_handlers_finish_and_releases_the_rest(
     app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path, number: signal.Signals
 ) -> None:
     rested = tmp_path / "rested"
@@ -79,7 +79,7 @@ async def test_after_the_grace_handlers_are_given_up(
     assert await value(conn, AGENT) == "offline"
 
 
-async def test_the_health_file_tells_a_live_worker_from_a_dead_one(
+async def test_the_health_file_distinguishes_a_live_worker_from_a_dead_one(
     app: Treadle, conn: Conn, spawn: Spawn, tmp_path: Path
 ) -> None:
     file = tmp_path / "health"

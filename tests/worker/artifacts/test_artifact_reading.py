@@ -15,7 +15,7 @@ from treadle.testing import TaskRunner
 pytestmark = pytest.mark.requirement("F21")
 
 
-async def test_a_file_that_is_changed_or_gone_is_noticed(
+async def test_a_changed_or_missing_file_is_detected(
     stored: Treadle, place: Place, tmp_path: Path
 ) -> None:
     told: list[tuple[type, str]] = []
@@ -49,7 +49,7 @@ async def test_a_file_that_is_changed_or_gone_is_noticed(
     assert [path async for path in anyio.Path(tmp_path).glob("*got*")] == []
 
 
-async def test_what_is_no_artifact_of_ours_is_not_found(stored: Treadle) -> None:
+async def test_an_unknown_artifact_is_not_found(stored: Treadle) -> None:
     told: list[type] = []
 
     @stored.task()
@@ -69,7 +69,7 @@ async def test_what_is_no_artifact_of_ours_is_not_found(stored: Treadle) -> None
     assert told == [ArtifactNotFound] * 3 + [InvalidArgument] * 5
 
 
-async def test_what_a_dict_says_of_itself_is_not_believed(stored: Treadle, place: Place) -> None:
+async def test_the_fields_of_a_dict_input_are_not_trusted(stored: Treadle, place: Place) -> None:
     @stored.task()
     async def look(ctx: Context) -> str:
         made = await ctx.artifact.put("a", b"cat")

@@ -11,7 +11,8 @@ import pytest
 from tests.drivers.stores import Place, pieces
 from tests.drivers.workers import Conn, expire, row, rows, run_all, statuses
 from treadle import Context, Treadle
-from treadle.artifacts import Store, sweep
+from treadle.artifacts.store import Store
+from treadle.artifacts.sweep import sweep
 from treadle.errors import (
     ConfigurationError,
     InvalidArgument,
@@ -141,9 +142,7 @@ async def test_a_put_that_is_interrupted_leaves_nothing(
     assert await nothing_left(conn, place)
 
 
-async def test_who_has_lost_the_claim_stores_nothing(
-    stored: Treadle, conn: Conn, place: Place
-) -> None:
+async def test_a_lost_claim_cannot_store_a_file(stored: Treadle, conn: Conn, place: Place) -> None:
     @stored.task(max_attempts=1)
     async def draw(ctx: Context) -> None:
         async def taken() -> AsyncGenerator[bytes, None]:
@@ -210,7 +209,7 @@ def test_an_address_that_makes_no_sense_is_refused_without_its_secrets(url: str)
     assert "TREADLE_ARTIFACTS_URL" in str(raised.value.hint)
 
 
-async def test_without_the_extra_nothing_is_reserved_and_the_way_out_is_told(
+async def test_without_the_extra_nothing_is_reserved_and_the_error_has_a_hint(
     stored: Treadle, conn: Conn, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)

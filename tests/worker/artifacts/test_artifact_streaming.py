@@ -19,7 +19,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.drivers.stores import peak_mib
 from treadle.settings import load_settings
-from treadle.artifacts import make_store
+from treadle.artifacts.store import make_store
 from treadle.worker.artifacts import ArtifactReader
 from treadle.worker.artifacts import iter_chunks
 

@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from tests.drivers.stores import Place
 from tests.drivers.workers import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
-from treadle.artifacts import Store, Sweeper, SweepResult, Written, sweep
+from treadle.artifacts.store import Store, Written
+from treadle.artifacts.sweep import Sweeper, SweepResult, sweep
 from treadle.errors import StoreError
 from treadle.services.pruner import Pruner
 
@@ -118,7 +119,7 @@ async def test_a_file_without_a_row_goes_and_foreign_files_stay(
     assert (await swept(stored)).keys == []
 
 
-async def test_the_files_of_deleted_tasks_go_and_nobody_finds_them_meanwhile(
+async def test_the_files_of_deleted_tasks_are_swept_and_not_visible_meanwhile(
     stored: Treadle, conn: Conn, place: Place
 ) -> None:
     task, other = await drawn(stored, b"cat", b"dog"), await drawn(stored, b"cow")

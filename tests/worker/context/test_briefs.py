@@ -44,7 +44,7 @@ async def test_a_brief_without_an_action_is_refused(app: Treadle) -> None:
         await implement.enqueue(brief={"target": "src/auth.py"})
 
 
-async def test_the_next_attempt_is_told_what_was_tried_and_what_is_done(app: Treadle) -> None:
+async def test_the_next_attempt_gets_the_earlier_attempts_and_steps(app: Treadle) -> None:
     @app.task(retry={"strategy": "immediate"})
     async def implement(brief: Brief, ctx: Context) -> str:
         await ctx.step("outline", lambda: "three parts")
@@ -61,7 +61,7 @@ async def test_the_next_attempt_is_told_what_was_tried_and_what_is_done(app: Tre
     assert second == "Steps that are done: outline"
 
 
-async def test_the_first_attempt_is_told_nothing(app: Treadle) -> None:
+async def test_the_first_attempt_has_no_history(app: Treadle) -> None:
     @app.task()
     async def implement(brief: Brief, ctx: Context) -> str:
         await ctx.step("outline", lambda: "three parts")

@@ -100,7 +100,7 @@ async def test_a_plain_function_leaves_notes_too(app: Treadle, conn: Conn) -> No
     assert await handle.result(timeout=5) == [["it needs a login"]]
 
 
-async def test_the_next_round_hears_what_the_reviewer_said(app: Treadle, conn: Conn) -> None:
+async def test_the_next_attempt_gets_the_note_of_the_reviewer(app: Treadle, conn: Conn) -> None:
     @app.task(max_attempts=1)
     async def work(ctx: Context) -> list[Any]:
         if not ctx.previous_attempts:

@@ -70,7 +70,7 @@ async def test_a_long_wait_is_in_the_log(small: Treadle, monkeypatch: pytest.Mon
     assert (said[0]["pool"], said[0]["in_use"], said[0]["size"]) == ("treadle-transactions", 2, 2)
 
 
-async def test_heartbeats_have_connections_that_handlers_cannot_take(
+async def test_heartbeats_have_connections_that_handlers_cannot_use(
     small: Treadle, conn: Conn
 ) -> None:
     release = anyio.Event()
@@ -148,7 +148,7 @@ async def test_other_calls_of_handlers_wait_too(
     assert await rows(conn, "select from treadle.attempts") == []
 
 
-async def test_a_handler_that_waits_for_a_connection_is_given_back_on_drain(
+async def test_a_handler_that_waits_for_a_connection_is_released_on_drain(
     small: Treadle, conn: Conn
 ) -> None:
     begun = []

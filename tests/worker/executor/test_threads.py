@@ -29,7 +29,7 @@ async def test_plain_functions_run_side_by_side_in_threads(app: Treadle) -> None
     assert threading.main_thread() not in names
 
 
-async def test_a_blocking_function_holds_up_neither_heartbeats_nor_others(
+async def test_a_blocking_function_delays_neither_heartbeats_nor_other_tasks(
     app: Treadle, conn: Conn
 ) -> None:
     free = threading.Event()

@@ -12,7 +12,7 @@ from treadle.worker import lease
 pytestmark = pytest.mark.requirement("F8")
 
 
-async def test_two_workers_share_long_tasks_and_give_back_what_they_took_ahead(
+async def test_two_workers_share_long_tasks_and_release_prefetched_ones(
     app: Treadle, conn: Conn
 ) -> None:
     release = anyio.Event()

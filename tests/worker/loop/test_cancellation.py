@@ -93,7 +93,7 @@ async def test_a_cancelled_task_stops_its_handler_by_heartbeat_without_notify(
         await until(lambda: watched.stopped == [handle.id], within=15)
 
 
-async def test_a_plain_function_learns_that_it_was_cancelled(app: Treadle, conn: Conn) -> None:
+async def test_a_sync_function_can_see_that_it_was_cancelled(app: Treadle, conn: Conn) -> None:
     seen: list[str] = []
 
     @app.task()

@@ -15,7 +15,7 @@ from treadle.settings import load_settings
 AGENT = "select status from treadle.agents where id = 'a'"
 
 
-async def test_a_drain_lets_handlers_finish_and_gives_back_what_has_not_started(
+async def test_a_drain_lets_handlers_finish_and_releases_tasks_that_have_not_started(
     app: Treadle, conn: Conn
 ) -> None:
     release = anyio.Event()
@@ -47,7 +47,7 @@ async def test_a_drain_lets_handlers_finish_and_gives_back_what_has_not_started(
     assert await row(conn, AGENT) == ("offline",)
 
 
-async def test_after_the_grace_handlers_are_stopped_and_their_tasks_given_back(
+async def test_after_the_grace_period_handlers_are_stopped_and_their_tasks_released(
     app: Treadle, conn: Conn
 ) -> None:
     stopped = []
@@ -135,7 +135,7 @@ async def test_until_empty_sees_what_became_ready_during_its_last_look(
     assert await statuses(conn) == {"completed": 1}
 
 
-async def test_the_health_file_lives_as_long_as_the_worker(
+async def test_the_health_file_exists_as_long_as_the_worker(
     app: Treadle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "EVERY_S", 0.05)

@@ -107,7 +107,7 @@ async def test_a_task_reaches_an_idle_worker_without_waiting_for_its_poll(
             await until(lambda count=n: len(started) == count, within=40)
 
 
-async def test_types_that_a_worker_does_not_know_are_left_alone(
+async def test_types_without_a_handler_are_not_claimed(
     app: Treadle, database_url: str, conn: Conn
 ) -> None:
     other = Treadle(database_url)

@@ -84,7 +84,7 @@ async def test_a_slot_survives_a_handler_that_raises_cancelled(app: Treadle, con
     assert await statuses(conn) == {"dead_lettered": 3, "completed": 1}
 
 
-async def test_a_task_may_come_back_to_a_worker_that_still_cleans_up_after_it(
+async def test_a_task_may_be_claimed_again_by_a_worker_that_still_cleans_up(
     app: Treadle, conn: Conn
 ) -> None:
     """The first attempt ignores its end for a while; the second runs in another slot meanwhile."""

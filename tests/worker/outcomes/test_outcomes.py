@@ -87,7 +87,7 @@ async def test_an_error_is_retried_under_the_policy_until_the_attempts_are_used_
     assert all("ValueError: it broke \u2400 ? here" in error for *_, error in errors)
 
 
-async def test_the_next_attempt_is_told_what_happened_before(app: Treadle) -> None:
+async def test_the_next_attempt_gets_the_history(app: Treadle) -> None:
     seen: list[tuple[int, bool, list[tuple[str, str]]]] = []
 
     @app.task(max_attempts=3, retry={"strategy": "immediate"})

@@ -53,7 +53,7 @@ async def test_a_report_is_stored_with_the_output(app: Treadle, conn: Conn, how:
     assert report.get("owner") == ("ops" if how == "own model" else None)
 
 
-async def test_without_the_report_the_attempt_fails_and_the_next_one_is_told(
+async def test_without_the_report_the_attempt_fails_and_the_next_one_gets_the_message(
     app: Treadle, conn: Conn
 ) -> None:
     @app.task(report="required", retry=AT_ONCE)

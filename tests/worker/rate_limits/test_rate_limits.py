@@ -196,7 +196,7 @@ def test_the_time_may_come_from_the_cause() -> None:
     assert find_rate_limit(error) == RateLimit(9)
 
 
-def test_what_a_handler_says_wins() -> None:
+def test_the_rate_limit_that_a_handler_raises_wins() -> None:
     error = RateLimitError()
     error.__cause__ = RateLimited(9, key="llm")
 

@@ -73,7 +73,7 @@ async def test_an_error_of_another_kind_is_an_error(app: Treadle, conn: Conn) ->
     assert (await row(conn, FOUND, handle.id))[:3] == ("dead_lettered", "error", 1)
 
 
-async def test_two_workers_stop_at_one_rate_limit_and_go_on_when_it_is_over(
+async def test_two_workers_stop_at_one_rate_limit_and_continue_when_it_is_over(
     app: Treadle, conn: Conn
 ) -> None:
     began: list[tuple[str, float]] = []
@@ -128,7 +128,7 @@ async def _closed(conn: Conn) -> bool:
     return bool(await rows(conn, "select 1 from treadle.gates where closed_until is not null"))
 
 
-def test_what_was_heard_is_known_until_it_is_over() -> None:
+def test_a_closed_gate_is_remembered_until_it_opens() -> None:
     heard = ClosedGates()
     soon = datetime.now(tz=UTC) + timedelta(seconds=60)
     heard.record(f'{{"key": "llm", "until": "{soon.isoformat()}", "in_s": 60}}')

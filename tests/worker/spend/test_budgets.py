@@ -24,7 +24,7 @@ async def the_question(conn: Conn) -> Any:
     return found
 
 
-async def test_a_task_over_its_limit_waits_and_goes_on_where_it_was(
+async def test_a_task_over_its_limit_waits_and_resumes_where_it_was(
     app: Treadle, conn: Conn
 ) -> None:
     calls: list[str] = []

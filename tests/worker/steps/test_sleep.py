@@ -26,7 +26,7 @@ async def start(harness: TaskRunner, handler: object) -> Handle:
     return await task.enqueue()
 
 
-async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(
+async def test_a_sleeping_task_holds_no_claim_and_resumes_in_time(
     harness: TaskRunner,
 ) -> None:
     calls = []
@@ -55,7 +55,7 @@ async def test_a_sleeping_task_holds_nothing_and_goes_on_when_it_is_time(
     }
 
 
-async def test_a_task_woken_too_early_sleeps_on(harness: TaskRunner) -> None:
+async def test_a_task_resumed_too_early_sleeps_for_the_rest(harness: TaskRunner) -> None:
     async def nap(ctx: Context) -> str:
         if ctx.attempt == 1 and len(ctx.steps) == 1:
             raise RetryAfter(0)  # woken, and tried again before the time has come

@@ -44,9 +44,7 @@ async def test_another_input_under_the_same_name_fails_for_good(app: Treadle, co
     assert 'is now called with ("birds", model="small", n=2)' in reason
 
 
-async def test_a_conflict_that_only_the_database_knows_names_both_inputs(
-    app: Treadle, conn: Conn
-) -> None:
+async def test_a_conflict_found_by_the_database_names_both_inputs(app: Treadle, conn: Conn) -> None:
     @app.task(max_attempts=5)
     async def write(ctx: Context) -> None:
         async def slow(n: int) -> None:

@@ -94,7 +94,7 @@ async def test_a_superseded_claim_writes_nothing(app: Treadle, conn: Conn) -> No
     assert [each["reason"] for each in logs if each["event"] == "task.stopped"] == ["lost"]
 
 
-async def test_a_late_transaction_is_accepted_when_nobody_took_over(
+async def test_a_late_transaction_is_accepted_if_no_other_claim_was_made(
     app: Treadle, conn: Conn
 ) -> None:
     wrote, release = anyio.Event(), anyio.Event()
@@ -180,7 +180,7 @@ async def test_a_worker_holds_no_transaction_while_a_handler_runs(app: Treadle, 
     assert {tuple(rest) for _, *rest in backends} == {("idle", False, False)}
 
 
-async def test_a_transaction_that_ends_with_the_database_says_nothing_of_the_task(
+async def test_a_transaction_lost_with_the_database_does_not_fail_the_task(
     app: Treadle, conn: Conn
 ) -> None:
     @app.task(max_attempts=2, retry={"strategy": "immediate"})

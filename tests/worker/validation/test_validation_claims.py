@@ -45,7 +45,7 @@ async def test_the_task_is_validating_with_its_claim_while_a_validator_works(
 
 
 @pytest.mark.parametrize("why", ["cancelled", "lost"])
-async def test_a_claim_that_is_gone_stops_the_validator(app: Treadle, conn: Conn, why: str) -> None:
+async def test_a_lost_claim_stops_the_validator(app: Treadle, conn: Conn, why: str) -> None:
     stopped = anyio.Event()
 
     @app.validator("slow")

@@ -81,9 +81,7 @@ async def test_a_command_that_does_not_read_and_talks_without_end_is_bounded(
 
 
 @pytest.mark.parametrize("said", ["no", "x" * 1900, "y" * 1901])
-async def test_what_a_command_says_is_marked_where_it_is_cut(
-    app: Treadle, conn: Conn, said: str
-) -> None:
+async def test_truncated_output_of_a_command_is_marked(app: Treadle, conn: Conn, said: str) -> None:
     handle = await make(app, sys.executable, "-c", f"print({said!r}); exit(1)").enqueue()
 
     await run_all(app)
@@ -93,7 +91,7 @@ async def test_what_a_command_says_is_marked_where_it_is_cut(
     assert messages[1] == f"test_pass unit: {shown}"
 
 
-async def test_a_command_that_is_killed_says_by_what(app: Treadle, conn: Conn) -> None:
+async def test_a_killed_command_reports_its_signal(app: Treadle, conn: Conn) -> None:
     work = make(app, sys.executable, "-c", "import os; os.kill(os.getpid(), 9)")
     handle = await work.enqueue()
 
@@ -102,7 +100,7 @@ async def test_a_command_that_is_killed_says_by_what(app: Treadle, conn: Conn) -
     assert await row(conn, FEEDBACK, handle.id) == (["test_pass unit: unit ended with signal 9"],)
 
 
-async def test_the_limit_of_a_command_holds_whatever_the_task_says(
+async def test_the_timeout_of_a_command_applies_regardless_of_the_task(
     app: Treadle, conn: Conn
 ) -> None:
     work = make(app, sys.executable, "-c", "import time; time.sleep(60)", timeout_s=0.3)

@@ -16,7 +16,7 @@ AT_ONCE: RetryPolicy = {"strategy": "immediate"}
 ENDED = "select status, failure_class, failure_reason from treadle.tasks where id = %s"
 
 
-async def test_the_next_attempt_hears_what_was_wrong_and_can_do_better(
+async def test_the_next_attempt_gets_the_messages_of_the_validator(
     app: Treadle, conn: Conn
 ) -> None:
     told: list[Any] = []
@@ -117,7 +117,7 @@ async def test_a_validator_that_this_worker_cannot_run_is_refused_without_a_retr
     assert ran == [] or "$ref" in settings.get("schema", {}) or "pattern" in settings
 
 
-async def test_a_missing_extra_says_what_to_install(
+async def test_a_missing_extra_names_what_to_install(
     app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)

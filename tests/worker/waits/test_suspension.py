@@ -85,7 +85,9 @@ async def test_a_step_beside_a_question_is_finished_and_not_cancelled(
     assert calls == ["began", "ended", "next"]
 
 
-async def test_a_handler_that_swallows_the_suspension_is_told(app: Treadle, conn: Conn) -> None:
+async def test_a_handler_that_catches_the_suspension_gets_an_error(
+    app: Treadle, conn: Conn
+) -> None:
     calls = []
 
     @app.task()

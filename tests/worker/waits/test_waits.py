@@ -270,7 +270,7 @@ async def expired(app: Treadle, conn: Conn) -> None:
     await run_all(app)
 
 
-async def test_a_question_that_nobody_answers_fails_for_good(app: Treadle, conn: Conn) -> None:
+async def test_an_unanswered_question_fails_permanently(app: Treadle, conn: Conn) -> None:
     @app.task(max_attempts=5)
     async def publish(ctx: Context) -> None:
         await ctx.ask("Publish?", expires=timedelta(days=1))
@@ -284,7 +284,7 @@ async def test_a_question_that_nobody_answers_fails_for_good(app: Treadle, conn:
     assert "nobody answered in time: Publish?" in found[2]
 
 
-async def test_a_question_says_what_then(app: Treadle, conn: Conn) -> None:
+async def test_a_question_has_a_policy_for_its_expiry(app: Treadle, conn: Conn) -> None:
     @app.task()
     async def caught(ctx: Context) -> Any:
         try:

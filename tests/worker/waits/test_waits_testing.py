@@ -50,7 +50,7 @@ async def test_a_question_is_answered_and_the_task_drained(harness: TaskRunner) 
     assert await handle.result() == "left: typo"
 
 
-async def test_a_question_expires_when_the_clock_says_so(harness: TaskRunner) -> None:
+async def test_a_question_expires_by_the_clock(harness: TaskRunner) -> None:
     handle = await publish.enqueue()
 
     assert await harness.drain(promote=True) == {"blocked": 1}
@@ -60,7 +60,7 @@ async def test_a_question_expires_when_the_clock_says_so(harness: TaskRunner) ->
     assert await handle.result() == "forgotten"
 
 
-async def test_run_inline_runs_steps_and_says_when_a_task_waits(harness: TaskRunner) -> None:
+async def test_run_inline_runs_steps_and_raises_when_a_task_waits(harness: TaskRunner) -> None:
     assert await harness.run_inline(quick) == "done"
 
     with pytest.raises(IllegalTransition, match="publish has no result yet: it is waiting"):

@@ -1,7 +1,4 @@
-"""The native API, /v1: everything that treadle can do, over HTTP.
-
-One module per noun with its routes and their bodies.
-"""
+"""The native HTTP API, /v1: one module per noun, with its routes and their bodies."""
 
 from fastapi import APIRouter
 
@@ -21,7 +18,6 @@ from treadle.api.v1 import (
     retention,
     schedules,
     steps,
-    task_actions,
     tasks,
     triggers,
     types,
@@ -31,13 +27,12 @@ from treadle.api.v1 import (
 
 
 def routers() -> list[APIRouter]:
-    """One per noun."""
+    """The routers; routes that fleets call all the time come first."""
     return [
         tasks.busy,
         claims.busy,
         claims.router,
         tasks.router,
-        task_actions.router,
         artifacts.router,
         steps.router,
         agents.router,

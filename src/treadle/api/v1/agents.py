@@ -97,7 +97,7 @@ async def show(agent_id: AgentId, access: List) -> Response:
     return json_response(json_row(rows[0]))
 
 
-# Before the agent itself: an id may have slashes.
+# Declared before the routes of an agent: an id may have slashes.
 @router.put(
     "/{agent_id:path}/status",
     response_model=AgentState,

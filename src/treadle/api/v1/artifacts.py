@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from treadle.api.access import ARTIFACT, Access, requires
 from treadle.api.bodies import json_response, json_row
 from treadle.api.problems import answers
-from treadle.artifacts import Store
+from treadle.artifacts.store import Store
 from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
 from treadle.fields import Status
 
@@ -37,7 +37,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
         "description": "The file.",
         "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
     },
-    304: {"description": "It is the one that the ETag says."},
+    304: {"description": "The file still has this ETag."},
 }
 
 
@@ -92,7 +92,7 @@ async def content(
         )
     if found["status"] != "stored":
         raise ArtifactNotFound(
-            f"artifact {artifact_id} is not stored yet", hint="Its task has not ended it."
+            f"artifact {artifact_id} is not stored yet", hint="The upload has not finished."
         )
     etag = f'"{found["sha256"]}"'
     if known is not None and etag in (each.strip() for each in known.split(",")):
@@ -124,7 +124,7 @@ class _File(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Errors before the first byte become problem documents; later ones end the connection."""
         if _File.under_way >= MOST_AT_ONCE:
-            raise Unavailable("this server sends as many files as it may", retry_after_s=1)
+            raise Unavailable("this server is sending the maximum number of files", retry_after_s=1)
         _File.under_way += 1
         begun = False
         try:
@@ -141,7 +141,7 @@ class _File(Response):
             if not begun:
                 raise
             # Fewer bytes than Content-Length tell the client that the file is incomplete.
-            log.warning("artifact.broken", id=str(self._found["id"]), error=str(error))
+            log.warning("artifact.send_failed", id=str(self._found["id"]), error=str(error))
         finally:
             _File.under_way -= 1
 
@@ -159,7 +159,7 @@ async def _checked(store: Store, found: dict[str, Any]) -> AsyncIterator[bytes]:
             raise
         raise Conflict(
             f"artifact {found['name']} is in another store: {found['uri']}",
-            hint="Give the server the TREADLE_ARTIFACTS_URL of the workers.",
+            hint="Set TREADLE_ARTIFACTS_URL of the server as for the workers.",
             uri=found["uri"],
         ) from error
     if held:

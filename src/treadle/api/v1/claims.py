@@ -248,7 +248,7 @@ async def claim(request: Request) -> Response:
     if not found:
         return Response(status_code=204)
     if await request.is_disconnected():
-        # The client is gone: give the tasks back.
+        # The client has disconnected: release the tasks.
         await db.claims.release([(each.id, each.token) for each in found])
         return Response(status_code=204)
     return json_response({"claims": [_shown(each) for each in found]})
@@ -351,7 +351,7 @@ async def fail(task_id: UUID, asked: Fail, access: Work) -> Response:
 
 @router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
 async def release(task_id: UUID, asked: Token, access: Work) -> Response:
-    """Give a task back unfinished, without counting an attempt."""
+    """Release a claimed task without counting an attempt."""
     db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.release([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
@@ -371,7 +371,9 @@ def held(task_id: UUID, verdict: str) -> str:
 def _pairs(claims: Sequence[ClaimRef]) -> list[Pair]:
     pairs = [(each.id, each.token) for each in claims]
     if len({task_id for task_id, _ in pairs}) < len(pairs):
-        raise InvalidArgument("a task is named twice", hint="Name each once.", argument="claims")
+        raise InvalidArgument(
+            "a task is named twice", hint="Name each task once.", argument="claims"
+        )
     return pairs
 
 

@@ -49,15 +49,17 @@ class Edge(Body):
 
 @with_fields(fields.fields_of(fields.TaskContent, fields.NodeOptions))
 class NodeOptions(Body):
-    """What can be said of a task of a DAG besides its name and its edges."""
+    """The options of a task of a DAG besides its name and its edges."""
 
 
 class Node(NodeOptions):
-    """A task of a DAG; without a name it has that of its type."""
+    """A task of a DAG; its default name is that of its type."""
 
     name: Text | None = Field(None, min_length=1, max_length=100)
     after: list[Name | Edge] | None = Field(
-        None, max_length=1000, description="Tasks that come before: names, or ids of any task."
+        None,
+        max_length=1000,
+        description="Dependencies: names of tasks in the DAG, or ids of any tasks.",
     )
     inputs: dict[str, Any] | None = Field(
         None, description='Arguments from other tasks: {"brief": "task:research:output"}.'
@@ -65,7 +67,7 @@ class Node(NodeOptions):
 
 
 class Plan(Body):
-    """A DAG with all its tasks; all of it is stored or nothing."""
+    """A DAG with all its tasks, which are stored in one transaction."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -83,9 +85,13 @@ class Plan(Body):
 
     name: Text = Field(min_length=1, max_length=1000)
     tasks: list[Node] = Field(min_length=1, max_length=MOST_TASKS)
-    defaults: NodeOptions | None = Field(None, description="For tasks that do not say.")
-    key: Name | None = Field(None, description="A second DAG with this key is the first one.")
-    hold: bool = Field(False, description="Let it wait until it is started.")
+    defaults: NodeOptions | None = Field(None, description="Defaults for the options of all tasks.")
+    key: Name | None = Field(
+        None, description="Idempotency key: reusing it returns the existing DAG."
+    )
+    hold: bool = Field(
+        False, description="Do not start it; start it with POST /v1/dags/{id}/start."
+    )
     on_dead_letter: Literal["wait", "cancel", "continue"] | None = None
     budget_usd: Usd | None = None
     project_id: Id | None = None
@@ -255,7 +261,7 @@ async def tasks(dag_id: UUID, access: Read, page: Page) -> Response:
     responses=answers(404, 409),
 )
 async def start(dag_id: UUID, access: Operate, once: Once) -> Response:
-    """Start a held DAG; a running one is left as it is."""
+    """Start a held DAG; a running one does not change."""
 
     async def effect(db: Database) -> Response:
         return json_response(

@@ -14,7 +14,7 @@ from treadle.api.bodies import Body, Id, Moment, Name, Text, json_response, json
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
-from treadle.api.v1.task_actions import RetryChanges
+from treadle.api.v1.tasks import RetryChanges
 from treadle.db.database import Database
 from treadle.db.dead_letters import Decided, Decision
 from treadle.errors import IllegalTransition, NotFound
@@ -31,7 +31,7 @@ DONE = ("retried", "cancelled", "escalated")
 
 
 class Resolve(Body):
-    """A decision; `modify` goes with changes, `escalate` with to, a delay with what runs again."""
+    """A decision; `modify` needs `changes`, `escalate` needs `to`, and retries may have a delay."""
 
     resolution: Resolution
     changes: RetryChanges | None = None
@@ -40,7 +40,7 @@ class Resolve(Body):
     to: Text | None = Field(None, min_length=1, max_length=200)
 
     def decision(self, by: str) -> Decision:
-        """As `db.dead_letters.resolve` takes it."""
+        """The decision for `db.dead_letters.resolve`."""
         word = "modify_and_retry" if self.resolution == "modify" else self.resolution
         changes = self.changes.named() if self.changes else {}
         return Decision(word, changes, by, self.note, self.delay_s, self.to)
@@ -59,7 +59,7 @@ class LetterFilter(Body):
     escalated: bool | None = None
 
     def filters(self) -> dict[str, Any]:
-        """As SQL reads it; a filter without a condition is all open letters."""
+        """The filter for SQL; a filter without a condition matches all open letters."""
         words = {"group": "fingerprint", "class": "failure_class"}
         named = {
             words.get(name, name): value
@@ -73,15 +73,15 @@ class ResolveMany(Resolve):
     """A decision about dead letters by their ids or by a filter."""
 
     ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_IDS)
-    filter: LetterFilter | None = Field(None, description="{} is every open letter.")
+    filter: LetterFilter | None = Field(None, description="{} matches every open letter.")
     dry_run: bool = Field(False, description="Only count what the filter finds.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.ids is None) == (self.filter is None):
-            raise ValueError("give ids or a filter, and not both")
+            raise ValueError("send either ids or a filter")
         if self.dry_run and self.filter is None:
-            raise ValueError("dry_run goes with a filter, not with ids")
+            raise ValueError("dry_run needs a filter")
         return self
 
 

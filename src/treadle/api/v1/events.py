@@ -17,7 +17,7 @@ from treadle.models import Event
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 List = Annotated[Access, requires("read", on=LIST)]
-# An event says neither its project nor the agent of its task.
+# An event has neither the project nor the agent of its task.
 Stream = Annotated[Access, requires("read", on=WHOLE_QUEUES)]
 PLACE = r"^([0-9]{1,18}|[0-9]{1,19}\.[0-9]{1,18})$"
 Kinds = Annotated[
@@ -91,8 +91,8 @@ async def stream(
 ) -> Response:
     """Stream events as they happen (server-sent events), each once and in order.
 
-    `id` is that of the event, `data` the event as JSON. Whoever comes back with the last id goes on
-    after it. An event comes when all transactions older than its own have ended.
+    `id` is the id of the event, `data` the event as JSON. A client that reconnects with the last id
+    continues after it. An event is sent when all transactions older than its own have ended.
     """
     kinds = _pattern(kind)
 

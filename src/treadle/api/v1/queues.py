@@ -37,12 +37,15 @@ DEFAULTS = fields.fields_of(fields.QueueDefaults)
 
 @with_fields(DEFAULTS)
 class QueueSettings(Body):
-    """What a queue is like; what is not named stays as it is."""
+    """Settings of a queue; absent fields keep their values."""
 
     max_spec_bytes: int | None = Field(None, ge=1, le=268_435_456)
     audit: Literal["compact", "full"] | None = None
     max_depth: int | None = Field(
-        None, ge=1, le=2**31 - 1, description="Most tasks that may wait; null is any number."
+        None,
+        ge=1,
+        le=2**31 - 1,
+        description="Maximum number of waiting tasks; null means no limit.",
     )
     fair: bool | None = Field(None, description="Let projects take turns.")
     hold: bool | None = Field(None, description="Keep new tasks back until they are released.")

@@ -202,7 +202,7 @@ async def reserve(task_id: UUID, asked: Reserve, access: Work) -> Response:
 
 @router.post("/ask", response_model=Asked)
 async def ask(task_id: UUID, asked: Ask, access: Work) -> Response:
-    """Open a wait for an answer, an approval or an event; a repeated name is the same wait."""
+    """Open a wait for an answer, an approval or an event; a repeated name returns the same wait."""
     db = await access.claim(task_id, asked.token)
     wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
     opened = await db.waits.open(task_id, asked.token, asked.name, encode(wait, name="wait"))

@@ -31,12 +31,12 @@ SETTINGS = fields.fields_of(fields.TypeSettings)
 
 @with_fields(SETTINGS)
 class TypeSettings(Body):
-    """What tasks of a type are like; what is not named stays as it is."""
+    """Settings of a task type; absent fields keep their values."""
 
 
 @with_columns(SETTINGS, nullable=True)
 class Type(BaseModel):
-    """A kind of task: its settings, and whether it is claimed; null leaves it to the queue."""
+    """A task type with its settings; null means the setting of the queue."""
 
     type: str
     state: str

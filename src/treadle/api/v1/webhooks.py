@@ -25,7 +25,7 @@ Receive = Annotated[Access, requires("enqueue", on=SHARED)]
 Read = Annotated[Access, requires("read", on=SHARED)]
 Admin = Annotated[Access, requires("admin", on=SHARED)]
 WebhookName = Annotated[str, Path(min_length=1, max_length=100)]
-# The name that the path of `receive` takes.
+# The name that is reserved for the path of `receive`.
 TAKEN = "in"
 Source = Annotated[str, Path(min_length=1, max_length=200)]
 # Headers that are stored with the body: none of them is a credential.
@@ -136,7 +136,7 @@ class Received(BaseModel):
                 "in": "header",
                 "required": False,
                 "schema": {"type": "string", "maxLength": 200},
-                "description": "A second call with it is the same event.",
+                "description": "Reusing it returns the existing event.",
             }
         ]
     },
@@ -147,7 +147,7 @@ async def receive(
     """Receive a call and emit the event webhook.received with the name as its key.
 
     Tasks and triggers that wait for it continue. A repeat with the same webhook-id (or
-    Idempotency-Key, X-GitHub-Delivery) is the same event.
+    Idempotency-Key, X-GitHub-Delivery) returns the same event.
     """
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
@@ -191,7 +191,7 @@ async def define(name: WebhookName, settings: WebhookSettings, access: Admin) ->
 
 @router.delete("/{name}", status_code=204, responses=answers(404))
 async def remove(name: WebhookName, access: Admin) -> Response:
-    """Remove a webhook; undelivered events are not sent to it."""
+    """Remove a webhook; its undelivered events are discarded."""
     await access.db.webhooks.remove(name, access.caller.name)
     return Response(status_code=204)
 
@@ -213,7 +213,7 @@ async def pause(name: WebhookName, access: Admin, why: Reason | None = None) -> 
     responses=answers(404),
 )
 async def resume(name: WebhookName, access: Admin) -> Response:
-    """Resume a webhook at once, from where it stopped."""
+    """Resume a webhook from where it stopped."""
     await access.db.webhooks.resume(name, access.caller.name)
     return json_response(json_row(await access.db.webhooks.get(name)))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from treadle.cli import output, task_view
+from treadle.cli import output
 from treadle.cli.dags import graph
 from treadle.cli.output import Record
 
@@ -130,7 +130,7 @@ class DagView:
         problems = []
         for task in tasks:
             if task["status"] == "dead_lettered":
-                reason = task_view.last_line(task["failure_reason"]) or "no reason given"
+                reason = output.last_line(task["failure_reason"]) or "no reason given"
                 problems.append(f"{_name(task)} is a dead letter: {reason}")
             elif task["status"] == "pending" and any(
                 not edge["met"] and str(edge["id"]) not in known

@@ -225,7 +225,7 @@ class DemoRun:
         self.screen.event("✕", f"[bold]{VICTIM} killed[/] with SIGKILL while it ran", "red")
         for row in lost:
             self.screen.note(_label(row))
-        self.screen.note("[dim]the database is not told; its leases expire after 3 s[/]")
+        self.screen.note("[dim]the database gets no notice; its leases expire after 3 s[/]")
         await self._print(tasks)
 
     async def _print(self, tasks: dict[UUID, Record]) -> None:

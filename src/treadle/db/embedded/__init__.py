@@ -91,7 +91,7 @@ class EmbeddedServer:
         files.claim_folder(self.data_dir, self._account)
         with files.locked(self.data_dir):
             if self._settled():
-                log.info("embedded.adopted", pid=self.pid, dir=str(self.data_dir))
+                log.info("embedded.reused", pid=self.pid, dir=str(self.data_dir))
                 return
             self._create()
             self._launch()

@@ -174,12 +174,6 @@ def print_json(name: str, value: Any) -> None:
     )
 
 
-def last_line(text: str | None) -> str | None:
-    """The last line of a text, such as the message of a traceback."""
-    lines = (text or "").strip().splitlines()
-    return lines[-1] if lines else None
-
-
 def timeline(task: Record, attempts: Sequence[Record]) -> str:
     """The history of a task as a bar: waiting, running, backing off, and its end."""
     parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]

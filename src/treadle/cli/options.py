@@ -1,22 +1,56 @@
-"""Options of commands that set fields of a task, made from the list in `treadle.fields`."""
+"""Options that several commands share, and options made from the fields of a task."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, get_origin
+from functools import wraps
+from typing import Annotated, Any, TypeVar, get_origin
 
 import typer
 
 from treadle.cli import common
 from treadle.fields import Field, Kind
 
+T = TypeVar("T")
 _TYPES: dict[Kind, Any] = {"integer": int, "number": float, "names": list[str], "boolean": bool}
 _HINTS: dict[Kind, str] = {
     "names": " May be repeated.",
     "time": " 45m, 2h, 1d, or a time with its zone.",
     "json": " JSON, @file or -.",
 }
+
+
+def with_options(
+    **sources: Callable[..., Any],
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Replace a parameter of a command by the options of a function, and pass what it returns.
+
+    Several commands share their filters or settings in this way.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        own = inspect.signature(function, eval_str=True)
+        shared = {
+            name: inspect.signature(source, eval_str=True).parameters
+            for name, source in sources.items()
+        }
+
+        @wraps(function)
+        def run(**given: Any) -> T:
+            for name, source in sources.items():
+                given[name] = source(**{each: given.pop(each) for each in shared[name]})
+            return function(**given)
+
+        parameters = [
+            each.replace(kind=each.KEYWORD_ONLY)
+            for parameter in own.parameters.values()
+            for each in shared.get(parameter.name, {parameter.name: parameter}).values()
+        ]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def field_options(fields: Iterable[Field]) -> Callable[..., dict[str, Any]]:

@@ -9,10 +9,11 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, output, retention, task_actions, task_view
-from treadle.cli.field_options import field_options
-from treadle.cli.nouns import Noun, with_options
+from treadle.cli import common, output, retention
+from treadle.cli.nouns import Noun
+from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column
+from treadle.cli.tasks import bulk, view
 from treadle.cli.waits import with_times
 from treadle.errors import InvalidArgument, TaskFailed, TreadleError
 from treadle.fields import EnqueueOptions, fields_of
@@ -86,7 +87,7 @@ def list_tasks(
         return
     for row in rows:
         row["tries"] = f"{row['attempt']}/{row['max_attempts']}"
-        row["about"] = task_view.last_line(row["failure_reason"]) or row["title"]
+        row["about"] = output.last_line(row["failure_reason"]) or row["title"]
     output.show(rows, COLUMNS, empty="no task matches; enqueue one: treadle tasks enqueue --help")
 
 
@@ -116,7 +117,7 @@ def show(task_id: common.TaskId) -> None:
     task, parts, reasons = common.call_db(read)
     parts["waits"] = [with_times(each) for each in reversed(parts["waits"])]
     if output.console().is_terminal and not common.options.json:
-        task_view.print_task(task, parts["attempts"], reasons, parts)
+        view.print_task(task, parts["attempts"], reasons, parts)
         return
     why = "; ".join(each["sentence"] for each in reasons)
     output.print_record({**task, "why": why, "reasons": reasons, **parts})
@@ -140,7 +141,7 @@ def explain(task_id: common.TaskId) -> None:
         output.document({"id": found, "reasons": reasons})
     elif output.console().is_terminal:
         for each in reasons:
-            task_view.print_reason(each)
+            view.print_reason(each)
     else:
         output.show(reasons, REASONS)
 
@@ -304,5 +305,5 @@ def fork(
     output.print_new(forked, f"forked from {found}", id=forked, forked_from=found)
 
 
-tasks.verb()(task_actions.cancel)
-tasks.verb()(task_actions.retry)
+tasks.verb()(bulk.cancel)
+tasks.verb()(bulk.retry)

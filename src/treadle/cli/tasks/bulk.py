@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from treadle.cli import common, output, retention
-from treadle.cli.nouns import with_options
+from treadle.cli.options import with_options
 from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TreadleError
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from treadle.db.database import Database
     from treadle.models import BulkCount
 
-# Changing more tasks than this at once needs a confirmation.
-CONFIRM_ABOVE = 100
 VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]
 COUNTS = [
     Column("tasks", "tasks", right=True),
@@ -175,7 +173,7 @@ def _run_bulk(verb: str, bulk: Bulk, *, dry_run: bool, yes: bool) -> None:
     counts = common.call_db(lambda db: bulk(db, True))
     found = sum(each.tasks for each in counts if each.verdict == "found")
     if not dry_run and found:
-        if found > CONFIRM_ABOVE:
+        if found > common.CONFIRM_ABOVE:
             common.confirm(f"{verb} {found} tasks", yes=yes, dry_run=True)
         counts = common.call_db(lambda db: bulk(db, False))
     output.show([asdict(each) for each in counts], COUNTS, empty="no task matches")

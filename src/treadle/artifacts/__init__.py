@@ -1,0 +1,1 @@
+"""The files of tasks: the store that keeps them, and the sweep that deletes orphaned ones."""
