@@ -1,4 +1,4 @@
-"""`treadle dev`: the embedded PostgreSQL, the server, a worker and all services in one terminal.
+"""`treadle dev`: a database, the server, a worker and all services in one terminal.
 
 `treadle demo` starts its processes in the same way. Every child is `treadle` in a session of its
 own, so that Ctrl-C in the terminal reaches only the parent, which stops its children.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ from anyio import to_thread
 from treadle.app import Treadle
 from treadle.cli import common, output
 from treadle.cli.worker import load_app
+from treadle.db.connection import mask_password
 from treadle.db.embedded import EmbeddedServer, default_data_dir
 from treadle.db.install.migrate import migrate
 from treadle.errors import ConfigurationError, MigrationChanged, SchemaTooNew, TreadleError
@@ -39,6 +41,7 @@ FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
 # A process that ran this long is considered healthy, and restarts without a longer pause.
 HEALTHY_AFTER_S = 10.0
 CHECK_SERVER_S = 2.0
+CHECK_FILES_S = 0.5
 MAX_LINE_LENGTH = 64 * 1024
 # Development processes listen on loopback only, whatever the settings say.
 LOOPBACK = "127.0.0.1"
@@ -59,15 +62,20 @@ def dev(
     app: Annotated[
         str, typer.Argument(metavar="MODULE:APP", help="Application to run; default: the demo.")
     ] = DEMO_APP,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Restart the worker when Python files change.")
+    ] = False,
 ) -> None:
     """Run database, server, worker and all services in the foreground for development.
 
     \b
-    Example:
+    Examples:
       treadle dev my_module:app
+      treadle dev my_module:app --reload
 
-    The embedded PostgreSQL keeps its data. The server uses port 8420, or another one if that is
-    taken. Ctrl-C stops everything.
+    The database is that of the settings, such as TREADLE_DATABASE_URL. Without one it is an
+    embedded PostgreSQL, which keeps its data, one for each working folder. The server uses port
+    8420, or another one if that is taken. Ctrl-C stops everything.
     """
     common.quiet_logs()
     # Report a wrong path once here, not from a worker that restarts again and again.
@@ -76,7 +84,8 @@ def dev(
         raise ConfigurationError(
             f"{app} has no tasks", hint="Add one: @app.task() above a function."
         )
-    raise typer.Exit(common.run(_main(Terminal(), app, loaded, load_settings())))
+    settings = load_settings(database_url=common.options.database_url)
+    raise typer.Exit(common.run(_main(Terminal(), app, loaded, settings, reload=reload)))
 
 
 class Terminal:
@@ -94,29 +103,45 @@ class Terminal:
         self.line("dev", text, "bold cyan")
 
 
-async def _main(terminal: Terminal, path: str, app: Treadle, settings: Settings) -> int:
+async def _main(
+    terminal: Terminal, path: str, app: Treadle, settings: Settings, *, reload: bool
+) -> int:
     """Run until a signal, which is a successful end."""
-    async with until_signal() as received, embedded_server(settings, terminal.note) as server:
+    async with until_signal() as received, AsyncExitStack() as stack:
+        server = None
+        url = settings.database_url
+        if url is None:
+            server = await stack.enter_async_context(embedded_server(settings, terminal.note))
+            url = server.url()
+            verb = "started" if server.started_here else "was running already"
+            terminal.note(f"PostgreSQL {server.version} {verb}: {server.data_dir}")
+        else:
+            # Not migrated here: it may be the database of others. This checks its schema.
+            async with Treadle(url) as checked:
+                await checked.db.calls.open()
+            shown = common.printable(mask_password(url))
+            terminal.note(f"database {shown}, from {origin('database_url')}")
         port = _free_port(settings.port) if _can_serve() else None
-        _greet(terminal, server, path, app)
+        roles = _roles(path, url, port)
+        kind, spec = DEMO_TASK if path == DEMO_APP else _example(app)
+        terminal.note(f"application {path}, types: {', '.join(app.registry.names())}")
+        terminal.note(f"processes: {', '.join(role.name for role in roles)}")
+        terminal.note("in another terminal:")
+        if server is not None:
+            terminal.note(f"  export TREADLE_DATABASE_URL='{url}'")
+        terminal.note(f"  {program_name()} tasks enqueue {kind} '{json.dumps(spec)}' --wait")
         if port is not None:
             terminal.note(f"HTTP at http://{LOOPBACK}:{port}, documentation at /docs")
-        if settings.database_url is not None:
-            terminal.note(f"ignored here: the database URL from {origin('database_url')}")
         terminal.note("Ctrl-C stops everything")
-        await _run_all(terminal, server, path, app, port)
+        changed = Changes(Path.cwd()) if reload else None
+        async with anyio.create_task_group() as keepers:
+            for role in roles:
+                watched = changed if role.name == "worker" else None
+                keepers.start_soon(_keep, terminal, role, _child_settings(app, url), watched)
+            if server is not None:
+                keepers.start_soon(_keep_server, terminal, server)
     terminal.note(f"{received[0].name}: everything is stopped" if received else "stopped")
     return 0
-
-
-def _greet(terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle) -> None:
-    verb = "started" if server.started_here else "was running already"
-    kind, spec = DEMO_TASK if path == DEMO_APP else _example(app)
-    terminal.note(f"PostgreSQL {server.version} {verb}: {server.data_dir}")
-    terminal.note(f"application {path}, types: {', '.join(app.registry.names())}")
-    terminal.note("in another terminal:")
-    terminal.note(f"  export TREADLE_DATABASE_URL='{server.url()}'")
-    terminal.note(f"  {program_name()} tasks enqueue {kind} '{json.dumps(spec)}' --wait")
 
 
 def _example(app: Treadle) -> tuple[str, dict[str, object]]:
@@ -135,13 +160,12 @@ def _example(app: Treadle) -> tuple[str, dict[str, object]]:
     return name, dict.fromkeys(needed, "...")
 
 
-async def _run_all(
-    terminal: Terminal, server: EmbeddedServer, path: str, app: Treadle, port: int | None
-) -> None:
+def _roles(path: str, url: str, port: int | None) -> list[DevProcess]:
+    """The processes to run, without those whose extras are not installed."""
     # On the command line, this has precedence over the URL in the code of the application.
-    database = ["--database-url", server.url()]
+    database = ["--database-url", url]
     address = ["--host", LOOPBACK, "--port", str(port)]
-    roles = [
+    return [
         *([DevProcess("server", ["server", *address, *database], "bright_blue")] if port else []),
         DevProcess("worker", ["worker", path, *database], "green"),
         DevProcess("reaper", ["reaper", *database], "yellow"),
@@ -155,10 +179,13 @@ async def _run_all(
             else []
         ),
     ]
+
+
+def _child_settings(app: Treadle, url: str) -> dict[str, str]:
     queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
     settings = {
-        "database_url": server.url(),
-        "listen_url": server.url(),
+        "database_url": url,
+        "listen_url": app.settings.listen_url or url,
         "queues": ",".join(queues),
         "drain_s": "3",
         # Webhooks that allow private addresses may point to this host.
@@ -166,10 +193,7 @@ async def _run_all(
     }
     if app.settings.log_format == "auto":
         settings["log_format"] = "console"
-    async with anyio.create_task_group() as keepers:
-        for role in roles:
-            keepers.start_soon(_keep, terminal, role, settings)
-        keepers.start_soon(_keep_server, terminal, server)
+    return settings
 
 
 def _can_serve() -> bool:
@@ -205,8 +229,53 @@ def _can_dispatch() -> bool:
     return find_spec("httpx2") is not None
 
 
-async def _keep(terminal: Terminal, role: DevProcess, settings: Mapping[str, str]) -> None:
-    """Restart a process whenever it ends, with growing pauses."""
+class Changes:
+    """Notices changes of the Python files below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen = self._files()
+
+    def take(self) -> str | None:
+        """Return a file that was changed, added or removed since the last call."""
+        before, self._seen = self._seen, self._files()
+        changed = set(before.items()) ^ set(self._seen.items())
+        return min((name for name, _ in changed), default=None)
+
+    def _files(self) -> dict[str, int]:
+        found = {}
+        for folder, folders, files in os.walk(self._folder):
+            folders[:] = [
+                name
+                for name in folders
+                if not name.startswith((".", "__")) and name not in ("venv", "node_modules")
+            ]
+            for name in files:
+                if name.endswith(".py"):
+                    path = Path(folder, name)
+                    with suppress(FileNotFoundError):
+                        found[str(path.relative_to(self._folder))] = path.stat().st_mtime_ns
+        return found
+
+
+async def _watch(
+    terminal: Terminal, child: Child, changes: Changes, watching: anyio.CancelScope
+) -> None:
+    """Stop a process when a file changes; the caller starts it again."""
+    with watching:
+        changed = None
+        while changed is None:
+            await anyio.sleep(CHECK_FILES_S)
+            changed = await to_thread.run_sync(changes.take)
+        terminal.note(f"{changed} has changed; restarting the {child.name}")
+        child.reloaded = True
+        await child.stop()
+
+
+async def _keep(
+    terminal: Terminal, role: DevProcess, settings: Mapping[str, str], changes: Changes | None
+) -> None:
+    """Restart a process whenever it ends, with growing pauses, or at once if files changed."""
     pause = FIRST_PAUSE_S
     while True:
         began = anyio.current_time()
@@ -214,12 +283,19 @@ async def _keep(terminal: Terminal, role: DevProcess, settings: Mapping[str, str
         reading = anyio.CancelScope(shield=True)
         async with anyio.create_task_group() as readers:
             readers.start_soon(_show_lines, terminal, role, child, reading)
+            watching = anyio.CancelScope()
+            if changes is not None:
+                readers.start_soon(_watch, terminal, child, changes, watching)
             try:
                 code = await child.process.wait()
             finally:
+                watching.cancel()
                 await child.stop()
                 # Read its last lines, but do not wait for a pipe that its own children keep open.
                 reading.deadline = anyio.current_time() + 1
+        if child.reloaded:
+            pause = FIRST_PAUSE_S
+            continue
         if anyio.current_time() - began > HEALTHY_AFTER_S:
             pause = FIRST_PAUSE_S
         terminal.note(f"{role.name} ended with code {code}; restarting it in {pause:g} s")
@@ -274,6 +350,7 @@ class Child:
     def __init__(self, name: str, process: anyio.abc.Process) -> None:
         self.name = name
         self.process = process
+        self.reloaded = False
 
     @property
     def pid(self) -> int:

@@ -34,7 +34,7 @@ def data_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        for place in (folder, folder / "treadle" / "pg18"):
+        for place in (folder, *folder.glob("treadle/*")):
             if (server := EmbeddedServer(place).pid) is not None:
                 os.kill(server, signal.SIGQUIT)
         shutil.rmtree(folder, ignore_errors=True)

@@ -81,12 +81,12 @@ def enqueue_when_back(url: str) -> str:
 
 
 @pytest.mark.requirement("W14")
-def test_it_uses_its_own_database_and_a_free_port_regardless_of_code_and_environment(
+def test_it_uses_its_own_database_and_a_free_port_regardless_of_the_code(
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text(OWN_URL)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    given = {"PYTHONPATH": path, "DATABASE_URL": "postgresql:///no"}
+    given = {"PYTHONPATH": path}
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         # An address for others would want a token; here it is for this host alone.
@@ -94,7 +94,7 @@ def test_it_uses_its_own_database_and_a_free_port_regardless_of_code_and_environ
         with programs.Program("dev", "shop:app", env=programs.environment(folder, **given)) as dev:
             database = dev.find(EXPORTED).group(1)
             dev.find("tasks enqueue where '{}' --wait")
-            dev.find("ignored here: the database URL from environment DATABASE_URL")
+            dev.find("processes: server, worker, reaper, promoter, scheduler, pruner, notifier")
             dev.find(WORKER)
             assert database in enqueue(database, "where", "--queue", "mail")
 
@@ -110,6 +110,36 @@ def test_it_uses_its_own_database_and_a_free_port_regardless_of_code_and_environ
             assert dev.end(signal.SIGINT) == 0
     assert any(line.startswith("server") and "server.stopped" in line for line in dev.lines)
     assert programs.left_running(folder) == []
+
+
+def test_it_uses_the_database_of_the_settings_and_restarts_the_worker_when_a_file_changes(
+    folder: Path, database_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(OWN_URL)
+    env = programs.environment(folder, TREADLE_DATABASE_URL=database_url)
+    with programs.Program("dev", "shop:app", "--reload", env=env, cwd=str(tmp_path)) as dev:
+        dev.find("database .*, from environment TREADLE_DATABASE_URL")
+        worker = pid_of_worker(dev)
+        assert f"{database_url}" in enqueue(database_url, "where", "--queue", "mail")
+
+        (tmp_path / "shop.py").write_text(OWN_URL.replace("app.url", "'changed'"))
+
+        dev.until("shop.py has changed; restarting the worker")
+        assert pid_of_worker(dev) != worker
+        assert "changed" in enqueue(database_url, "where", "--queue", "mail")
+        assert dev.end(signal.SIGTERM) == 0
+    assert not EmbeddedServer(folder).running
+
+
+def test_it_does_not_migrate_the_database_of_the_settings(
+    folder: Path, empty_database_url: str
+) -> None:
+    env = programs.environment(folder, TREADLE_DATABASE_URL=empty_database_url)
+
+    done = programs.run((*programs.PROGRAM, "dev", APP), env)
+
+    assert done.returncode != 0
+    assert "treadle db migrate" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ whether it runs.
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
@@ -41,12 +43,15 @@ _SSL_REQUEST = bytes.fromhex("00000008 04d2162f")
 
 
 def default_data_dir() -> Path:
-    """Return the default folder of the embedded server."""
+    """Return the default folder of the embedded server: one for each working folder."""
     account = files.server_account()
     home = Path("/var/lib") if account is not None else _user_data_home()
-    if home is not None and files.can_hold(home / "treadle" / _NAME, account):
-        return home / "treadle" / _NAME
-    return files.temp_folder(account) / f"treadle-{os.geteuid()}-{_NAME}"
+    here = Path.cwd()
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", here.name)[:20].strip("-") or "root"
+    name = f"{readable}-{sha256(os.fsencode(here)).hexdigest()[:6]}-{_NAME}"
+    if home is not None and files.can_hold(home / "treadle" / name, account):
+        return home / "treadle" / name
+    return files.temp_folder(account) / f"treadle-{os.geteuid()}-{name}"
 
 
 def embedded_bindir() -> Path:
