@@ -9,7 +9,8 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from treadle.errors import ConfigurationError, TreadleError
 
 if TYPE_CHECKING:
     from treadle.app import Treadle, WorkerSettings
+    from treadle.services.service import Service
 
 
 @common.command(json=False)
@@ -57,14 +59,19 @@ def worker(
     until_empty: Annotated[
         bool, typer.Option("--until-empty", help="Exit when there is nothing left to claim.")
     ] = False,
+    with_services: Annotated[
+        bool,
+        typer.Option("--with-services", help="Also run reaper, promoter and scheduler here."),
+    ] = False,
     *,
     process: Process,
 ) -> None:
     """Claim tasks and run their handlers.
 
     \b
-    Example:
+    Examples:
       treadle worker my_module:app --queues default,mail --slots 20
+      treadle worker my_module:app --with-services     one process for a small installation
 
     The first SIGTERM or Ctrl-C drains the worker: it claims no more tasks, lets handlers finish
     within the drain timeout and gives back the rest. The second one cancels them at once.
@@ -87,7 +94,7 @@ def worker(
     with common.database(_own_url(found)) as url:
         found.use(url)
         common.probe(url, within_s=process.settings.connect_timeout_s)
-        common.run(_work(found, overrides), fast=True)
+        common.run(_work(found, overrides, _services() if with_services else []), fast=True)
     exit_with_threads()
 
 
@@ -109,9 +116,29 @@ def exit_with_threads() -> None:
         os._exit(0)
 
 
-async def _work(app: Treadle, overrides: WorkerSettings) -> None:
-    async with app:
-        await app.run_worker(**overrides)
+def _services() -> list[type[Service]]:
+    """The services of a small installation; a scheduler only if its extra is installed."""
+    from importlib.util import find_spec
+
+    from treadle.services.promoter import Promoter
+    from treadle.services.reaper import Reaper
+    from treadle.services.scheduler import Scheduler
+
+    return [Reaper, Promoter, *([Scheduler] if find_spec("cronsim") else [])]
+
+
+async def _work(app: Treadle, overrides: WorkerSettings, services: Sequence[type[Service]]) -> None:
+    """Run the worker, and services until the worker has stopped."""
+    import anyio
+
+    async with app, AsyncExitStack() as stack:
+        running = [await stack.enter_async_context(app.service(kind)) for kind in services]
+        async with anyio.create_task_group() as group:
+            for service in running:
+                group.start_soon(service.run)
+            await app.run_worker(**overrides)
+            for service in running:
+                service.stop()
 
 
 def _overrides(**given: object) -> WorkerSettings:

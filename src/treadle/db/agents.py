@@ -43,6 +43,17 @@ class Agents:
     async def set_status(self, agent: str, status: str, actor: str | None = None) -> None:
         await self._calls.call("select treadle.set_agent_status(%b, %b, %b)", agent, status, actor)
 
+    async def running_services(self) -> set[str]:
+        """Return the names of the services that are connected, such as `reaper`."""
+        rows = await self._calls.call(
+            """
+            select distinct substr(application_name, 9)
+            from pg_catalog.pg_stat_activity
+            where datname = current_database() and starts_with(application_name, 'treadle-')
+            """
+        )
+        return {row[0] for row in rows}
+
     async def mark_silent(self) -> list[str]:
         rows = await self._calls.call("select * from treadle.mark_agents_offline() as gone (id)")
         return [row[0] for row in rows]

@@ -43,6 +43,9 @@ CLAIM_S = 2.0
 STOP_S = 3.0
 RESULTS_S = 3.0
 OFFLINE_S = 1.0
+# When to look for the services that every installation needs, and how often to look again.
+ALONE_AFTER_S = 30.0
+ALONE_AGAIN_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ class Worker:
             )
             helpers.start_soon(self._completer.run)
             helpers.start_soon(self._keeper.run)
+            helpers.start_soon(self._warn_if_alone)
             if options.listen_url is not None:
                 channels = [f"task_ready.{queue}" for queue in options.queues]
                 listener = Listener(
@@ -286,6 +290,23 @@ class Worker:
                 log.info("worker.cancelling", signal=signal.Signals(number).name)
                 for running in list(self._executor.running.values()):
                     running.stop("drain")
+
+    async def _warn_if_alone(self) -> None:
+        """Warn when no reaper or no promoter is connected to the database."""
+        await anyio.sleep(ALONE_AFTER_S)
+        while True:
+            try:
+                missing = {"reaper", "promoter"} - await self._db.agents.running_services()
+            except TreadleError:
+                missing = set()
+            if missing:
+                log.warning(
+                    "worker.services_missing",
+                    missing=sorted(missing),
+                    hint="Without them retries, delayed tasks and tasks of crashed workers wait. "
+                    "Run: treadle reaper, treadle promoter, or treadle worker --with-services",
+                )
+            await anyio.sleep(ALONE_AGAIN_S)
 
     async def _register(self) -> None:
         options = self._options
