@@ -1,4 +1,4 @@
-"""DAGs of a thousand tasks and of ten thousand: the cost of making, finishing and of one task.
+"""The cost of DAGs with a thousand and ten thousand tasks: create, finish, and per task.
 
 Making is one call of create_dag. Finishing is claim, commit, complete, commit, 200 at a time, by
 one session without handlers; of a chain only one task at a time can be had. Ten times the tasks

@@ -1,4 +1,4 @@
-"""treadle's server beside a bare one: FastAPI with one `select 1` for each request.
+"""Compare treadle's server with a bare one: FastAPI with one `select 1` for each request.
 
 What treadle does is durable and waits for the disk. So a bare server that inserts one row stands
 there too, and without fsync both show what they cost themselves.

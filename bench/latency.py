@@ -1,4 +1,4 @@
-"""From the start of an enqueue call to the start of its handler, on an otherwise idle worker."""
+"""The time from an enqueue call to the start of its handler, on an otherwise idle worker."""
 
 from __future__ import annotations
 

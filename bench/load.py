@@ -1,4 +1,4 @@
-"""Requests over HTTP, as many as the other side takes: `python -m bench.load`, its order in BENCH.
+"""Send HTTP requests at full load: `python -m bench.load`, configured by the variable BENCH.
 
 A client on bare sockets with keep-alive, in a process of its own, so that what is measured is the
 server. It says how much of a CPU it used: near all of one, it was the limit itself.

@@ -1,4 +1,4 @@
-"""The highest resident size of one worker process with 100 slots, while it is kept busy."""
+"""The peak resident size of one busy worker process with 100 slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker beside the pruner: what a claim costs and how many tasks a second go through.
+"""A worker beside the pruner: the cost of a claim, and the throughput.
 
 Finished tasks by the million lie in the table, a tenth of them with a failed attempt and a tenth
 with steps. A real worker works through a backlog all the time. The pruner, a process of its own, is

@@ -1,4 +1,4 @@
-"""Count the statements that a client sends, by standing between it and the server.
+"""Count the statements that a client sends, with a proxy between client and server.
 
 A proxy on a Unix socket reads the frames of the PostgreSQL protocol and counts `Q` (simple query)
 and `E` (execute). The server's own counters would add autovacuum and miss statements that share a

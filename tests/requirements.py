@@ -1,4 +1,4 @@
-"""Which tests show which requirement; `make requirements` prints it.
+"""Which tests cover which requirement; `make requirements` prints it.
 
 Items are read from docs/requirements.md, marks from the source of the tests. An item without a
 test is a failure unless it stands under the heading "Not yet"; so is a mark without an item.

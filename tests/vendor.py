@@ -1,4 +1,4 @@
-"""Fetch the browser files that the server brings along; `make vendor` runs it.
+"""Fetch the browser files that the server includes; `make vendor` runs it.
 
 vendor.lock names each npm package with its version, its licence, the checksum of its archive and
 that of every file taken from it. Without an argument the files are fetched again and must be what

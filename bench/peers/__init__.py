@@ -1,4 +1,4 @@
-"""One adapter per system under test, all of one shape, each run inside its own environment.
+"""One adapter per system under test, with one interface, each run in its own environment.
 
 An adapter is a module (or, for Node, a `.mjs` file) with:
 

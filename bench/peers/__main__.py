@@ -1,4 +1,4 @@
-"""The clock around an adapter: `python -m bench.peers NAME enqueue|work|serve|produce`.
+"""Measure an adapter: `python -m bench.peers NAME enqueue|work|serve|produce`.
 
 Runs in the peer's own environment, so it imports the standard library, psycopg and, where it is
 installed, uvloop. The order comes as JSON in the variable BENCH, the answer is one line of JSON.

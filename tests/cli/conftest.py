@@ -1,4 +1,4 @@
-"""The command line, in this process and with nothing of the environment's settings."""
+"""The command line in this process, without settings from the environment."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`treadle artifacts`: the files of tasks, listed, shown, fetched and swept."""
+"""`treadle artifacts`: list, show, download and sweep the files of tasks."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`treadle budgets`: see, set and remove budgets, and what was spent; `answer` with money."""
+"""`treadle budgets`: list, set and delete budgets, list costs; answers with an amount."""
 
 from decimal import Decimal
 

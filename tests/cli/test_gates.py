@@ -1,4 +1,4 @@
-"""`treadle gates`, `treadle breakers` and `treadle types`: what is kept back, and by whom."""
+"""`treadle gates`, `treadle breakers` and `treadle types`: what blocks tasks."""
 
 import json
 

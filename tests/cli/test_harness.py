@@ -1,4 +1,4 @@
-"""`treadle harness`: what the harness did is listed, and what is open is decided by hand."""
+"""`treadle harness`: list actions, and decide about open ones."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""`treadle keys`, and the nouns that list by themselves."""
+"""`treadle keys`, and nouns without a verb."""
 
 import pytest
 

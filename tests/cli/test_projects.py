@@ -1,4 +1,4 @@
-"""`treadle projects`, and what `treadle tasks enqueue` takes about order."""
+"""`treadle projects`, and the priority options of `treadle tasks enqueue`."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""`treadle pruner`, `treadle archive`, and ages of queues."""
+"""`treadle pruner`, `treadle archive`, and retention ages of queues."""
 
 from itertools import product
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""`treadle schedules`: what starts when, in words and in times, and what people do with it."""
+"""`treadle schedules`: list, create, explain, run and delete schedules."""
 
 import json
 from pathlib import Path

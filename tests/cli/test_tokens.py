@@ -1,4 +1,4 @@
-"""`treadle tokens`: tokens are made, listed and revoked by hand; the token itself is seen once."""
+"""`treadle tokens`: create, list and revoke tokens; the token itself is shown once."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_a_token_for_programs_comes_with_what_it_is_for(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "id", "token"])
-def test_a_token_is_revoked_by_what_one_has_of_it(cli: Cli, by: str) -> None:
+def test_a_token_is_revoked_by_its_name_id_or_text(cli: Cli, by: str) -> None:
     made = cli("tokens", "create", "ci", "--scope", "read", "--json").json
 
     revoked = cli("tokens", "revoke", made[by], "--json")
@@ -69,7 +69,7 @@ def test_a_token_is_revoked_by_what_one_has_of_it(cli: Cli, by: str) -> None:
         (["revoke", "x"], 3, "there is no token 'x'"),
     ],
 )
-def test_what_is_wrong_is_said(cli: Cli, words: list[str], code: int, said: str) -> None:
+def test_an_invalid_option_is_reported(cli: Cli, words: list[str], code: int, said: str) -> None:
     done = cli("tokens", *words)
 
     assert done.code == code

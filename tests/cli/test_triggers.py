@@ -1,4 +1,4 @@
-"""`treadle triggers` and `treadle events`: what follows from what happened."""
+"""`treadle triggers` and `treadle events`."""
 
 import json
 

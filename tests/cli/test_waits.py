@@ -1,4 +1,4 @@
-"""`treadle waits`, `answer` and `emit`: see what tasks wait for, and give it to them."""
+"""`treadle waits` and `treadle events emit`: list what tasks wait for, and answer it."""
 
 from typing import Any
 

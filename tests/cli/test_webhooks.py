@@ -1,4 +1,4 @@
-"""`treadle webhooks`: where events are sent is added, tested, changed and removed by hand."""
+"""`treadle webhooks`: create, test, change and delete webhooks."""
 
 import json
 import re
@@ -114,7 +114,7 @@ def test_the_last_tries_are_listed(cli: Cli, sync_conn: Conn) -> None:
         (["test", "x"], 3, "no webhook"),
     ],
 )
-def test_what_is_wrong_is_said(cli: Cli, words: list[str], code: int, said: str) -> None:
+def test_an_invalid_option_is_reported(cli: Cli, words: list[str], code: int, said: str) -> None:
     done = cli("webhooks", *words)
 
     assert done.code == code

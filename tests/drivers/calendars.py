@@ -1,4 +1,4 @@
-"""Cron times worked out the slow way: look at the clock on the wall in every minute.
+"""Cron times computed the slow way: check the wall clock in every minute.
 
 Nothing is shared with treadle.cron but the rule: a line with a fixed minute and hour means times on
 the wall, one with a star there follows the time that passes.

@@ -1,4 +1,4 @@
-"""Drive the SQL interface by hand: enqueue, claim, age, reap, promote, and look at the rows.
+"""Drive the SQL interface directly: enqueue, claim, age, reap, promote, and read the rows.
 
 Everything goes through the functions that clients call. Only ageing, the clock and looking at
 tables need the superuser that the tests log in as.

@@ -1,4 +1,4 @@
-"""Values for the fields of a task: examples, the ends of what is allowed, and one step beyond."""
+"""Values for the fields of a task: examples, the bounds, and values beyond the bounds."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A real server process on a real database, and clients that speak HTTP to it.
+"""A real server process on a real database, and HTTP clients for it.
 
 Starting a server takes longer than most tests, so they share one, and its database is emptied
 before each. A test that needs other settings, or ends its server, starts its own with `serve`.

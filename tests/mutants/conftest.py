@@ -1,4 +1,4 @@
-"""Leave out the mutants that a change does not concern, when asked to."""
+"""Skip the mutants that a change does not concern, on request."""
 
 import pytest
 

@@ -100,7 +100,7 @@ MUTANTS = {
     "an input of a task that runs": Mutant(
         "resolve_reference",
         {"v_status = 'completed' and v_parts[3]": "v_parts[3]"},
-        inputs.test_a_file_that_is_not_there_is_said_so,
+        inputs.test_a_missing_file_is_reported,
     ),
     "an input that nobody waits for": Mutant(
         "node_refs",

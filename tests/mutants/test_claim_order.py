@@ -38,17 +38,19 @@ MUTANTS = {
     "a claim that gives up when others were quicker": Mutant(
         "pick_over_lanes",
         {"exit when cardinality(v_found.rows) < v_want * v_turn or": "exit when true or"},
-        lambda driver: order.test_what_others_hold_is_made_up_for_from_behind(driver, 1),
+        lambda driver: order.test_tasks_that_others_have_locked_are_replaced_by_later_ones(
+            driver, 1
+        ),
     ),
     "a deadline that is added to the last one": Mutant(
         "rerank_rows",
         {"- treadle.deadline_rank_offset(due.deadline_at, due.placed)": ""},
-        deadlines.test_a_task_is_ranked_anew_at_each_of_the_eight_moments_and_at_no_other,
+        deadlines.test_a_task_is_reranked_at_exactly_eight_moments,
     ),
     "running tasks that are ranked anew": Mutant(
         "rerank_tasks",
         {"'retrying', 'blocked')": "'retrying', 'blocked', 'running')"},
-        deadlines.test_tasks_that_wait_for_something_else_are_ranked_anew_too,
+        deadlines.test_waiting_tasks_are_reranked_too,
     ),
     "a bad row that stops the others": Mutant(
         "rerank_tasks",
@@ -75,7 +77,7 @@ MUTANTS = {
     "chains of a list in any order that are measured once": Mutant(
         "chain_lengths",
         {"exit when v_stable or v_sorted;": "exit;"},
-        lambda driver: critical.test_thirty_stands_for_more(driver, True),
+        lambda driver: critical.test_the_critical_path_is_capped_at_thirty(driver, True),
     ),
     "a retry that forgets the chain": Mutant(
         "restart_task",
@@ -97,7 +99,7 @@ MUTANTS = {
     "turns that forget what runs": Mutant(
         "projects_of",
         {"coalesce(busy.tasks, 0)": "0"},
-        lambda driver: shares.test_what_runs_already_counts(fair(driver)),
+        lambda driver: shares.test_running_tasks_count_against_the_limit(fair(driver)),
     ),
     "agents that are asked with gates in hand": Mutant(
         "claim_tasks_for_agents",
@@ -122,7 +124,7 @@ MUTANTS = {
     "turns that nobody uses": Mutant(
         "pick_fair",
         {"or array_remove(v_shares, null) = '{}';": "or true;"},
-        lambda driver: shares.test_what_a_project_cannot_use_goes_to_the_others(fair(driver)),
+        lambda driver: shares.test_the_unused_share_of_a_project_goes_to_the_others(fair(driver)),
     ),
 }
 

@@ -22,7 +22,7 @@ STOPPED = (*FAILED, errors.CheckViolation)
 
 
 def old_snapshot(name: str, level: str = "repeatable read") -> Killer:
-    return lambda driver: isolation.test_with_an_old_snapshot_a_call_fails_whole_or_does_the_right(
+    return lambda driver: isolation.test_with_an_old_snapshot_a_call_fails_completely_or_succeeds(
         driver, name, level
     )
 
@@ -163,7 +163,7 @@ MUTANTS = {
             "any (v_ids)": "any (array(select unnest(treadle.lock_downstream(p_ids))))",
             LOCKED: "",
         },
-        locks.test_a_task_that_falls_twice_is_counted_once,
+        locks.test_a_task_cancelled_through_two_paths_is_counted_once,
         STOPPED,
     ),
     "a completion that looks once for dependents": Mutant(
@@ -204,7 +204,7 @@ MUTANTS = {
     "a cancellation that locks what does not fall": Mutant(
         "affected_tasks",
         {"        and not dependencies.optional\n": ""},
-        locks.test_what_follows_an_optional_dependent_is_left_alone,
+        locks.test_the_successors_of_an_optional_dependent_do_not_change,
     ),
     "a start that looks once": Mutant(
         "lock_whole_dag",

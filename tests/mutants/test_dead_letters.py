@@ -146,9 +146,7 @@ MUTANTS = {
     "ids that make a group each": Mutant(
         "error_pattern",
         {"[a-z0-9_-]{12,}(?![a-z0-9_])', '<n>'": "[a-z0-9_-]{99,}(?![a-z0-9_])', '<n>'"},
-        lambda driver: groups.test_what_differs_from_case_to_case_makes_no_other_group(
-            driver, "ids"
-        ),
+        lambda driver: groups.test_variable_parts_of_an_error_do_not_split_a_group(driver, "ids"),
     ),
     "one group for all answers over HTTP": Mutant(
         "error_pattern",
@@ -163,7 +161,7 @@ MUTANTS = {
     "a class that there is not": Mutant(
         "check_filter",
         {"<> all (c_classes)": "= ''"},
-        filters.test_a_class_that_there_is_not_is_refused_with_those_there_are,
+        filters.test_an_unknown_class_is_rejected_and_the_known_ones_are_listed,
     ),
     "a resolution that there is not": Mutant(
         "check_decision",
@@ -179,7 +177,7 @@ MUTANTS = {
     "a traceback by its first line": Mutant(
         "error_line",
         {"coalesce(max(lines.at) filter (where lines.is_frame), 0)": "0"},
-        lambda driver: groups.test_what_differs_from_case_to_case_makes_no_other_group(
+        lambda driver: groups.test_variable_parts_of_an_error_do_not_split_a_group(
             driver, "tracebacks"
         ),
     ),

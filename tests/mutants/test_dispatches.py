@@ -43,21 +43,21 @@ MUTANTS = {
     "a claim that the reaper takes": Mutant(
         "dispatch_task",
         {"set lease_until = v_now + make_interval(secs => p_keep_s)": "set lease_until = v_now"},
-        lambda driver: leases.test_the_reaper_leaves_what_an_agent_may_have_alone_for_a_day(
+        lambda driver: leases.test_the_reaper_does_not_reap_an_uncertain_submission_for_a_day(
             driver, False
         ),
     ),
     "a start that shortens the claim": Mutant(
         "accept_dispatch",
         {"greatest(tasks.lease_until, v_until)": "tasks.lease_until"},
-        lambda driver: leases.test_the_reaper_leaves_what_an_agent_may_have_alone_for_a_day(
+        lambda driver: leases.test_the_reaper_does_not_reap_an_uncertain_submission_for_a_day(
             driver, True
         ),
     ),
     "a claim that is not kept": Mutant(
         "renew_dispatches",
         {"greatest(tasks.lease_until, v_now + make_interval(secs => p_keep_s))": "lease_until"},
-        lambda driver: leases.test_the_reaper_leaves_what_an_agent_may_have_alone_for_a_day(
+        lambda driver: leases.test_the_reaper_does_not_reap_an_uncertain_submission_for_a_day(
             driver, True
         ),
     ),
@@ -111,21 +111,21 @@ MUTANTS = {
     "an agent that is free at once": Mutant(
         "dispatch_targets",
         {"and not treadle.agent_in_cooldown(push_agents.agent_id, p_cooldown_s)": ""},
-        lambda driver: rest.test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
+        lambda driver: rest.test_an_agent_that_rejected_a_prompt_is_skipped_for_a_while(
             driver, "busy"
         ),
     ),
     "an agent that is sent to at once": Mutant(
         "dispatch_task",
         {"or treadle.agent_in_cooldown(p_agent, p_cooldown_s)": ""},
-        lambda driver: rest.test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
+        lambda driver: rest.test_an_agent_that_rejected_a_prompt_is_skipped_for_a_while(
             driver, "busy"
         ),
     ),
     "an agent that rests after its work": Mutant(
         "agent_in_cooldown",
         {"not in ('completed', 'failed', 'cancelled', 'superseded')": "is not null"},
-        lambda driver: rest.test_an_agent_that_has_ended_a_task_does_not_rest(driver, "failed"),
+        lambda driver: rest.test_an_agent_that_has_ended_a_task_is_not_skipped(driver, "failed"),
     ),
     "an agent that may have it is not known": Mutant(
         "dispatch_target_of",
@@ -146,22 +146,22 @@ MUTANTS = {
     "a key of its own for what may have arrived": Mutant(
         "dispatch_number",
         {KEPT: "false"},
-        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+        sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
     ),
     "a key of its own after an error": Mutant(
         "dispatch_number",
         {"'error', ": ""},
-        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+        sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
     ),
     "a key of its own for who was out of reach": Mutant(
         "dispatch_number",
         {", 'unreachable'": ""},
-        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+        sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
     ),
     "one key for all": Mutant(
         "dispatch_number",
         {KEPT: "true"},
-        sending.test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key,
+        sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
     ),
     "a silent agent that is never asked": Mutant(
         "dispatch_targets",

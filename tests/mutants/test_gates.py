@@ -51,7 +51,7 @@ MUTANTS = {
     "a small task that slips past": Mutant(
         "pass_gates",
         {"v_left[v_task.gates[v_at]] := null;": ""},
-        limits.test_what_comes_later_does_not_slip_past_a_task_that_needs_more,
+        limits.test_later_tasks_do_not_overtake_a_task_that_needs_more,
     ),
     "a large task that stands in the way": Mutant(
         "divert_oversized_tasks",
@@ -91,9 +91,7 @@ MUTANTS = {
                 "inner join treadle.tasks on breakers.type = tasks.type"
             ),
         },
-        lambda driver: probes.test_what_was_claimed_before_the_opening_does_not_matter(
-            driver, "complete"
-        ),
+        lambda driver: probes.test_claims_from_before_the_opening_do_not_count(driver, "complete"),
     ),
     "a breaker that any failure opens again": Mutant(
         "count_type_failures",
@@ -101,21 +99,17 @@ MUTANTS = {
             "ended.task_id = v_breaker.probe_task": "true",
             " and ended.claim_token = v_breaker.probe_token": "",
         },
-        lambda driver: probes.test_what_was_claimed_before_the_opening_does_not_matter(
-            driver, "fail"
-        ),
+        lambda driver: probes.test_claims_from_before_the_opening_do_not_count(driver, "fail"),
     ),
     "failures from before the opening": Mutant(
         "count_type_failures",
         {"ended.claimed_at > coalesce(v_breaker.opened_at, '-infinity')": "true"},
-        lambda driver: probes.test_what_was_claimed_before_the_opening_does_not_matter(
-            driver, "fail"
-        ),
+        lambda driver: probes.test_claims_from_before_the_opening_do_not_count(driver, "fail"),
     ),
     "a success that does not reset": Mutant(
         "record_success",
         {"set failures = 0": "set failures = breakers.failures"},
-        breakers.test_a_success_in_between_starts_the_count_anew,
+        breakers.test_a_success_in_between_resets_the_count,
         WRONG,
     ),
     "a lost worker that counts for all its tasks": Mutant(
@@ -185,7 +179,7 @@ MUTANTS = {
             "and tasks.claimed_at >= gates.slowed_until": "",
             "and gates.slowed_until <= treadle.clock()": "",
         },
-        slowdown.test_a_success_after_it_opened_starts_anew,
+        slowdown.test_a_success_after_the_opening_resets_the_count,
     ),
     "a key that nobody knows": Mutant(
         "gates_of",

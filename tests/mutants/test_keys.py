@@ -106,7 +106,7 @@ MUTANTS = {
             "  new.slot := null;\n  if": "  if",
             "(new.concurrency_key, null)": "(new.concurrency_key, new.slot)",
         },
-        lambda driver: ways.test_whatever_way_a_task_comes_it_waits_for_a_slot_and_gets_it(
+        lambda driver: ways.test_a_task_waits_for_a_slot_however_it_becomes_claimable(
             driver, "plain insert that claims to have a slot"
         ),
     ),
@@ -146,7 +146,7 @@ MUTANTS = {
     "tasks that are not marked": Mutant(
         "apply_defaults",
         {"v_task.capped := p_queue.max_depth is not null": "v_task.capped := false"},
-        depth.test_a_batch_goes_in_whole_or_not_at_all,
+        depth.test_a_batch_is_stored_completely_or_not_at_all,
     ),
     "a limit that forgets who waits already": Mutant(
         "define_queue",

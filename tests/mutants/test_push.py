@@ -66,7 +66,7 @@ MUTANTS = {
     "priority before patience": Mutant(
         "ensure_push_queue",
         {"'ageing_rate', 1000,": ""},
-        pushes.test_nothing_overtakes_what_has_waited_for_some_seconds,
+        pushes.test_no_entry_overtakes_one_that_has_waited_for_some_seconds,
     ),
     "back to the old place": Mutant(
         "push_rank",
@@ -100,7 +100,7 @@ MUTANTS = {
     "an end that is cancelled": Mutant(
         "cancel_push",
         {"if v_verdict <> 'ended' then": "if true then"},
-        cancels.test_what_has_ended_stays_as_it_ended,
+        cancels.test_an_ended_entry_does_not_change,
     ),
     "a schedule that makes no queue": Mutant(
         "push_template",

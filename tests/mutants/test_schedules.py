@@ -50,7 +50,7 @@ MUTANTS = {
     "an old revision counts": Mutant(
         "fire_schedule",
         {"or v_schedule.revision <> p_revision": ""},
-        schedules.test_what_was_worked_out_before_a_change_does_nothing,
+        schedules.test_times_calculated_before_a_change_are_ignored,
     ),
     "a time fires before it comes": Mutant(
         "fire_schedule",
@@ -82,7 +82,7 @@ MUTANTS = {
     "a lock that is held long is the schedule's fault": Mutant(
         "make_run",
         {"or lock_not_available or operator_intervention": "or operator_intervention"},
-        schedules.test_trouble_that_passes_is_raised_and_the_time_is_still_due,
+        schedules.test_a_temporary_error_is_raised_and_the_time_stays_due,
     ),
     "jitter is another each time": Mutant(
         "run_start_at",
@@ -109,7 +109,7 @@ MUTANTS = {
     "skip makes up for what was missed": Mutant(
         "run_plan",
         {"when 'skip' then given.at < grace.since": "when 'skip' then false"},
-        policies.test_skip_makes_nothing_of_what_was_missed,
+        policies.test_catch_up_skip_creates_nothing_for_missed_times,
     ),
     "one makes each": Mutant(
         "run_plan",
@@ -139,7 +139,7 @@ MUTANTS = {
     "a bad line is looked at again and again": Mutant(
         "mark_schedule_invalid",
         {"set next_at = 'infinity', last_status": "set next_at = null, last_status"},
-        acts.test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_continue,
+        acts.test_a_schedule_with_an_invalid_line_stops_with_a_reason_and_the_others_continue,
     ),
     "run now counts as a time": Mutant(
         "run_schedule",

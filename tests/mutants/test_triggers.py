@@ -155,7 +155,7 @@ MUTANTS = {
     "a full queue that loses the work": Mutant(
         "try_fire",
         {"sqlstate = 'TR105'": "false"},
-        queues.test_what_meets_a_full_queue_is_made_when_there_is_room_in_order,
+        queues.test_work_for_a_full_queue_is_created_in_order_when_there_is_capacity,
     ),
     "a full queue that is tried for ever": Mutant(
         "try_fire",
@@ -166,7 +166,9 @@ MUTANTS = {
     "a paused trigger that tries again": Mutant(
         "retry_fires",
         {"(v_wait.cause).paused_at is null and": ""},
-        lambda driver: queues.test_what_can_no_longer_be_tried_has_failed(driver, "pause"),
+        lambda driver: queues.test_events_that_can_no_longer_be_retried_have_failed(
+            driver, "pause"
+        ),
     ),
     "trouble of the server that is the trigger's fault": Mutant(
         "try_fire",
@@ -180,7 +182,7 @@ MUTANTS = {
                 "when true then triggers.passed_at"
             )
         },
-        rates.test_a_limit_that_is_changed_is_looked_at_anew,
+        rates.test_a_changed_limit_is_evaluated_again,
     ),
     "a listener that stays without its completions": Mutant(
         "has_event_consumer",

@@ -47,7 +47,7 @@ MUTANTS = {
     "late commits passed by": Mutant(
         "next_events",
         {"and events.xid < (select treadle.stable_xid())": ""},
-        hooks.test_what_commits_late_is_not_passed_by,
+        hooks.test_events_that_commit_late_are_not_skipped,
     ),
     "wanted events passed by": Mutant(
         "read_webhook",

@@ -68,7 +68,7 @@ MUTANTS = {
     "an order without what the agent can spend": Mutant(
         "first_ready_task",
         {"<= coalesce(p_budget, 'Infinity')": "<= 'Infinity'"},
-        turn.test_what_the_agent_cannot_afford_is_not_before_it,
+        turn.test_tasks_that_the_agent_cannot_afford_are_not_counted_in_the_position,
     ),
     "an order by rank alone": Mutant(
         "first_ready_task",
@@ -118,7 +118,7 @@ def fresh_start(driver: Driver) -> Driver:
 
 def claim_in_eight_situations(driver: Driver) -> None:
     for seed in range(8):
-        truth.test_claimable_is_said_of_what_the_next_claim_takes_and_of_nothing_else(
+        truth.test_why_returns_claimable_exactly_for_the_task_that_the_next_claim_takes(
             fresh_start(driver), seed
         )
 

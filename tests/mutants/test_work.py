@@ -39,7 +39,7 @@ MUTANTS = {
     "nothing that is needed": Mutant(
         "check_work_change",
         {"if v_needs is not null and": "if false and"},
-        lambda driver: rules.test_what_a_change_needs_has_to_be_said(driver, *NEEDS),
+        lambda driver: rules.test_a_change_without_its_required_fields_is_rejected(driver, *NEEDS),
     ),
     "any outcome": Mutant(
         "check_work_change",
@@ -79,12 +79,12 @@ MUTANTS = {
     "a time that is not renewed": Mutant(
         "write_work",
         {"then p_now + make_interval(secs => p_stale_s)": "then tasks.lease_until"},
-        rules.test_each_change_gives_an_item_its_whole_time_again,
+        rules.test_each_change_restarts_the_stale_timeout_of_an_item,
     ),
     "silence that is a failure": Mutant(
         "lock_expired_claims",
         {"when 'block' then 'work_stale'": "when 'never' then null"},
-        work.test_an_item_without_news_is_blocked_and_not_failed,
+        work.test_an_item_without_updates_is_blocked_and_not_failed,
     ),
     "a log that can be changed": Mutant(
         "tg_work_log__append_only",
@@ -94,12 +94,12 @@ MUTANTS = {
     "cancelled and not written down": Mutant(
         "cancel_rows",
         {"where queues.keep_changes": "where false"},
-        work.test_what_operators_do_to_an_item_is_in_its_log_too,
+        work.test_changes_by_operators_are_in_the_log_of_an_item_too,
     ),
     "revived and not written down": Mutant(
         "resolve_task",
         {"and queues.keep_changes": "and false"},
-        work.test_what_operators_do_to_an_item_is_in_its_log_too,
+        work.test_changes_by_operators_are_in_the_log_of_an_item_too,
     ),
     "since that is about the beginning": Mutant(
         "list_work_items",

@@ -1,4 +1,4 @@
-"""What a restricted token sees is found row by row, whatever else the tables hold."""
+"""Visibility is checked row by row, whatever else the tables contain."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

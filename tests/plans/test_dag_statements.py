@@ -1,4 +1,4 @@
-"""DAGs read their own tasks and edges, whatever else the tables hold."""
+"""DAG functions read only their own tasks and edges, whatever else the tables contain."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Triggers and readers of events cost what they read, whatever else the tables hold."""
+"""Triggers and readers of events read only new events, whatever else the tables contain."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def make(conn: Conn, name: str, settings: str) -> None:
     conn.execute("select treadle.define_trigger(%s, %s)", (name, settings))
 
 
-def test_a_call_without_news_reads_next_to_nothing(hostile: Conn) -> None:
+def test_a_call_without_new_events_reads_almost_nothing(hostile: Conn) -> None:
     make(hostile, "t", '{"on": "paid", "task": {"type": "code"}}')
     hostile.execute("select treadle.fire_triggers()")
 

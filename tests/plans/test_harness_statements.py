@@ -1,4 +1,4 @@
-"""The loops of the harness read what they move and no more, whatever the planner believes."""
+"""The loops of the harness read only the rows they change, whatever the planner assumes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

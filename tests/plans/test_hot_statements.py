@@ -1,4 +1,4 @@
-"""No hot function scans the table, whatever the planner believes about it.
+"""No hot function scans the table, whatever the planner assumes.
 
 Statistics are made hostile in three ways; then each function runs on a fresh connection often
 enough to get its cached plan, and the rows it read are counted.

@@ -1,4 +1,4 @@
-"""Slots and depth limits read what they count and no more, whatever the planner believes."""
+"""Slots and depth limits read only the rows they count, whatever the planner assumes."""
 
 from psycopg.types.json import Jsonb
 

@@ -1,4 +1,4 @@
-"""The pruner reads a stretch of the tasks and no more, whatever the planner believes."""
+"""The pruner reads only a range of the tasks, whatever the planner assumes."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The CI script runs targets that exist, as a new user would, and as root what only root can."""
+"""The CI script runs existing targets as a new user would, and as root what needs root."""
 
 import re
 import subprocess

@@ -107,7 +107,7 @@ def shown(default: object) -> str:
     return f"`{','.join(default) if isinstance(default, list) else default}`"
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_every_link_has_a_target() -> None:
     found = {tree.name(page): broken_links(page) for page in PAGES}
 
     assert {name: links for name, links in found.items() if links} == {}

@@ -1,4 +1,4 @@
-"""Imports point one way, and each outside thing has one door."""
+"""Imports point one way, and each external library is imported in one package."""
 
 import ast
 import subprocess

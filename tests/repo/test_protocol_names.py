@@ -1,4 +1,4 @@
-"""The engine knows no queue of a protocol by its name: it asks for properties of the queue."""
+"""The engine does not name the queues of protocols: it reads properties of the queue."""
 
 import re
 from pathlib import Path

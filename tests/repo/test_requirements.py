@@ -1,4 +1,4 @@
-"""Every requirement that counts as shown has a test, and the check of that can fail."""
+"""Every requirement marked as shown has a test."""
 
 from pathlib import Path
 

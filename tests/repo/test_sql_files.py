@@ -1,4 +1,4 @@
-"""A SQL file is named for what it makes, explained at its head, and gives no rights unasked."""
+"""A SQL file is named after what it creates, has a header, and grants no unneeded rights."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The project's text belongs to no machine and leaves nothing open."""
+"""The text of the project is free of local paths, open ends and unusual wording."""
 
 import re
 

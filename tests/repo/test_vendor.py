@@ -1,4 +1,4 @@
-"""What was taken from elsewhere is what its package has, and says whose it is."""
+"""Vendored files match their packages and name their licenses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The CI workflow runs targets that exist, publishes only from main, and may do no more."""
+"""The CI workflow runs existing targets, publishes only from main, and has minimal rights."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What the catalog says about the safety of every object that an install makes."""
+"""Safety rules for every object of an installation, checked in the catalog."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Functions, views and triggers are text: what the files say now is what the database has."""
+"""Functions, views and triggers in the database match their files."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SQL takes the fields of a task as the list in treadle.fields says: where, and how much."""
+"""SQL accepts the fields of a task as listed in treadle.fields, with the same bounds."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The generated files are those that the SQL files give, and a check that fails says which."""
+"""The generated files are current, and the check names those that are not."""
 
 from pathlib import Path
 

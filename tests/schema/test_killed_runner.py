@@ -1,4 +1,4 @@
-"""A runner that dies at any moment leaves a database from which the next run completes."""
+"""A runner that is killed at any time leaves a database that the next run completes."""
 
 import itertools
 import signal

@@ -1,4 +1,4 @@
-"""A migration waits a short time for a lock, tries again, and gives up without a trace."""
+"""A migration waits briefly for a lock, retries, and gives up without changes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_lock_that_comes_free_is_only_a_delay(empty_database_url: str) -> None
     assert runners.described(empty_database_url) == schema.snapshot()
 
 
-def test_a_writer_that_never_commits_keeps_the_old_code_whole(
+def test_an_uncommitted_writer_leaves_the_old_code_in_place(
     database_url: str, edited_sql: Path
 ) -> None:
     version = edited_sql / "functions" / "core" / "schema_version.sql"

@@ -1,4 +1,4 @@
-"""What the runner refuses, it refuses with a clear error and before it changes anything."""
+"""The runner rejects invalid databases with a clear error before it changes anything."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who may migrate: no superuser is needed, and what is made belongs to treadle_owner."""
+"""A migration needs no superuser, and treadle_owner owns everything it creates."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The row of a task stays narrow: its columns stand in an order that needs no padding."""
+"""The row of a task stays narrow: its column order needs no padding."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every way to the schema leads to the same schema, and that is the one of the snapshot."""
+"""Every way to install gives the same schema, which is that of the snapshot."""
 
 import subprocess
 from collections.abc import Callable, Iterator

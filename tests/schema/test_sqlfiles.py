@@ -1,4 +1,4 @@
-"""The SQL files are found, ordered and summed up the same way everywhere."""
+"""The SQL files are found, ordered and hashed in the same way everywhere."""
 
 from pathlib import Path
 

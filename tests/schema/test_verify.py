@@ -1,4 +1,4 @@
-"""`verify` finds what was changed by hand, and leaves a site its own rights."""
+"""`verify` finds manual changes, and accepts the grants of a site."""
 
 import psycopg
 import pytest

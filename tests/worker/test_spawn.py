@@ -1,4 +1,4 @@
-"""A task spawns subtasks: it carries on, or waits for them without burning an attempt."""
+"""A task spawns subtasks and continues, or waits for them without counting an attempt."""
 
 from typing import Any
 

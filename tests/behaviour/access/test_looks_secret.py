@@ -1,4 +1,4 @@
-"""Credentials are noticed before they are stored, and what only sounds like one is not."""
+"""Credentials are detected before they are stored; text that only resembles one is accepted."""
 
 from typing import Any
 
@@ -63,13 +63,13 @@ PLAIN: list[Any] = [
 
 @pytest.mark.requirement("H10")
 @pytest.mark.parametrize("path", SECRETS)
-def test_a_credential_is_found_where_it_stands(driver: Driver, path: str) -> None:
+def test_a_credential_is_found_with_its_place(driver: Driver, path: str) -> None:
     query = "select treadle.find_secret(%s)"
     assert driver.value(query, Jsonb(SECRETS[path])) == path
 
 
 @pytest.mark.parametrize("document", PLAIN, ids=str)
-def test_what_only_sounds_like_one_is_let_through(driver: Driver, document: Any) -> None:
+def test_text_that_only_resembles_a_credential_is_accepted(driver: Driver, document: Any) -> None:
     assert driver.value("select treadle.find_secret(%s)", Jsonb(document)) is None
 
 

@@ -1,4 +1,4 @@
-"""A login without any role of treadle holds up nobody: whatever stops work is a lock on a row."""
+"""A login without a treadle role cannot block work: every lock that matters is a row lock."""
 
 from collections.abc import Iterator
 

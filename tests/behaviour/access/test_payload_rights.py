@@ -1,4 +1,4 @@
-"""Who can read payloads: what docs/how-to/install-and-upgrade.md says, and nothing else."""
+"""Only the roles named in docs/how-to/install-and-upgrade.md can read payloads."""
 
 import re
 from pathlib import Path

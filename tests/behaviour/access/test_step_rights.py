@@ -1,4 +1,4 @@
-"""Who may save steps, spend, note files and fork: workers the first three, producers the last."""
+"""Workers may save steps, record spend and artifacts; producers may fork."""
 
 import pytest
 

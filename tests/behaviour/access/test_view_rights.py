@@ -1,4 +1,4 @@
-"""Who may read which view."""
+"""Each view is readable by the roles that need it."""
 
 import pytest
 

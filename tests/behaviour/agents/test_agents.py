@@ -1,4 +1,4 @@
-"""Agents register with what they can do; those that fall silent are offline."""
+"""Agents register with their capabilities; silent agents are marked offline."""
 
 from datetime import timedelta
 from typing import Any

@@ -34,7 +34,7 @@ def test_a_linked_file_can_be_an_input_too(driver: Driver) -> None:
     assert resolve(driver, user)[0] == {"file": read(driver, made)}
 
 
-def test_a_file_that_is_not_there_is_said_so(driver: Driver) -> None:
+def test_a_missing_file_is_reported(driver: Driver) -> None:
     claim = claimed(driver)
     reserve(driver, claim)
     user = driver.enqueue()

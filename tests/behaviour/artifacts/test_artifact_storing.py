@@ -1,4 +1,4 @@
-"""A file is reserved, written and then said to be stored; only then can anybody see it."""
+"""A file is reserved, written and marked as stored; only then is it visible."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which files are to be deleted: those of gone tasks, and those that no claim can finish."""
+"""The files to delete: those of deleted tasks, and those that no claim can complete."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -93,7 +93,7 @@ def test_the_files_of_deleted_tasks_are_doomed_and_links_go_with_them(driver: Dr
     assert {row["id"] for row in artifacts(driver)} == {made, kept, unfinished}
 
 
-def test_what_is_stored_while_a_sweep_looks_is_not_doomed(driver: Driver) -> None:
+def test_a_file_stored_during_a_sweep_is_not_deleted(driver: Driver) -> None:
     """The sweep waits for the task's answer, and finds the file stored."""
     claim = claimed(driver)
     made = reserve(driver, claim)

@@ -1,4 +1,4 @@
-"""Files that a task has made are noted, with where they are."""
+"""The files of a task are recorded with their location."""
 
 from datetime import timedelta
 from typing import Any

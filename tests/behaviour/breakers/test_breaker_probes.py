@@ -1,4 +1,4 @@
-"""Half-open lets exactly one task through, and only what becomes of that one counts."""
+"""A half-open breaker admits exactly one probe, and only the outcome of the probe counts."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +85,7 @@ def test_a_probe_without_a_result_is_replaced_by_another(
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-def test_what_was_claimed_before_the_opening_does_not_matter(driver: Driver, end: str) -> None:
+def test_claims_from_before_the_opening_do_not_count(driver: Driver, end: str) -> None:
     breaker_on(driver)
     driver.enqueue_batch([{}] * 3)
     before = driver.claim("b", 3)

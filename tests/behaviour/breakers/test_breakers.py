@@ -1,4 +1,4 @@
-"""A type whose tasks fail in a row is not claimed any more, until one task has tried it."""
+"""After failures in a row the tasks of a type are not claimed until a probe succeeds."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def test_opening_a_breaker_emits_an_event_with_the_cause(driver: Driver) -> None
     assert data["task_id"] == str(last.id)
 
 
-def test_a_success_in_between_starts_the_count_anew(driver: Driver) -> None:
+def test_a_success_in_between_resets_the_count(driver: Driver) -> None:
     breaker_on(driver)
     fail_in_a_row(driver, 4)
     driver.enqueue()

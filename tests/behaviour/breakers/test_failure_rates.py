@@ -1,4 +1,4 @@
-"""A type that fails too often files one review, once in its window."""
+"""A type that fails too often fires its trigger once per window."""
 
 from datetime import timedelta
 from typing import Any
@@ -75,7 +75,7 @@ def test_below_the_limit_nothing_is_filed(driver: Driver, good: int, bad: int) -
     assert trigger(driver)["passed_at"] is None
 
 
-def test_a_limit_that_is_changed_is_looked_at_anew(driver: Driver) -> None:
+def test_a_changed_limit_is_evaluated_again(driver: Driver) -> None:
     watch(driver)
     work(driver, good=0, bad=10)
     assert check(driver) == ["t"]

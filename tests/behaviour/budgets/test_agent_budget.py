@@ -1,4 +1,4 @@
-"""An agent with a budget claims only what it can still afford."""
+"""An agent with a budget claims only tasks that it can afford."""
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A claim reserves what its tasks may cost, and no budget is promised twice."""
+"""A claim reserves the maximum cost of its tasks, and no amount is reserved twice."""
 
 from decimal import Decimal
 from typing import Any

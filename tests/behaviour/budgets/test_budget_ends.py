@@ -1,4 +1,4 @@
-"""Money that was reserved and not spent goes back, whichever way a claim ends."""
+"""Reserved money that was not spent is released, however a claim ends."""
 
 from collections.abc import Callable
 from datetime import timedelta

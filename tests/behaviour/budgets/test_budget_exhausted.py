@@ -1,4 +1,4 @@
-"""A budget that runs out asks once, or fails what it cannot pay; the answer is carried out."""
+"""An exhausted budget asks once, or fails the tasks that it cannot pay; the answer is applied."""
 
 from decimal import Decimal
 from uuid import UUID
@@ -78,7 +78,7 @@ def test_no_gives_the_task_up_and_the_next_one_asks(driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("policy", "then"), [("wait", "pending"), ("cancel", "cancelled"), ("continue", "ready")]
 )
-def test_no_takes_along_what_falls_with_the_task(driver: Driver, policy: str, then: str) -> None:
+def test_the_answer_no_also_cancels_the_dependents(driver: Driver, policy: str, then: str) -> None:
     edge = {"task": "dear", "optional": policy == "continue"}
     document = {
         "name": "chain",
@@ -130,7 +130,9 @@ def test_an_answer_that_is_not_enough_asks_again(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, "much", None, True, [5], {"usd": 5}, 1e12])
-def test_what_is_neither_money_nor_no_is_refused(driver: Driver, value: object) -> None:
+def test_an_answer_that_is_neither_an_amount_nor_no_is_rejected(
+    driver: Driver, value: object
+) -> None:
     _, tasks = asked(driver)
     wait_id = question(driver, tasks[0])["id"]
 
@@ -186,7 +188,7 @@ def test_the_policy_of_the_task_takes_precedence_over_the_budget(
     assert (moved, verdict) == (task_id, {"ask": "asked", "fail": "dead_lettered"}[of_task])
 
 
-def test_another_policy_ends_what_waits(driver: Driver) -> None:
+def test_changing_the_policy_ends_waiting_tasks(driver: Driver) -> None:
     _, tasks = asked(driver)
 
     set_budget(driver, "dag", driver.task(tasks[0])["dag_id"], 1, on_exhausted="fail")

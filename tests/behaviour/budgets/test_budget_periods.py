@@ -1,4 +1,4 @@
-"""A budget of an hour, a day, a week or a month begins anew with each, by the calendar of UTC."""
+"""A budget per hour, day, week or month is reset at the start of each period, in UTC."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -86,7 +86,7 @@ def test_a_claim_finds_the_new_period_by_itself(driver: Driver) -> None:
     assert len(driver.claim("a")) == 1
 
 
-def test_a_new_period_answers_what_was_asked_in_the_old_one(driver: Driver) -> None:
+def test_a_new_period_answers_the_questions_of_the_old_one(driver: Driver) -> None:
     at(driver, NOON)
     set_budget(driver, "all", None, 1, "day")
     claim = claimed(driver)
@@ -128,7 +128,7 @@ def test_it_warns_again_in_a_new_period(driver: Driver) -> None:
     assert driver.value(query) == 2
 
 
-def test_without_a_period_nothing_begins_anew(driver: Driver) -> None:
+def test_a_budget_without_a_period_is_never_reset(driver: Driver) -> None:
     at(driver, NOON)
     budget_id = set_budget(driver, "all", None, 1)
     claim = claimed(driver)

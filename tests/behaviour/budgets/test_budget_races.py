@@ -1,4 +1,4 @@
-"""Sixteen claimers against tight budgets: never a dollar too much, nothing left undone."""
+"""Sixteen claimers never exceed tight budgets, and no task is left behind."""
 
 import random
 from collections.abc import Callable
@@ -117,7 +117,7 @@ def test_sixteen_claimers_never_pass_a_tight_budget_and_finish_the_work(driver: 
 
 
 @pytest.mark.parametrize("scope", ["agent", "dag", "type"])
-def test_what_does_not_fit_is_not_claimed_by_any_of_sixteen(driver: Driver, scope: str) -> None:
+def test_a_task_over_budget_is_not_claimed_by_any_of_sixteen(driver: Driver, scope: str) -> None:
     """Only as many run as the budget pays; the rest go on as those end."""
     if scope == "dag":
         dag(driver, 60, 60, max_cost_usd=1)

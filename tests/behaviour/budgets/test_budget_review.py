@@ -1,4 +1,4 @@
-"""Budgets that ran out are looked at: a bad task stops nobody, what is held is left for later."""
+"""The review of exhausted budgets skips bad and locked tasks."""
 
 from uuid import UUID
 
@@ -41,7 +41,7 @@ def test_a_bad_task_is_reported_and_the_others_are_given_up(fresh: Driver) -> No
     assert fresh.rows(again, [bad]) == []
 
 
-def test_what_somebody_holds_is_left_for_the_next_time(driver: Driver) -> None:
+def test_locked_tasks_are_left_for_the_next_review(driver: Driver) -> None:
     held, free = parked(driver, "held", "free")
     other = driver.another()
     other.rows("begin")

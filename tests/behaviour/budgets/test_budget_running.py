@@ -1,4 +1,4 @@
-"""A task that passes its limit while it runs waits for a person, or gives up."""
+"""A task that exceeds its limit while it runs waits for a person, or fails."""
 
 from decimal import Decimal
 

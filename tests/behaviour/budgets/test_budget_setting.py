@@ -1,4 +1,4 @@
-"""Setting budgets: what they start with, what is refused, and what agents and DAGs give."""
+"""Setting budgets: initial values, rejected values, and budgets of agents and DAGs."""
 
 from decimal import Decimal
 from typing import Any
@@ -114,7 +114,7 @@ def test_an_unknown_policy_is_refused(driver: Driver) -> None:
         set_budget(driver, "all", None, 1, on_exhausted="panic")
 
 
-def test_removing_a_budget_that_is_not_there_is_refused(driver: Driver) -> None:
+def test_removing_a_missing_budget_is_rejected(driver: Driver) -> None:
     set_budget(driver, "agent", "a", 1)
 
     for call in ("'agent', 'a', 'day'", "'agent', 'b'", "'all'", "'project', 'x'"):

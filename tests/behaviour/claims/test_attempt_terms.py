@@ -1,4 +1,4 @@
-"""What an attempt is told: models by how often it has failed, notes, and poison pills flagged."""
+"""What an attempt gets: its models, the notes of earlier attempts, and the poison pill flag."""
 
 from typing import Any
 

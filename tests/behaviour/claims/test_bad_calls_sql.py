@@ -1,4 +1,4 @@
-"""A call that makes no sense is refused in SQL with a clear error, and nothing changes."""
+"""An invalid call is rejected in SQL with a clear error and changes nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A call has a deadline: a connection that fell silent is closed and the call made on a new one."""
+"""A call has a deadline: a hanging connection is closed and the call repeated on a new one."""
 
 from collections.abc import AsyncIterator
 from typing import Any

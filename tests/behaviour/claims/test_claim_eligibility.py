@@ -1,4 +1,4 @@
-"""An agent gets only tasks that it may have: gates act on lanes."""
+"""An agent gets only tasks that it is eligible for: gates act on lanes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An agent gets the most urgent task that it may have: by priority, then by age."""
+"""An agent gets the most urgent eligible task: by priority, then by age."""
 
 import random
 from datetime import timedelta
@@ -131,7 +131,9 @@ def test_the_head_of_a_lane_is_taken_although_others_are_locked(driver: Driver) 
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_what_others_hold_is_made_up_for_from_behind(driver: Driver, limit: int) -> None:
+def test_tasks_that_others_have_locked_are_replaced_by_later_ones(
+    driver: Driver, limit: int
+) -> None:
     ids = [driver.enqueue(type=each, ageing_rate=0) for each in ("code", "test") * 6]
     other = driver.another()
     driver.rows("begin")

@@ -1,4 +1,4 @@
-"""A claim whose answer was lost is asked for again with its token; every claim has a fresh one."""
+"""A claim with a lost response is repeated with its token; every claim has a new token."""
 
 from uuid import uuid4
 

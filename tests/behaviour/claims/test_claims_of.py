@@ -1,4 +1,4 @@
-"""Whose claim a token is of is known from the row, also when the claim has ended."""
+"""The agent of a claim token is known from the row, also after the claim has ended."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""Decision reports in SQL: every client is held to them, and can read them."""
+"""Decision reports in SQL: the rules apply to every client, and reports can be read."""
 
 from typing import Any
 from uuid import uuid4

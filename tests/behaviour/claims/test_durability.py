@@ -1,4 +1,4 @@
-"""What is acknowledged is committed for good, whatever synchronous_commit the client has set."""
+"""Acknowledged writes are durable, whatever synchronous_commit the client has set."""
 
 from collections.abc import Callable
 

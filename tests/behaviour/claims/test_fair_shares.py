@@ -81,7 +81,7 @@ def test_shares_of_1_and_3_are_kept_within_one_task(fair: Driver, batch: int) ->
         assert abs(running[three] - running.total() * 3 / 4) <= 1
 
 
-def test_what_runs_already_counts(fair: Driver) -> None:
+def test_running_tasks_count_against_the_limit(fair: Driver) -> None:
     early, late = project(fair, "early"), project(fair, "late")
     fill(fair, "early", 100)
     fair.claim("a", 30)
@@ -91,7 +91,7 @@ def test_what_runs_already_counts(fair: Driver) -> None:
     assert owners(fair.claim("a", 20)) == {late: 15, early: 5}
 
 
-def test_what_a_project_cannot_use_goes_to_the_others(fair: Driver) -> None:
+def test_the_unused_share_of_a_project_goes_to_the_others(fair: Driver) -> None:
     ids = {name: project(fair, name) for name in ("few", "some", "many")}
     for name, count in (("few", 2), ("some", 20), ("many", 500)):
         fill(fair, name, count)

@@ -1,4 +1,4 @@
-"""A heartbeat renews the leases of running tasks, stores progress and tells what changed."""
+"""A heartbeat renews the leases of running tasks, stores progress and reports changes."""
 
 from datetime import timedelta
 

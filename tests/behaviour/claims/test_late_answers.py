@@ -1,4 +1,4 @@
-"""An answer that comes after its claim ran out is taken as long as nobody has taken over."""
+"""A result that arrives after its lease has expired counts until another claim is made."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A claim lasts as long as its agent gives signs of life; then the task is taken back."""
+"""A claim lasts while its agent sends heartbeats; then the task is reaped."""
 
 from datetime import timedelta
 

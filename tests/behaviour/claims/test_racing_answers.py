@@ -1,4 +1,4 @@
-"""Calls about one task at the same moment: the second waits and then judges the row as it is."""
+"""Concurrent calls about one task: the second waits and then sees the current row."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The reaper may run in any number, counts each lost attempt once, and no bad row stops it."""
+"""Any number of reapers count each lost attempt once, and a bad row does not stop them."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""A call whose answer was lost may be repeated: it says already and has one effect."""
+"""A call with a lost response may be repeated: it returns already and has one effect."""
 
 import pytest
 

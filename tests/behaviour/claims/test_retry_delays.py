@@ -1,4 +1,4 @@
-"""How long a failed task waits for its retry: exponential, fixed or immediate, with jitter."""
+"""The delay before a retry: exponential, fixed or immediate, with jitter."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which failures are retried, how often, and which are not."""
+"""Which failures are retried, and how often."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def fail_once(driver: Driver, failure_class: str, retry: dict[str, Any] | None =
 
 
 @pytest.mark.parametrize("failure_class", CLASSES)
-def test_by_default_all_is_retried_but_what_no_retry_can_mend(
+def test_by_default_all_classes_are_retried_except_permanent_ones(
     driver: Driver, failure_class: str
 ) -> None:
     verdict = fail_once(driver, failure_class)

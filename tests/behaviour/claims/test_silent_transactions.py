@@ -1,4 +1,4 @@
-"""A statement of a handler may take long; one whose answer was lost is not waited for."""
+"""A statement of a handler may take long; a lost response is detected."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Validation in SQL: a state with a claim of its own, held to the same rules as running."""
+"""Validation in SQL: a state with a claim, under the same rules as running."""
 
 from datetime import timedelta
 from typing import Any

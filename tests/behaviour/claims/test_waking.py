@@ -1,4 +1,4 @@
-"""NOTIFY wakes idle workers: once per queue and statement, after the commit, and only then."""
+"""NOTIFY wakes idle workers: once per queue and statement, and only after the commit."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_a_repeat_with_a_used_key_sends_no_notification(driver: Driver, listener
     assert driver.complete(idle_claim) == "completed"
 
 
-def test_what_becomes_claimable_later_wakes_too(driver: Driver, listener: Listener) -> None:
+def test_tasks_that_become_claimable_later_also_notify(driver: Driver, listener: Listener) -> None:
     driver.enqueue(retry={"strategy": "immediate"})
     claim = driver.claim_one("a")
     idle(driver)
@@ -157,7 +157,7 @@ def test_resuming_a_queue_wakes_its_workers(driver: Driver, listener: Listener) 
 
 
 @pytest.mark.requirement("F13")
-def test_the_promoter_is_woken_for_what_falls_due_within_seconds(
+def test_the_promoter_is_notified_of_tasks_that_are_due_within_seconds(
     driver: Driver, listener: Listener
 ) -> None:
     driver.enqueue(delay_s=2)

@@ -1,4 +1,4 @@
-"""A delay that was made under a wrong clock waits for its own length, not for the whole jump."""
+"""A delay set under a wrong clock lasts for its own length, not for the whole clock jump."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A DAG that cannot be is refused by the Python API with what is wrong, and nothing changes."""
+"""The Python API rejects an invalid DAG with a clear error, and nothing changes."""
 
 from collections.abc import Callable
 from typing import Any

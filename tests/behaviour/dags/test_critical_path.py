@@ -1,4 +1,4 @@
-"""A task with a long chain behind it is more urgent, by a point for each task of the chain."""
+"""A task is more urgent by one point for each task in the longest chain behind it."""
 
 import random
 from datetime import timedelta
@@ -67,7 +67,7 @@ def test_it_is_the_longest_chain_behind_in_any_dag(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_thirty_stands_for_more(driver: Driver, backwards: bool) -> None:
+def test_the_critical_path_is_capped_at_thirty(driver: Driver, backwards: bool) -> None:
     edges: Edges = {"0": []} | {f"{n}": [f"{n - 1}"] for n in range(1, 100)}
     if backwards:
         edges = dict(reversed(edges.items()))

@@ -1,4 +1,4 @@
-"""Circles are refused wherever an edge can come from, also when two sessions close one together."""
+"""Cycles are rejected for every kind of edge, also when two sessions would close one together."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""A DAG built piece by piece: held until it starts, grown while it runs, closed at its end."""
+"""An open DAG: held until it starts, extended while it runs, closed at its end."""
 
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ def test_tasks_of_an_open_dag_stay_created_until_it_starts(driver: Driver) -> No
     assert graph.status == "running"
 
 
-def test_a_dag_made_whole_can_be_held_too(driver: Driver) -> None:
+def test_a_complete_dag_can_be_held_too(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": ["a"]}, hold=True)
 
     assert graph.status == "open"
@@ -44,7 +44,7 @@ def test_starting_twice_changes_nothing(driver: Driver) -> None:
         assert start(graph) == 1
 
 
-def test_held_tasks_of_an_open_dag_are_not_let_go_one_by_one(driver: Driver) -> None:
+def test_held_tasks_of_an_open_dag_are_not_released_one_by_one(driver: Driver) -> None:
     graph = opened(driver)
     task_id = add(graph, node("a"))
 
@@ -54,7 +54,7 @@ def test_held_tasks_of_an_open_dag_are_not_let_go_one_by_one(driver: Driver) -> 
     assert graph.states() == {"a": "created"}
 
 
-def test_a_task_added_to_a_running_dag_is_let_go_at_once(driver: Driver) -> None:
+def test_a_task_added_to_a_running_dag_is_released_at_once(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
 
     add(graph, node("b", ["a"]))

@@ -1,4 +1,4 @@
-"""Cancelling: what depends on a task, and what it has spawned, falls with it."""
+"""Cancelling a task also cancels its dependents and its subtasks."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_dependent_continues_over_an_optional_edge(driver: Driver) -> None:
     assert graph.ready() == {"c"}
 
 
-def test_what_is_done_is_left_alone(driver: Driver) -> None:
+def test_finished_tasks_are_not_changed(driver: Driver) -> None:
     graph = shaped(driver, {"a": [], "b": ["a"], "c": ["a", "b"]})
     graph.complete("a")
 
@@ -84,7 +84,7 @@ def test_subtasks_fall_with_the_task_that_spawned_them(driver: Driver) -> None:
     assert graph.status == "cancelled"
 
 
-def test_the_parent_that_waits_falls_with_a_cancelled_subtask(driver: Driver) -> None:
+def test_a_waiting_parent_is_cancelled_with_its_subtask(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     parent = graph.claim("a")
     [child] = spawn(driver, parent, [{"type": "code"}])
@@ -170,7 +170,7 @@ def test_dependents_in_other_dags_do_not_change_how_a_dag_ended(driver: Driver) 
     assert overview["leaves"] == [graph["a"], graph["b"]]
 
 
-def test_what_a_subtask_came_to_does_not_complete_the_dag(driver: Driver) -> None:
+def test_the_end_of_a_subtask_does_not_complete_the_dag(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     parent = graph.claim("a")
     graph.ids["child"] = spawn(driver, parent, [node("child")])[0]

@@ -1,4 +1,4 @@
-"""What a dead letter means for those who wait for it: wait, cancel, or go on without."""
+"""What a dead letter means for its dependents: wait, cancel, or continue without it."""
 
 import pytest
 

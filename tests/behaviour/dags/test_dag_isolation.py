@@ -1,4 +1,4 @@
-"""Callers in stricter isolation: with an old snapshot a call fails as a whole, or does the right.
+"""In stricter isolation levels a call with an old snapshot fails completely or succeeds.
 
 A caller in REPEATABLE READ or SERIALIZABLE looks at the tables first, then somebody else changes
 them, then it calls: a serialization failure (40001), or the same result as if it came second.
@@ -139,7 +139,7 @@ def insist(
 @pytest.mark.requirement("F4")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", CASES)
-def test_with_an_old_snapshot_a_call_fails_whole_or_does_the_right(
+def test_with_an_old_snapshot_a_call_fails_completely_or_succeeds(
     driver: Driver, name: str, level: str
 ) -> None:
     edges, other, call, wanted = CASES[name]

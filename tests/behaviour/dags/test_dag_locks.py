@@ -1,4 +1,4 @@
-"""Locks are taken in one order: where three sessions meet, each waits its turn and none is killed.
+"""Locks are taken in one order: three concurrent sessions wait without a deadlock.
 
 One session holds a row, two others begin and come to wait, then the first lets go.
 """
@@ -190,7 +190,7 @@ def test_a_completion_locks_its_dependents_in_order(driver: Driver) -> None:
     assert graph.states()["child"] == "cancelled"
 
 
-def test_what_follows_an_optional_dependent_is_left_alone(driver: Driver) -> None:
+def test_the_successors_of_an_optional_dependent_do_not_change(driver: Driver) -> None:
     edges = [node("b", ["t"]), node("c", [OPTIONAL]), node("e", ["c", "x"])]
     graph = create(driver, [node("t"), node("x"), *edges])
     [claims] = claims_of(driver, graph)
@@ -221,7 +221,7 @@ def test_a_dag_is_retried_while_one_of_its_tasks_is_cancelled(driver: Driver) ->
     assert said == [["already"], 2]
 
 
-def test_a_task_that_falls_twice_is_counted_once(driver: Driver) -> None:
+def test_a_task_cancelled_through_two_paths_is_counted_once(driver: Driver) -> None:
     graph = shaped(driver, {"c": ["a", "b"], "a": [], "b": []})
 
     while_held(driver, lambda held: held.cancel(graph["a"]), lambda late: late.cancel(graph["b"]))
@@ -231,7 +231,7 @@ def test_a_task_that_falls_twice_is_counted_once(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F5")
-def test_a_subtask_that_is_started_while_its_parent_is_cancelled_falls_too(driver: Driver) -> None:
+def test_a_subtask_spawned_while_its_parent_is_cancelled_is_cancelled_too(driver: Driver) -> None:
     graph = shaped(driver, {"p": []})
     [claims] = claims_of(driver, graph)
 

@@ -1,4 +1,4 @@
-"""DAGs through the Python API: made whole or not at all, with their edges, inputs and ends."""
+"""DAGs through the Python API: created completely or not at all, with edges, inputs and ends."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ def edges(driver: Driver, dag_id: UUID) -> dict[str, dict[str, bool]]:
 
 
 @pytest.mark.requirement("F3")
-async def test_a_block_makes_a_whole_dag_with_its_roots_and_leaves(
+async def test_a_block_creates_a_dag_with_its_roots_and_leaves(
     app: Treadle, driver: Driver, page: dict[str, Task]
 ) -> None:
     async with app.dag("Landing page", budget_usd=5, meta={"for": "spring"}) as dag:
@@ -184,7 +184,7 @@ async def test_the_same_key_is_the_same_dag(app: Treadle, driver: Driver) -> Non
 
 @pytest.mark.requirement("F3")
 @pytest.mark.parametrize("kept", [True, False])
-async def test_on_the_callers_connection_it_is_there_if_the_caller_commits(
+async def test_on_the_callers_connection_the_dag_exists_if_the_caller_commits(
     app: Treadle, driver: Driver, kept: bool
 ) -> None:
     with psycopg.connect(driver.url) as conn:

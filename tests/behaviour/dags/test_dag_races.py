@@ -1,4 +1,4 @@
-"""Calls about one DAG at the same moment, hundreds of times: nothing is lost, nothing is stuck.
+"""Hundreds of concurrent calls about one DAG lose nothing and leave nothing stuck.
 
 After each race all counts are taken again from the rows; then the rest is worked off, and every
 DAG has to end.
@@ -207,7 +207,7 @@ def test_a_dag_whose_tasks_were_all_cancelled_ends_when_it_starts(driver: Driver
 
 
 @pytest.mark.parametrize("status", ["open", "running", "failed"])
-def test_what_is_added_while_a_dag_is_cancelled_does_not_stay_behind(
+def test_tasks_added_while_a_dag_is_cancelled_are_cancelled_too(
     driver: Driver, status: str
 ) -> None:
     made = [Case(dags.opened(driver), {}) for _ in range(TIMES)]

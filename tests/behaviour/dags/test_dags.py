@@ -1,4 +1,4 @@
-"""DAGs: made whole, released task by task, ended with the last one."""
+"""DAGs: created in one transaction, released task by task, completed with the last one."""
 
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ DIAMOND = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
 
 
 @pytest.mark.requirement("F3")
-def test_a_dag_is_made_whole_and_only_its_roots_are_ready(driver: Driver) -> None:
+def test_a_dag_is_created_completely_and_only_its_roots_are_ready(driver: Driver) -> None:
     graph = shaped(driver, DIAMOND)
 
     assert graph.states() == {"a": "ready", "b": "pending", "c": "pending", "d": "pending"}

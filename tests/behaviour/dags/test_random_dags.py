@@ -1,4 +1,4 @@
-"""Hundreds of random DAGs at once under eight workers: all of them end, and every count is right.
+"""Hundreds of random DAGs with eight workers: all of them end, and every count is right.
 
 A round is random by its seed, which is the id of the test; how the sessions interleave is not.
 """

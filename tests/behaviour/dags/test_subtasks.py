@@ -1,4 +1,4 @@
-"""Subtasks: started by a running task, once; waited for without a claim, a slot or an attempt."""
+"""Subtasks: spawned once by a running task, which waits without a claim, slot or attempt."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def test_a_parent_waits_without_claim_or_attempt_and_resumes_when_all_have_ended
     assert graph.ready() == {"after"}
 
 
-def test_waiting_for_what_is_done_already_does_not_wait(driver: Driver) -> None:
+def test_a_wait_for_finished_subtasks_resumes_at_once(driver: Driver) -> None:
     graph = shaped(driver, {"a": []})
     parent = graph.claim("a")
     [child] = spawn(driver, parent, [node("x")])

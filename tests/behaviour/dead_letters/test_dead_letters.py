@@ -1,4 +1,4 @@
-"""A task that gave up keeps its whole history, for the person who decides."""
+"""A dead letter keeps its whole history for the reviewer."""
 
 from datetime import timedelta
 

@@ -140,7 +140,7 @@ def test_modify_and_retry_moves_the_task_to_another_lane(driver: Driver) -> None
     assert (again.id, again.queue, again.type) == (claim.id, "other", "test")
 
 
-def test_what_is_not_modified_stays_as_it_was(driver: Driver) -> None:
+def test_fields_that_are_not_modified_keep_their_values(driver: Driver) -> None:
     retry = {"strategy": "fixed", "retry_on": None}
     claim = dead(
         driver,

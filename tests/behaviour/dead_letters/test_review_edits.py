@@ -1,4 +1,4 @@
-"""A dead letter is edited and runs again; an edit that does not fit changes nothing."""
+"""A dead letter is edited and retried; an invalid edit changes nothing."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_a_value_that_no_task_can_have_is_refused_for_all(driver: Driver, value:
         resolve(driver, [task], "modify_and_retry", changes={"priority": value})
 
 
-def test_an_edit_of_many_leaves_those_alone_that_it_does_not_fit(driver: Driver) -> None:
+def test_a_bulk_edit_skips_letters_that_it_does_not_fit(driver: Driver) -> None:
     fits = dead(driver, spec={"options": {"depth": 3}})
     other = dead(driver, spec={"options": 7})
 

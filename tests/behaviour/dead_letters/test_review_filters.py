@@ -1,4 +1,4 @@
-"""Many dead letters at once: found by a filter, counted first, decided in batches."""
+"""Many dead letters are selected by a filter, counted, and resolved in batches."""
 
 import re
 from typing import Any
@@ -196,7 +196,7 @@ def test_an_unknown_queue_and_a_limit_out_of_range_are_refused(driver: Driver) -
         resolve_where(driver, {"queue": "default"}, "shrug", dry_run=True)
 
 
-def test_a_class_that_there_is_not_is_refused_with_those_there_are(driver: Driver) -> None:
+def test_an_unknown_class_is_rejected_and_the_known_ones_are_listed(driver: Driver) -> None:
     classes = driver.value(
         "select pg_get_constraintdef(oid) from pg_constraint where conname = 'attempts_class_check'"
     )

@@ -1,4 +1,4 @@
-"""Dead letters of one kind are a group: the same error, whatever its numbers, names and paths."""
+"""Dead letters with the same error form a group, whatever numbers, names and paths it contains."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -68,7 +68,7 @@ def about(driver: Driver, error: str) -> str:
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_what_differs_from_case_to_case_makes_no_other_group(driver: Driver, name: str) -> None:
+def test_variable_parts_of_an_error_do_not_split_a_group(driver: Driver, name: str) -> None:
     assert len({about(driver, error) for error in SAME[name]}) == 1
 
 
@@ -135,7 +135,7 @@ def test_groups_have_counts_queues_agents_times_and_costs(driver: Driver) -> Non
     assert (other["letters"], other["about"]) == (1, "no luck")
 
 
-def test_what_was_decided_is_in_no_group_any_more(driver: Driver) -> None:
+def test_resolved_letters_are_in_no_group(driver: Driver) -> None:
     tasks = [dead(driver, f"no order {n}") for n in range(3)]
 
     resolve(driver, tasks[:2], "cancel")

@@ -1,4 +1,4 @@
-"""Several reviewers at once: one decision counts for each letter, and the others are told."""
+"""Concurrent reviewers: one decision counts for each letter, and the others get an error."""
 
 from collections import Counter
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""People decide about dead letters, one or many; each decision is kept for good."""
+"""People resolve dead letters, one or many; each decision is kept permanently."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""An application on a database that does not fit says so at once and changes nothing."""
+"""An application on an unsuitable database fails at once and changes nothing."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""A definition that a constraint refuses is answered with the names of what is wrong."""
+"""A definition that violates a constraint gets an error that names the fields."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a definition reports: it created the object, or the object was there, also in a race."""
+"""A definition reports whether it created the object, also in a race."""
 
 from collections.abc import Callable
 

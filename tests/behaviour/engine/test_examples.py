@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples run as documented."""
 
 import re
 from datetime import timedelta

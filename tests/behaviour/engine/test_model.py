@@ -1,4 +1,4 @@
-"""Whatever calls come in whatever order, the rows are what a simple model says they should be."""
+"""After any sequence of calls, the rows match a simple model."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""No time gets in that a client could not read back: one such row would spoil every list."""
+"""Times that a client could not read are rejected: one such row would break every list."""
 
 import psycopg
 import pytest

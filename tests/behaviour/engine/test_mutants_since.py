@@ -1,4 +1,4 @@
-"""A mutant runs again after its function or its own file has changed, wherever they stand."""
+"""A mutant is selected when its function or its own file has changed."""
 
 import shutil
 import subprocess

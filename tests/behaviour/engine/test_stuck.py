@@ -1,4 +1,4 @@
-"""The view stuck says what should move and does not, and why; it is empty when all is well."""
+"""The view stuck lists tasks that should progress and do not, with the reason."""
 
 from datetime import timedelta
 

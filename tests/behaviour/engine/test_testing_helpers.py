@@ -199,7 +199,9 @@ async def test_an_aged_claim_is_reaped_and_its_worker_refused(
     assert await harness.state_of(task) == "running"
 
 
-async def test_what_cannot_be_aged_or_claimed_is_an_error(harness: TaskRunner, shop: Shop) -> None:
+async def test_aging_an_unclaimed_task_or_claiming_none_is_an_error(
+    harness: TaskRunner, shop: Shop
+) -> None:
     task = await shop.double.using(delay=60).enqueue(n=1)
 
     with pytest.raises(IllegalTransition, match="not claimed"):
@@ -222,7 +224,7 @@ async def test_after_the_block_the_app_is_where_it_was(
     assert vars(shop.app) == before
 
 
-async def test_a_database_without_the_schema_is_named_and_the_app_let_go(
+async def test_a_database_without_the_schema_is_an_error_and_the_app_keeps_its_own(
     shop: Shop, empty_database_url: str
 ) -> None:
     before = shop.app.url

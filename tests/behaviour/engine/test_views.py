@@ -1,4 +1,4 @@
-"""DBAs see with select what happens: attempts, queues, agents."""
+"""DBAs read attempts, queues and agents with select."""
 
 from datetime import timedelta
 
@@ -134,7 +134,7 @@ def test_a_dead_letter_that_was_reviewed_no_longer_counts(driver: Driver) -> Non
     assert queue(driver)["dead_letters"] == 0
 
 
-def test_agent_load_shows_what_an_agent_has_in_hand(driver: Driver) -> None:
+def test_agent_load_shows_the_tasks_of_an_agent(driver: Driver) -> None:
     driver.agent("coder", type="coder", capabilities=["git"], max_concurrent_tasks=5)
     driver.enqueue_batch([{}] * 4)
     first = driver.claim_one("coder")

@@ -1,4 +1,4 @@
-"""A completion is an event only where somebody wants it."""
+"""A completion is an event only if a trigger or webhook selects it."""
 
 import pytest
 from psycopg.types.json import Jsonb

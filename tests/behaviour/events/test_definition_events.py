@@ -1,4 +1,4 @@
-"""Who made or changed a queue, a type or a gate is among the events, and nothing else is."""
+"""Creating or changing a queue, a type or a gate is an event with its actor."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What waits for an event that never happens is refused: a kind, or a filter, with a typo."""
+"""A trigger or webhook for an event that never happens is rejected: an unknown kind or filter."""
 
 import re
 from pathlib import Path

@@ -212,7 +212,7 @@ def test_listeners_are_notified_once_and_only_while_they_listen(driver: Driver) 
     assert driver.value("select count(*) from treadle.event_listeners") == 0
 
 
-def test_triggers_ask_to_be_told_of_their_kinds_only(driver: Driver) -> None:
+def test_triggers_request_notifications_only_of_their_kinds(driver: Driver) -> None:
     define(driver, "one", on="b")
     define(driver, "two", on="a")
     fire(driver)

@@ -1,4 +1,4 @@
-"""A reader goes on after an event by its number, or by a place that it was told."""
+"""A reader continues after an event by its number, or by a place."""
 
 from tests.drivers.engine import Driver
 from tests.drivers.refusals import refused

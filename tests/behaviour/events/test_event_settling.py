@@ -1,4 +1,4 @@
-"""Readers of events wait for whoever could still write one, and for nobody else."""
+"""Readers of events wait only for transactions that could still write one."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

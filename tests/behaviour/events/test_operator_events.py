@@ -1,4 +1,4 @@
-"""Who let tasks go, changed an age or let agents be nudged is among the events, once for each."""
+"""Releasing tasks, changing an age and allowing nudges are events, once for each change."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Kinds of events that treadle writes itself are its own: nobody else can emit them."""
+"""Kinds of events that treadle writes itself are reserved: no caller can emit them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Claims, answers, spending and operators meet at gates and breakers without a deadlock."""
+"""Concurrent claims, completions, spending and operators do not deadlock at gates and breakers."""
 
 import random
 import time

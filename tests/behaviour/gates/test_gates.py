@@ -1,4 +1,4 @@
-"""Gates by hand: closed and opened by operators, named by tasks."""
+"""Gates: closed and opened by operators, named by tasks."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ def test_an_operator_closes_and_opens_a_gate(driver: Driver) -> None:
     assert [each["actor"] for each in events(driver, "gate.opened")] == ["ann"]
 
 
-def test_opening_a_gate_lets_those_continue_that_a_rate_limit_put_off(driver: Driver) -> None:
+def test_opening_a_gate_readies_the_tasks_that_a_rate_limit_delayed(driver: Driver) -> None:
     claim = behind(driver, "llm")
     limited(driver, claim, retry_after=3600)
     driver.rows("select treadle.open_gate('llm')")

@@ -1,4 +1,4 @@
-"""A rate limit is never exceeded by one, with sixteen clients, in any stretch of a period."""
+"""Sixteen clients never exceed a rate limit, in any interval of a period."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

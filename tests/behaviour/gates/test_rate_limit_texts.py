@@ -1,4 +1,4 @@
-"""A rate limit is found in what agents report, and not where there is none."""
+"""A rate limit is detected in the errors of agents, without false positives."""
 
 import pytest
 

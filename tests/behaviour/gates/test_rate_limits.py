@@ -1,4 +1,4 @@
-"""So many starts, tokens or dollars in a period, exactly, for all agents together."""
+"""Limits on starts, tokens or dollars per period are exact across all agents."""
 
 from datetime import timedelta
 
@@ -94,7 +94,7 @@ def test_dollars_are_charged_by_what_the_task_may_still_spend(driver: Driver) ->
     assert used(driver) == 2.5
 
 
-def test_what_comes_later_does_not_slip_past_a_task_that_needs_more(driver: Driver) -> None:
+def test_later_tasks_do_not_overtake_a_task_that_needs_more(driver: Driver) -> None:
     define_gate(driver, "llm", limit=1000, per_s=60, unit="tokens")
     sizes = [600, 600, 100]
     tasks = [driver.enqueue(gates=["llm"], max_tokens=size) for size in sizes]

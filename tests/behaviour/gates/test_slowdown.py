@@ -1,4 +1,4 @@
-"""A rate limit that one attempt meets closes its gate for the whole fleet."""
+"""A rate limit in one attempt closes its gate for all agents."""
 
 import json
 
@@ -111,7 +111,7 @@ def test_a_time_that_makes_no_sense_is_as_good_as_none(driver: Driver, seconds: 
     assert 59 < closed_for(driver, "llm") <= 66
 
 
-def test_a_success_after_it_opened_starts_anew(driver: Driver) -> None:
+def test_a_success_after_the_opening_resets_the_count(driver: Driver) -> None:
     early = behind(driver, "llm")
     limited(driver, driver.claim_one("b"))
     driver.complete(early)

@@ -1,4 +1,4 @@
-"""The action log: a decision is there before it is acted on, and is acted on once."""
+"""The action log: a decision is logged before the action, and acted on once."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""What was put into the queue of the harness past its protocol harms nobody."""
+"""Tasks that enter the harness queue outside its protocol do no harm."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""Tasks of the harness: each agent has its own, claims run out, and nothing is stored twice."""
+"""Tasks of the harness: each agent has its own, claims expire, and nothing is stored twice."""
 
 from datetime import timedelta
 from typing import Any

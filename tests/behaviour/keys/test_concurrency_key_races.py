@@ -1,4 +1,4 @@
-"""Many sessions on few slots: never one too many, none is lost, and nobody waits for a producer."""
+"""Concurrent sessions never exceed or lose slots, and do not wait for producers."""
 
 import random
 from collections.abc import Iterator

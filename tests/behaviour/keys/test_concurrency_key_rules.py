@@ -1,4 +1,4 @@
-"""Limits that change, queues that pause, and random runs that lose no slot and double none."""
+"""Changed limits, paused queues, and random runs that neither lose nor duplicate slots."""
 
 import random
 from datetime import timedelta
@@ -27,7 +27,7 @@ def test_a_higher_limit_lets_more_go_at_once(driver: Driver) -> None:
     assert (admit(driver), held(driver)) == (2, 3)
 
 
-def test_a_lower_limit_lets_what_runs_run_and_starts_no_other(driver: Driver) -> None:
+def test_a_lower_limit_keeps_running_tasks_and_starts_no_other(driver: Driver) -> None:
     keyed(driver, 4, slots=3)
     first, second, third = driver.claim("a", 10)
     limit(driver, "k", 1)

@@ -1,4 +1,4 @@
-"""Every way in which a task with a concurrency key becomes claimable leads past its slots."""
+"""A task with a concurrency key needs a slot, however it becomes claimable."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -93,9 +93,7 @@ WAYS_IN: dict[str, Callable[[Driver], UUID]] = {
 
 
 @pytest.mark.parametrize("way", WAYS_IN)
-def test_whatever_way_a_task_comes_it_waits_for_a_slot_and_gets_it(
-    driver: Driver, way: str
-) -> None:
+def test_a_task_waits_for_a_slot_however_it_becomes_claimable(driver: Driver, way: str) -> None:
     driver.rows("select treadle.define_queue('other')")
     [holder] = keyed(driver)
     before = driver.claim_one()

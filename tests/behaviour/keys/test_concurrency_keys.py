@@ -1,4 +1,4 @@
-"""Concurrency keys: so many tasks of a key at once, and each slot goes to the best that waits."""
+"""Concurrency keys limit the running tasks of a key; each slot goes to the most urgent task."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Projects: told apart by id, and each by a name that is its alone."""
+"""Projects are identified by id, and by a unique name."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What SQL decides about submissions to agents: who gets what, and what an end means."""
+"""What SQL decides about submissions to agents: the order, and the meaning of each outcome."""
 
 from uuid import uuid4
 
@@ -134,7 +134,7 @@ def test_busy_goes_to_the_end_of_the_queue_and_counts_no_attempt(driver: Driver)
 
 @pytest.mark.requirement("Q7")
 @pytest.mark.parametrize("outcome", COUNTED)
-def test_what_is_the_agents_fault_waits_again_in_its_place_until_three_attempts_are_used(
+def test_a_failure_of_the_agent_requeues_the_prompt_in_place_up_to_three_attempts(
     driver: Driver, outcome: str
 ) -> None:
     agent(driver, "a1", "a2", "a3")
@@ -225,7 +225,7 @@ def test_a_submission_is_given_up_when_its_agent_is_silent_for_too_long(driver: 
 
 
 @pytest.mark.requirement("Q9")
-def test_what_may_have_reached_an_agent_comes_to_it_under_the_same_key(driver: Driver) -> None:
+def test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key(driver: Driver) -> None:
     agent(driver, "a1", "a2")
     submit(driver)
     numbers = []

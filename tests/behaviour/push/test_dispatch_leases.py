@@ -1,4 +1,4 @@
-"""A submission has one follower: it lives by its lease, and who lost it can change nothing."""
+"""A submission has one follower at a time, by its lease; one that lost it can change nothing."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -103,7 +103,7 @@ def test_an_agent_that_answers_is_not_given_up(driver: Driver) -> None:
 
 @pytest.mark.requirement("Q9")
 @pytest.mark.parametrize("accepted", [False, True])
-def test_the_reaper_leaves_what_an_agent_may_have_alone_for_a_day(
+def test_the_reaper_does_not_reap_an_uncertain_submission_for_a_day(
     driver: Driver, accepted: bool
 ) -> None:
     agent(driver, "a1")
@@ -208,7 +208,7 @@ def test_an_agent_that_could_not_be_sent_to_is_refused(driver: Driver, name: str
         driver.rows("select treadle.define_push_agent(%s, %s)", name, url)
 
 
-def test_an_agent_that_was_removed_finishes_what_it_has_and_gets_nothing_more(
+def test_a_removed_agent_finishes_its_task_and_gets_no_other(
     driver: Driver,
 ) -> None:
     agent(driver, "a1")

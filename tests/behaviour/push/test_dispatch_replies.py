@@ -1,4 +1,4 @@
-"""What an agent answers is read with care: words that are not known, ids of any kind, nonsense."""
+"""Responses of agents are parsed defensively: unknown states, unusual ids, invalid JSON."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""An agent that did not take a task rests a little, and one that may have it is asked first."""
+"""An agent that rejected a task is skipped for a while; one that may have it is asked first."""
 
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ def pass_by(driver: Driver, seconds: float) -> None:
 
 @pytest.mark.requirement("Q5")
 @pytest.mark.parametrize("outcome", FAILED)
-def test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
+def test_an_agent_that_rejected_a_prompt_is_skipped_for_a_while(
     driver: Driver, outcome: str
 ) -> None:
     agent(driver, "a1", "a2")
@@ -50,7 +50,7 @@ def test_an_agent_that_took_nothing_rests_and_the_next_one_is_sent_to(
 
 
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
-def test_an_agent_that_has_ended_a_task_does_not_rest(driver: Driver, outcome: str) -> None:
+def test_an_agent_that_has_ended_a_task_is_not_skipped(driver: Driver, outcome: str) -> None:
     agent(driver, "a1")
     submit(driver)
     submit(driver)

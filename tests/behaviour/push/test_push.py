@@ -15,7 +15,7 @@ from tests.drivers.refusals import refused, unchanged
 
 
 @pytest.mark.requirement("Q1", "Q5")
-def test_what_comes_first_goes_first(driver: Driver) -> None:
+def test_entries_are_dispatched_first_in_first_out(driver: Driver) -> None:
     made = [submit(driver, word) for word in ("first", "second", "third")]
 
     assert [row["position"] for row in made] == [1, 2, 3]
@@ -93,7 +93,7 @@ def test_at_capacity_nothing_is_stored(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("Q2")
-def test_what_no_longer_waits_makes_room(driver: Driver) -> None:
+def test_entries_that_no_longer_wait_free_capacity(driver: Driver) -> None:
     made = [submit(driver, size=2) for _ in range(2)]
     driver.rows("select treadle.cancel_push(%s)", made[0]["queue_id"])
     assert offer(driver, size=2)
@@ -118,7 +118,7 @@ def test_other_limits_hold_from_the_next_submission_on(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("Q5")
-def test_nothing_overtakes_what_has_waited_for_some_seconds(driver: Driver) -> None:
+def test_no_entry_overtakes_one_that_has_waited_for_some_seconds(driver: Driver) -> None:
     submit(driver, "patient")
     driver.set_clock(timedelta(seconds=10))
     driver.enqueue({"prompt": "urgent"}, queue="push", type="prompt", priority=0)
@@ -213,7 +213,7 @@ def test_a_request_that_no_agent_understands_is_refused(
         submit(driver, **{"prompt": "hello", **fields})
 
 
-def test_a_queue_that_is_there_keeps_its_limits_and_has_no_poison_pills_from_now_on(
+def test_an_existing_queue_keeps_its_limits_and_gets_no_poison_pills(
     driver: Driver,
 ) -> None:
     driver.rows("""select treadle.define_queue('push', '{"max_depth": 7, "max_attempts": 9}')""")
@@ -237,7 +237,7 @@ def test_the_spec_has_the_fields_of_the_request_and_no_others(driver: Driver) ->
     assert driver.task(made["id"])["spec"] == {"prompt": "hi", **given}
 
 
-def test_what_was_enqueued_with_an_odd_spec_does_not_hide_the_others(driver: Driver) -> None:
+def test_an_entry_with_an_unusual_spec_does_not_hide_the_others(driver: Driver) -> None:
     driver.rows("select treadle.ensure_push_queue()")
     odd = {"timeout_seconds": [5], "env": {"A": 1}, "thinking": "no", "project": 3, "prompt": 4}
     made = driver.enqueue(odd, queue="push", type="code")

@@ -1,4 +1,4 @@
-"""An entry of queue `push` is cancelled by its queue id, as long as it has not ended."""
+"""An entry of queue `push` is cancelled by its queue id until it has ended."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CANCEL = "select treadle.cancel_push(%s, 'not needed', 'tester')"
 
 
 @pytest.mark.requirement("Q4")
-def test_what_waits_is_cancelled_and_the_others_move_up(driver: Driver) -> None:
+def test_cancelling_a_waiting_entry_moves_the_others_up(driver: Driver) -> None:
     made = [submit(driver, word) for word in ("first", "second")]
 
     assert driver.value(CANCEL, made[0]["queue_id"]) == "cancelled"
@@ -23,7 +23,7 @@ def test_what_waits_is_cancelled_and_the_others_move_up(driver: Driver) -> None:
 
 @pytest.mark.requirement("Q4")
 @pytest.mark.parametrize("start", [False, True])
-def test_what_an_agent_has_is_cancelled_and_its_answer_counts_for_nothing(
+def test_a_dispatched_entry_is_cancelled_and_its_result_is_ignored(
     driver: Driver, start: bool
 ) -> None:
     made = submit(driver)
@@ -46,7 +46,7 @@ def test_cancelled_again_is_cancelled(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("Q4")
-def test_what_has_ended_stays_as_it_ended(driver: Driver) -> None:
+def test_an_ended_entry_does_not_change(driver: Driver) -> None:
     made = submit(driver)
     driver.complete(take(driver))
 

@@ -1,4 +1,4 @@
-"""Schedules submit to queue `push` as everybody does, and say what became of it."""
+"""Schedules submit to queue `push` like other callers and record the result."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""A queue with max_depth takes so many waiting tasks and no more, whoever sends them at once."""
+"""A queue with max_depth accepts exactly that many waiting tasks, also under concurrency."""
 
 from typing import Any
 from uuid import UUID
@@ -108,7 +108,7 @@ def test_the_error_of_a_full_queue_has_its_name_depth_and_a_hint(driver: Driver)
     assert "later" in (diag.message_hint or "")
 
 
-def test_a_batch_goes_in_whole_or_not_at_all(driver: Driver) -> None:
+def test_a_batch_is_stored_completely_or_not_at_all(driver: Driver) -> None:
     cap(driver, 5)
     driver.enqueue_batch([{}] * 3)
 

@@ -1,4 +1,4 @@
-"""A pause keeps its reason: pausing again without one does not take it away."""
+"""A pause keeps its reason: pausing again without a reason does not remove it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How tasks reach their agents is a property of their queue, whatever the queue is called."""
+"""How tasks reach their agents is a property of the queue, not of its name."""
 
 import json
 from typing import Any

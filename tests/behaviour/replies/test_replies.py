@@ -1,4 +1,4 @@
-"""The answer to a request with a key is stored with what it did, and given again to a repeat."""
+"""The response to a request with a key is stored with its effect and replayed for a repeat."""
 
 from datetime import timedelta
 from typing import Any
@@ -203,7 +203,7 @@ async def test_an_effect_happens_once_for_its_key(app: Treadle, driver: Driver) 
         await db.run_once(KeyedRequest("k", "me", "POST /x", "other"), make)
 
 
-async def test_a_deadlock_begins_the_whole_again(app: Treadle, driver: Driver) -> None:
+async def test_a_deadlock_repeats_the_whole_transaction(app: Treadle, driver: Driver) -> None:
     db = app.db
     tries = 0
 

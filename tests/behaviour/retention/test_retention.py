@@ -1,4 +1,4 @@
-"""Finished tasks go when they are older than their queue keeps them, and not before."""
+"""Finished tasks are pruned once they are older than their queue keeps them."""
 
 from datetime import timedelta
 from typing import Any
@@ -62,7 +62,7 @@ def revived(driver: Driver) -> Any:
         "a task that is ready",
     ],
 )
-def test_what_goes_and_what_stays(
+def test_a_task_is_pruned_or_kept_by_its_state_and_settings(
     driver: Driver, make: Any, settings: dict[str, Any], goes: bool
 ) -> None:
     if settings:

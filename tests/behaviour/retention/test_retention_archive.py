@@ -1,4 +1,4 @@
-"""What is archived is whole: every column, and all that belonged to the task."""
+"""An archived task is complete: every column, and everything that belonged to it."""
 
 from typing import Any
 from uuid import UUID
@@ -196,7 +196,7 @@ def test_the_same_id_may_be_archived_twice(driver: Driver) -> None:
     assert driver.value(query, task) == 2
 
 
-def test_what_is_unrelated_stays_as_it_is(driver: Driver) -> None:
+def test_unrelated_rows_do_not_change(driver: Driver) -> None:
     keep(driver, keep_completed_s=86400)
     old = complete_one(driver)
     other = complete_full_task(driver)

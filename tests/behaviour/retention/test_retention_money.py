@@ -1,4 +1,4 @@
-"""Where tasks go, money that was spent still counts, and no reader misses an event."""
+"""The cost of pruned tasks still counts, and no reader misses an event."""
 
 from datetime import timedelta
 from decimal import Decimal

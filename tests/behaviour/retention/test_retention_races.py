@@ -1,4 +1,4 @@
-"""Pruners beside each other, and beside those who retry, fork, depend on and claim tasks."""
+"""Concurrent pruners, and pruners concurrent with retry, fork, dependencies and claims."""
 
 import random
 from functools import partial

@@ -1,4 +1,4 @@
-"""What is pruned was read before: a reader that comes late finds the tasks of its events."""
+"""Events are read before they are pruned: a late reader finds the tasks of its events."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""What belongs together goes together, and what another task still needs stays."""
+"""Related rows are pruned together, and rows that another task needs are kept."""
 
 from collections.abc import Callable
 from uuid import UUID, uuid4

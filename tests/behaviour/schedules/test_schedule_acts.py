@@ -1,4 +1,4 @@
-"""What people and code do with schedules: define, declare, pause, run, remove, and get wrong."""
+"""Operators and code define, declare, pause, run and remove schedules."""
 
 from typing import Any
 
@@ -150,7 +150,7 @@ def test_a_word_is_the_same_word_in_any_case(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_a_line_that_makes_no_sense_rests_with_its_reason_and_the_others_continue(
+def test_a_schedule_with_an_invalid_line_stops_with_a_reason_and_the_others_continue(
     driver: Driver,
 ) -> None:
     at(driver, START)

@@ -1,4 +1,4 @@
-"""What was missed, and what still runs: the catch-up and the overlap policy of a schedule."""
+"""Missed and overlapping runs: the catch-up and the overlap policy of a schedule."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,7 +37,7 @@ def away(driver: Driver, until: datetime, **settings: Any) -> None:
 
 
 @pytest.mark.requirement("F19")
-def test_skip_makes_nothing_of_what_was_missed(driver: Driver) -> None:
+def test_catch_up_skip_creates_nothing_for_missed_times(driver: Driver) -> None:
     away(driver, START + 5.5 * HOUR, catch_up="skip")
 
     assert tasks(driver) == []

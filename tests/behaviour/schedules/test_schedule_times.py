@@ -1,4 +1,4 @@
-"""The calendar: what cron lines mean in time zones, also where the clocks are changed."""
+"""The meaning of cron lines in time zones, also around clock changes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -78,7 +78,7 @@ def test_a_fixed_time_that_is_skipped_comes_once_and_a_doubled_one_comes_once() 
 
 
 @pytest.mark.requirement("F19")
-def test_an_alias_stands_for_its_line() -> None:
+def test_an_alias_means_its_line() -> None:
     for alias, line in ALIASES.items():
         assert Cron(alias, NEW_YORK).next_times(YEAR) == Cron(line, NEW_YORK).next_times(YEAR)
     assert set(ALIASES) == {

@@ -1,4 +1,4 @@
-"""Schedules: a nominal time makes its work once, and everything that happens is told."""
+"""Schedules: each nominal time creates its work once, and every outcome is recorded."""
 
 from datetime import timedelta
 
@@ -78,7 +78,7 @@ def test_a_time_that_was_dealt_with_is_never_dealt_with_again(driver: Driver) ->
 
 
 @pytest.mark.requirement("F19")
-def test_what_was_worked_out_before_a_change_does_nothing(driver: Driver) -> None:
+def test_times_calculated_before_a_change_are_ignored(driver: Driver) -> None:
     ready(driver, START)
     before = schedule(driver)["revision"]
     change(driver, cron="30 * * * *")
@@ -210,7 +210,7 @@ def test_work_that_cannot_be_enqueued_is_a_status_and_leaves_nothing(driver: Dri
     ]
 
 
-def test_trouble_that_passes_is_raised_and_the_time_is_still_due(driver: Driver) -> None:
+def test_a_temporary_error_is_raised_and_the_time_stays_due(driver: Driver) -> None:
     """A lock that is held too long says nothing of the schedule."""
     ready(driver, START, overlap="cancel_previous")
     fire(driver, [START], START + HOUR)

@@ -1,4 +1,4 @@
-"""A fork is a new task that keeps the steps before a given one, and goes on differently."""
+"""A fork is a new task that keeps the steps before a given one and runs the rest again."""
 
 from decimal import Decimal
 from typing import Any

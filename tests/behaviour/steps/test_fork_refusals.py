@@ -1,4 +1,4 @@
-"""A fork from nowhere, or into a task that cannot be, is refused and nothing is made."""
+"""An invalid fork is rejected and creates nothing."""
 
 from uuid import uuid4
 
@@ -11,7 +11,7 @@ from tests.drivers.steps import fork, written
 pytestmark = pytest.mark.requirement("B1")
 
 
-def test_an_unknown_step_is_refused_with_those_that_there_are(driver: Driver) -> None:
+def test_an_unknown_step_is_rejected_and_the_existing_ones_are_listed(driver: Driver) -> None:
     claim = written(driver)
 
     with unchanged(driver), refused("TR207", "no step 'darft'(.|\n)*outline, draft, check"):

@@ -1,4 +1,4 @@
-"""Arguments of a task can be outputs of other tasks, or files: they are filled in at its claim."""
+"""Arguments of a task can be outputs or files of other tasks: they are resolved at the claim."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""What a task pays for is counted once, whatever is repeated, and a crash does not lose it."""
+"""Spend is counted once, whatever is repeated, and survives a crash."""
 
 from decimal import Decimal
 from typing import Any
@@ -108,7 +108,7 @@ def test_a_step_repeated_after_a_lost_answer_costs_nothing_more(
 
 
 @pytest.mark.requirement("B1")
-def test_a_call_told_before_the_step_is_saved_is_not_counted_again_with_it(driver: Driver) -> None:
+def test_a_call_recorded_before_its_step_is_not_counted_again(driver: Driver) -> None:
     claim = claimed(driver)
     record_spend(driver, claim, [CALL])
 

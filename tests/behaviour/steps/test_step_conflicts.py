@@ -1,4 +1,4 @@
-"""Steps that do not fit are refused: another input under the same name, too large, malformed."""
+"""Invalid steps are rejected: another input under the same name, too large, malformed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a step came to is stored once, and no later attempt does it again."""
+"""The result of a step is stored once, and later attempts reuse it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -92,7 +92,7 @@ def test_a_step_of_a_superseded_claim_is_refused(driver: Driver) -> None:
     assert save_step(driver, second, output="in time") == ("in time", True)
 
 
-def test_a_superseded_claim_does_not_even_get_the_result_that_is_there(driver: Driver) -> None:
+def test_a_superseded_claim_does_not_get_a_saved_result(driver: Driver) -> None:
     first, second = superseded(driver)
     save_step(driver, second, output="theirs")
 
@@ -185,7 +185,7 @@ def test_a_step_and_what_it_cost_are_undone_with_the_transaction(driver: Driver)
         driver.rows("rollback")
 
 
-def test_an_output_of_16_mib_is_kept_whole(driver: Driver) -> None:
+def test_an_output_of_16_mib_is_stored_completely(driver: Driver) -> None:
     claim = claimed(driver)
     text = "x" * (16 * MIB - 100)
 

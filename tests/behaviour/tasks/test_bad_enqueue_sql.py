@@ -1,4 +1,4 @@
-"""A task that cannot be is refused in SQL with a clear error, and nothing changes."""
+"""An invalid task is rejected in SQL with a clear error, and nothing changes."""
 
 import pytest
 from psycopg.types.json import Jsonb

@@ -1,4 +1,4 @@
-"""Cancelling and retrying what a filter finds: counted first, then done."""
+"""Cancel and retry all tasks that match a filter: counted first, then changed."""
 
 from datetime import timedelta
 from typing import Any

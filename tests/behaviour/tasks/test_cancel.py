@@ -1,4 +1,4 @@
-"""Once cancel returns, no claim starts and no result is taken; the agent is told."""
+"""Once cancel returns, no claim starts and no result is accepted; the agent is notified."""
 
 import pytest
 

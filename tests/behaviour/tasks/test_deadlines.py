@@ -1,4 +1,4 @@
-"""A deadline makes a task more urgent as it nears: slowly at first, then ever faster."""
+"""A deadline makes a task more urgent as it approaches, at an increasing rate."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -53,7 +53,7 @@ def test_a_deadline_in_the_past_is_overdue_at_once(driver: Driver) -> None:
     assert driver.task(ancient)["rerank_at"] is None
 
 
-def test_a_task_is_ranked_anew_at_each_of_the_eight_moments_and_at_no_other(
+def test_a_task_is_reranked_at_exactly_eight_moments(
     driver: Driver,
 ) -> None:
     now = stop(driver)
@@ -107,7 +107,7 @@ def test_re_ranking_late_goes_to_the_present_step_at_once(driver: Driver) -> Non
     assert rerank(driver) == []
 
 
-def test_tasks_that_wait_for_something_else_are_ranked_anew_too(driver: Driver) -> None:
+def test_waiting_tasks_are_reranked_too(driver: Driver) -> None:
     stop(driver)
     held = enqueue_due(driver, 75, hold=True)
     later = enqueue_due(driver, 75, delay_s=3600)
@@ -166,7 +166,7 @@ def test_promoters_side_by_side_rank_each_task_once(driver: Driver) -> None:
     assert len(ids) == len(set(ids)) == 200
 
 
-async def test_the_promoter_ranks_tasks_anew(driver: Driver, app: Treadle) -> None:
+async def test_the_promoter_reranks_tasks(driver: Driver, app: Treadle) -> None:
     soon = datetime.now(tz=UTC) + timedelta(minutes=75)
     task = await app.enqueue("code", {}, deadline_at=soon)
     driver.set_clock(timedelta(minutes=10))

@@ -1,4 +1,4 @@
-"""A task is stored as it was asked for, alone or with many others."""
+"""A task is stored as requested, alone or in a batch."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

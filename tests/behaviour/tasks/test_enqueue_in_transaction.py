@@ -1,4 +1,4 @@
-"""A task enqueued on the caller's connection is there exactly if the caller commits."""
+"""A task enqueued on the caller's connection exists if and only if the caller commits."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""A task enqueued with hold is not released for claiming until somebody lets it go."""
+"""A task enqueued with hold cannot be claimed until it is released."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("F2")
 UNHOLD = "select verdict from treadle.release_held_tasks(%s)"
 
 
-def test_a_held_task_is_claimable_once_it_is_let_go(driver: Driver) -> None:
+def test_a_held_task_is_claimable_once_it_is_released(driver: Driver) -> None:
     task_id = driver.enqueue(hold=True)
     assert driver.claim("a") == []
 
@@ -22,7 +22,7 @@ def test_a_held_task_is_claimable_once_it_is_let_go(driver: Driver) -> None:
     assert driver.claim_one("a").id == task_id
 
 
-def test_a_held_task_with_a_time_to_run_waits_for_it_after_it_is_let_go(driver: Driver) -> None:
+def test_a_released_task_with_a_time_to_run_waits_for_that_time(driver: Driver) -> None:
     task_id = driver.enqueue(hold=True, delay_s=60)
     driver.set_clock(timedelta(minutes=2))
     assert driver.promote() == [], "held is held, also when its time comes"
@@ -46,7 +46,7 @@ def test_releasing_returns_each_state_and_changes_only_held_tasks(driver: Driver
     assert driver.rows(UNHOLD, [held]) == [("ready",)], "a repeat"
 
 
-def test_a_task_that_was_changed_at_the_same_moment_is_let_go_all_the_same(
+def test_a_task_that_is_changed_concurrently_is_still_released(
     driver: Driver,
 ) -> None:
     task_id = driver.enqueue(hold=True)

@@ -12,7 +12,7 @@ from treadle import Treadle
 pytestmark = pytest.mark.requirement("R1")
 
 
-def test_a_repeat_with_the_same_key_returns_the_task_that_is_there(driver: Driver) -> None:
+def test_a_repeat_with_the_same_key_returns_the_existing_task(driver: Driver) -> None:
     [first] = driver.enqueue_batch([{"n": 1}], keys=["k"])
 
     [second] = driver.enqueue_batch([{"n": 2}], keys=["k"])

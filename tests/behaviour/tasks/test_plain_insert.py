@@ -1,4 +1,4 @@
-"""A DBA's plain `insert into treadle.tasks` makes a task like any other."""
+"""A plain `insert into treadle.tasks` by a DBA creates a complete task."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_a_plain_insert_gets_a_lane_and_a_rank_and_is_claimed(driver: Driver) ->
     assert driver.complete(claim) == "completed"
 
 
-def test_a_plain_insert_stands_in_line_like_an_enqueued_task(driver: Driver) -> None:
+def test_a_plain_insert_is_ordered_like_an_enqueued_task(driver: Driver) -> None:
     first = driver.enqueue(priority=50)
     [[second]] = driver.rows("insert into treadle.tasks (type) values ('code') returning id")
     [[urgent]] = driver.rows(

@@ -1,4 +1,4 @@
-"""The promoter makes ready what has fallen due, no sooner, and no bad row stops it."""
+"""The promoter readies tasks when they are due, not earlier, and a bad row does not stop it."""
 
 from datetime import timedelta
 from uuid import UUID

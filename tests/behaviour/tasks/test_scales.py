@@ -1,4 +1,4 @@
-"""Priorities in other words: an urgency of 1 to 10, five tiers, the name of a project."""
+"""Other ways to set a priority: an urgency of 1 to 10, five tiers, the name of a project."""
 
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ TIERS = {
 }
 
 
-def test_an_urgency_stands_for_a_priority(driver: Driver) -> None:
+def test_an_urgency_maps_to_a_priority(driver: Driver) -> None:
     for urgency, priority in URGENCIES.items():
         assert driver.task(driver.enqueue(urgency=urgency))["priority"] == priority
         assert driver.value("select treadle.urgency_of_priority(%s)", priority) == urgency
@@ -38,7 +38,7 @@ def test_every_priority_has_an_urgency_in_the_same_order(
     assert set(urgencies) == set(URGENCIES)
 
 
-def test_a_tier_stands_for_the_middle_of_its_priorities(driver: Driver) -> None:
+def test_a_tier_maps_to_the_middle_of_its_priorities(driver: Driver) -> None:
     for number, (tier, (middle, priorities)) in enumerate(TIERS.items(), start=1):
         assert driver.task(driver.enqueue(tier=tier))["priority"] == middle
         assert driver.value("select treadle.priority_of_tier(%s)", str(number)) == middle
@@ -61,7 +61,7 @@ def test_a_tier_stands_for_the_middle_of_its_priorities(driver: Driver) -> None:
         ({"tier": "low", "priority": 5}, "cannot be combined"),
     ],
 )
-def test_what_is_on_no_scale_is_refused(
+def test_a_value_outside_every_scale_is_rejected(
     driver: Driver, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(psycopg.Error, match=message) as raised:

@@ -1,4 +1,4 @@
-"""Options that few tasks have are kept beside the task, and no option is ignored."""
+"""Rare options are stored beside the task, and no option is ignored."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_the_row_of_a_task_stays_narrow(driver: Driver) -> None:
     assert len(columns(driver, "tasks")) <= 53
 
 
-def test_every_field_is_a_column_or_stands_for_one(driver: Driver) -> None:
+def test_every_field_is_a_column_or_maps_to_one(driver: Driver) -> None:
     fields = {name for (name,) in driver.rows("select name from treadle.task_fields")}
     tasks, rest = columns(driver, "tasks"), columns(driver, "task_options")
 

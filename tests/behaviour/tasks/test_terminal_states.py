@@ -1,4 +1,4 @@
-"""Terminal is terminal: only an operator's explicit decision leaves an end."""
+"""Terminal is terminal: only an explicit decision of an operator leaves a final state."""
 
 import pytest
 

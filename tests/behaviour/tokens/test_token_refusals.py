@@ -1,4 +1,4 @@
-"""A token that could not work, or says more than it should, is refused, and nothing is repeated."""
+"""Invalid tokens are rejected, and their text is not echoed."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_a_name_that_is_none_is_refused(driver: Driver, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 100, "ada@host-3.example_x", "7"])
-def test_a_name_may_be_long_and_odd(driver: Driver, name: str) -> None:
+def test_a_name_may_be_long_and_unusual(driver: Driver, name: str) -> None:
     create(driver, name)
 
     assert [each["name"] for each in listed(driver)] == [name]
@@ -63,7 +63,7 @@ def test_an_unknown_name_cannot_be_revoked(driver: Driver) -> None:
         driver.rows("select treadle.revoke_token(null)")
 
 
-def test_a_token_that_is_given_whole_is_not_repeated(driver: Driver) -> None:
+def test_a_complete_token_in_an_argument_is_not_echoed(driver: Driver) -> None:
     text = create(driver, "ci")
     driver.rows("delete from treadle.api_tokens")
 

@@ -39,7 +39,7 @@ def test_no_two_tokens_are_alike(driver: Driver) -> None:
     assert max(ones) < 50
 
 
-def test_what_a_token_is_for_is_found_by_its_id(driver: Driver) -> None:
+def test_the_restrictions_of_a_token_are_found_by_its_id(driver: Driver) -> None:
     project_id = driver.value("select id from treadle.define_project('site')")
     text = create(
         driver, "steve", scopes=["read", "work"], queues=["a", "b"], agent="steve-w", project="site"

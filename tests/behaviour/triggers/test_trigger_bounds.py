@@ -1,4 +1,4 @@
-"""Loops end: what follows from triggers knows how many led to it, and an hour has its limit."""
+"""Trigger loops end: chains have a maximum depth, and each hour has a limit."""
 
 from datetime import timedelta
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A trigger that meets a full queue tries again for an hour; then it has failed."""
+"""A trigger for a full queue is retried for an hour; then it fails."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ def verdicts(driver: Driver) -> list[str]:
 
 
 @pytest.mark.requirement("F18")
-def test_what_meets_a_full_queue_is_made_when_there_is_room_in_order(driver: Driver) -> None:
+def test_work_for_a_full_queue_is_created_in_order_when_there_is_capacity(driver: Driver) -> None:
     fill_queue(driver)
     first, second = emit(driver), emit(driver)
 
@@ -68,7 +68,7 @@ def test_after_an_hour_it_has_failed_and_can_be_fired_by_hand(driver: Driver) ->
 
 
 @pytest.mark.parametrize("change", ["pause", "define", "event"])
-def test_what_can_no_longer_be_tried_has_failed(driver: Driver, change: str) -> None:
+def test_events_that_can_no_longer_be_retried_have_failed(driver: Driver, change: str) -> None:
     fill_queue(driver)
     define(driver, "beside", on="other")
     emit(driver)

@@ -104,7 +104,7 @@ async def test_events_are_followed_as_they_happen(driver: Driver, notify: bool) 
         assert [event.kind for event in rest] == ["b", "a"]
 
 
-async def test_a_follower_begins_with_what_comes(driver: Driver, app: Treadle) -> None:
+async def test_a_follower_begins_with_new_events(driver: Driver, app: Treadle) -> None:
     emit(driver, "a")
     db = app.db
     found, place = await db.events.read(None, None, 10)

@@ -1,4 +1,4 @@
-"""Templates are checked when they are made; an event gives values and decides nothing."""
+"""Templates are checked when they are defined; an event only supplies values."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_values_of_an_event_are_never_looked_at_again(driver: Driver) -> None:
     assert (row["type"], row["queue"]) == ("code", "default")
 
 
-def test_a_default_stands_in_and_null_is_a_value(driver: Driver) -> None:
+def test_a_default_replaces_a_missing_value_but_not_null(driver: Driver) -> None:
     define(
         driver,
         task={

@@ -1,4 +1,4 @@
-"""When something happens, a task or a DAG begins; exactly once, and with values of the event."""
+"""An event creates a task or a DAG exactly once, with values of the event."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""A question says what answers it takes, and no other gets in."""
+"""A question has a schema for its answers, and others are rejected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Approvals: every decision wakes the task, and as many people as asked for have to agree."""
+"""Approvals: every decision resumes the task, and the requested number of people must agree."""
 
 from uuid import UUID
 

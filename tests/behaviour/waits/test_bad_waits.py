@@ -1,4 +1,4 @@
-"""A wait that makes no sense is refused when it is opened, and nothing changes."""
+"""An invalid wait is rejected when it is opened, and nothing changes."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ def test_a_wait_needs_to_be_for_something(driver: Driver, wait: str | None) -> N
         driver.rows("select treadle.open_wait(%s, %s, 'x', %s)", claim.id, claim.token, wait)
 
 
-def test_what_is_null_is_not_given(driver: Driver) -> None:
+def test_a_null_argument_counts_as_absent(driver: Driver) -> None:
     names = ("context", "options", "schema", "approvers", "expires_s", "expires_at", "on_expiry")
     given = {**Q, **dict.fromkeys(names), "default": None, "event": None, "key": None}
 

@@ -1,4 +1,4 @@
-"""A task waits for an event by name and key, and none that is for it is missed or taken twice."""
+"""A task waits for an event by name and key; no event is missed or consumed twice."""
 
 import pytest
 
@@ -179,7 +179,7 @@ def test_a_task_whose_memory_is_full_does_not_keep_the_event_from_the_others(
     assert expect(driver, again, "paid")["answer"]["value"] == 1
 
 
-def test_people_do_not_answer_what_waits_for_an_event(driver: Driver) -> None:
+def test_a_wait_for_an_event_cannot_be_answered_by_people(driver: Driver) -> None:
     row = expect(driver, claimed(driver), "paid", key="1")
 
     with unchanged(driver), refused("TR001", "is for the event 'paid'"):

@@ -1,4 +1,4 @@
-"""A wait that nobody answers in time ends as it said, once, and no bad row stops the others."""
+"""An unanswered wait ends by its policy, once, and a bad row does not stop the others."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who emits and who begins to wait do not miss each other, whatever each of them can see."""
+"""A concurrent emit and a new wait never miss each other."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Answers, events and expiries at the same moment: one of them counts, and no task is left."""
+"""Concurrent answers, events and expiries: exactly one counts, and no task is left waiting."""
 
 from uuid import UUID
 

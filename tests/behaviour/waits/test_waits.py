@@ -1,4 +1,4 @@
-"""A task asks, gives up its claim, and goes on with the answer: once, and none is lost."""
+"""A task asks, releases its claim, and resumes with the answer exactly once."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ def test_a_task_that_fails_and_is_tried_again_still_has_its_question(driver: Dri
     assert ask(driver, again) == wait_id
 
 
-def test_a_task_that_came_back_to_life_asks_anew(driver: Driver) -> None:
+def test_a_retried_task_asks_again(driver: Driver) -> None:
     claim, closed = blocked(driver, {"question": "Ship it?", "approvers": 2})
     assert answer(driver, closed, "approve") == "recorded"
     driver.cancel(claim.id)

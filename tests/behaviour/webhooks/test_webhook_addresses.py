@@ -176,7 +176,7 @@ async def test_no_way_of_writing_this_host_gets_past(receiver: Receiver, host: s
     assert receiver.tries == {}
 
 
-async def test_a_name_is_judged_at_every_delivery_and_what_was_judged_is_reached(
+async def test_a_host_name_is_resolved_and_checked_at_every_delivery(
     receiver: Receiver, names: Callable[..., list[str]]
 ) -> None:
     asked = names(["127.0.0.1"], ["169.254.169.254"])

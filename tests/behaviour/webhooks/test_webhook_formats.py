@@ -1,4 +1,4 @@
-"""What people read in a chat, and which completed tasks webhooks hear of."""
+"""The sentences for chats, and the completed tasks that webhooks get."""
 
 import json
 from pathlib import Path
@@ -141,7 +141,7 @@ async def test_a_fault_of_ours_is_a_failed_try_and_not_the_end(
     assert numbers(receiver.got["/ops"]) == [1]
 
 
-async def test_the_example_of_the_docs_believes_what_is_sent_and_nothing_else(
+async def test_the_example_in_the_docs_accepts_only_signed_messages(
     driver: Driver, receiver: Receiver, notifier: Notifier
 ) -> None:
     page = (Path(__file__).parents[3] / "docs/how-to/send-events-elsewhere.md").read_text()

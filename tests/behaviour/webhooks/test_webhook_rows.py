@@ -1,4 +1,4 @@
-"""What SQL decides about webhooks: who delivers, what comes next, when to try again."""
+"""What SQL decides about webhooks: the notifier, the next event, and the next attempt."""
 
 import json
 from datetime import timedelta
@@ -118,7 +118,7 @@ def test_an_event_that_is_acknowledged_twice_counts_once(driver: Driver) -> None
 
 
 @pytest.mark.requirement("F23")
-def test_what_commits_late_is_not_passed_by(driver: Driver) -> None:
+def test_events_that_commit_late_are_not_skipped(driver: Driver) -> None:
     add(driver, "ops", URL)
     late = driver.another()
     late.rows("begin")

@@ -1,4 +1,4 @@
-"""Events arrive at webhooks: signed, in order, each at least once, and nothing else is followed."""
+"""Events arrive at webhooks signed, in order and at least once; redirects are not followed."""
 
 import base64
 import hashlib
@@ -86,7 +86,7 @@ async def test_the_known_signature_of_a_known_message() -> None:
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-async def test_a_webhook_gets_what_it_asks_for_and_nothing_else(
+async def test_a_webhook_gets_only_the_events_that_it_selects(
     driver: Driver, receiver: Receiver, notifier: Notifier
 ) -> None:
     add(driver, "exact", receiver.url("exact"), kinds=["test.a"])

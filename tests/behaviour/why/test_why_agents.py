@@ -1,4 +1,4 @@
-"""`why` says what the agents lack that could take a task."""
+"""`why` explains why no agent can claim a task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`why` says what is shut before a task: pauses, breakers, gates, budgets."""
+"""`why` reports what blocks a task: pauses, breakers, gates, budgets."""
 
 from datetime import timedelta
 

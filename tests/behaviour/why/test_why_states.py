@@ -1,4 +1,4 @@
-"""`why` says of a task that runs where, and of one that ended how."""
+"""`why` reports where a task runs and how a task ended."""
 
 from datetime import timedelta
 

@@ -30,7 +30,7 @@ def said(driver: Driver, tasks: list[UUID]) -> dict[UUID, dict[str, dict[str, ob
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_claimable_is_said_of_what_the_next_claim_takes_and_of_nothing_else(
+def test_why_returns_claimable_exactly_for_the_task_that_the_next_claim_takes(
     driver: Driver, seed: int
 ) -> None:
     situation = Situation(driver, seed)

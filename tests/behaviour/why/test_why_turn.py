@@ -1,4 +1,4 @@
-"""`why` says when the turn of a ready task comes, and `claim_order` who is next in a queue."""
+"""`why` reports the position of a ready task, and `claim_order` the order of a queue."""
 
 from collections.abc import Sequence
 
@@ -84,7 +84,7 @@ def test_a_long_line_is_counted_up_to_ten_thousand(driver: Driver, before: int, 
     assert only(driver, task)["sentence"].startswith(f"position {said}")
 
 
-def test_what_the_agent_cannot_afford_is_not_before_it(driver: Driver) -> None:
+def test_tasks_that_the_agent_cannot_afford_are_not_counted_in_the_position(driver: Driver) -> None:
     for name in ("a", "b"):
         set_budget(driver, "agent", name, 1)
     driver.enqueue(priority=1, max_cost_usd=2)

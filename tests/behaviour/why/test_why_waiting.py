@@ -1,4 +1,4 @@
-"""`why` says what a task waits for before any agent could have it."""
+"""`why` reports what a task waits for before an agent can claim it."""
 
 from datetime import timedelta
 
@@ -55,7 +55,7 @@ def test_a_task_names_the_dependencies_that_are_not_done(driver: Driver) -> None
     }  # fmt: skip
 
 
-def test_a_dependency_that_gave_up_is_named_first_with_what_it_said(driver: Driver) -> None:
+def test_a_dead_lettered_dependency_is_named_first_with_its_error(driver: Driver) -> None:
     graph = shaped(driver, {"plan": [], "build": [], "ship": ["plan", "build"]})
     graph.give_up("build")
 

@@ -1,4 +1,4 @@
-"""Work items are tasks that people hand out: cannot be claimed, and their log is kept."""
+"""Work items are tasks that people assign: they cannot be claimed, and their log is kept."""
 
 from datetime import timedelta
 
@@ -105,7 +105,7 @@ def why(driver: Driver, item: object) -> list[str]:
 
 
 @pytest.mark.requirement("W9")
-def test_what_operators_do_to_an_item_is_in_its_log_too(driver: Driver) -> None:
+def test_changes_by_operators_are_in_the_log_of_an_item_too(driver: Driver) -> None:
     item = in_progress(driver)
     change(driver, item, status="failed", outcome="failed", notes="no access")
     [letter] = driver.records("select * from treadle.dead_letters")
@@ -130,7 +130,7 @@ def test_what_operators_do_to_an_item_is_in_its_log_too(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("W11")
-def test_an_item_without_news_is_blocked_and_not_failed(driver: Driver) -> None:
+def test_an_item_without_updates_is_blocked_and_not_failed(driver: Driver) -> None:
     item = in_progress(driver)
     silent(driver, item, 29)
     assert driver.reap() == []

@@ -1,4 +1,4 @@
-"""Work items come to their agents by a dispatch, which is written down, and by nothing else."""
+"""Work items reach their agents only by a dispatch, which is recorded."""
 
 import json
 

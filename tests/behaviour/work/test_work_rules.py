@@ -57,7 +57,7 @@ def test_a_change_that_is_not_listed_is_refused(driver: Driver) -> None:
         ("in_progress", "blocked", "notes"),
     ],
 )
-def test_what_a_change_needs_has_to_be_said(
+def test_a_change_without_its_required_fields_is_rejected(
     driver: Driver, start: str, goal: str, without: str
 ) -> None:
     item = brought(driver, start)
@@ -120,7 +120,7 @@ def test_an_item_in_progress_stays_with_its_agent(driver: Driver) -> None:
 
 
 @pytest.mark.requirement("W11")
-def test_each_change_gives_an_item_its_whole_time_again(driver: Driver) -> None:
+def test_each_change_restarts_the_stale_timeout_of_an_item(driver: Driver) -> None:
     item = in_progress(driver)
     silent(driver, item, 25)
     change(driver, item, notes="still here")

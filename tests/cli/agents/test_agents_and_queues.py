@@ -1,4 +1,4 @@
-"""`treadle agents` and `treadle queues`: who works, on what, and what stands still."""
+"""`treadle agents` and `treadle queues`: agents, their tasks, and stuck tasks."""
 
 import pytest
 

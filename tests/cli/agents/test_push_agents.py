@@ -1,4 +1,4 @@
-"""`treadle agents create`: agents that tasks are sent to are added, listed and removed by hand."""
+"""`treadle agents create`: create, list and delete the agents that tasks are sent to."""
 
 import pytest
 

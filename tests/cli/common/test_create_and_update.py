@@ -1,4 +1,4 @@
-"""`create` makes only new things and `update` changes only existing ones, also in a race."""
+"""`create` creates only new objects and `update` changes only existing ones, also in a race."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which database a command works on, and what it says when that one is of no use."""
+"""Which database a command uses, and its errors when the database is unusable."""
 
 import os
 import secrets

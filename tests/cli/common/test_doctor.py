@@ -1,4 +1,4 @@
-"""`treadle doctor` tells what is well, what is not, and what to do about it."""
+"""`treadle doctor` reports what works, what does not, and what to do about it."""
 
 import os
 from datetime import timedelta
@@ -105,7 +105,9 @@ def test_an_old_transaction_is_a_warning(
     assert "pg_stat_activity" in found["transactions"]["todo"]
 
 
-def test_a_plain_login_sees_what_it_may(cli: Cli, database_url: str, sync_conn: Conn) -> None:
+def test_a_login_without_extra_rights_sees_the_checks_it_may_run(
+    cli: Cli, database_url: str, sync_conn: Conn
+) -> None:
     worker, stranger = f"worker_{os.getpid()}", f"nobody_{os.getpid()}"
     sync_conn.execute(f"create role {worker} login in role treadle_worker".encode())
     sync_conn.execute(f"create role {stranger} login".encode())
@@ -128,7 +130,7 @@ def test_polling_only_needs_no_echo(cli: Cli) -> None:
     assert {"check": "listen", "status": "ok", "found": "off: workers poll", "todo": None} in off
 
 
-def test_a_health_file_that_is_not_there_is_a_failure(bare: Cli) -> None:
+def test_a_missing_health_file_is_a_failure(bare: Cli) -> None:
     done = bare("doctor", "--health-file", "nothing")
 
     assert done.code == 1

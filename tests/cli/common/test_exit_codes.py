@@ -1,4 +1,4 @@
-"""The exit code of the real command tells a script what happened; the error is on stderr."""
+"""The exit code of the real command depends on the error, which is on stderr."""
 
 import shlex
 import subprocess

@@ -1,4 +1,4 @@
-"""Every command that answers gives one JSON document: names of the views, UTC, whole ids."""
+"""Every command with a result prints one JSON document: names of the views, UTC, full ids."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_an_enqueued_task_has_its_id_and_whether_it_is_new(cli: Cli) -> None:
     assert second == {"id": first["id"], "created": False}
 
 
-def test_the_schema_tells_its_state(cli: Cli) -> None:
+def test_status_shows_the_state_of_the_schema(cli: Cli) -> None:
     assert cli("db", "migrate", "--json").json["changed"] is False
     assert cli("db", "status", "--json").json["current"] is True
     assert cli("config", "check", "--json").json == {"ok": True, "problems": []}

@@ -1,4 +1,4 @@
-"""A table with colours on a terminal, tab-separated text in a pipe, and nothing that steers."""
+"""A table with colours on a terminal, tab-separated text in a pipe, no control characters."""
 
 import psycopg
 import pytest
@@ -33,7 +33,7 @@ def test_in_a_pipe_every_line_has_the_same_columns(words: str, still: Cli, evil:
     assert "\x1b" not in shown.out
 
 
-def test_in_a_pipe_ids_and_times_are_whole(cli: Cli, sync_conn: Conn) -> None:
+def test_in_a_pipe_ids_and_times_are_not_shortened(cli: Cli, sync_conn: Conn) -> None:
     task = commands.enqueue(sync_conn, title="a title")
 
     head, row = cli("tasks", "list").rows

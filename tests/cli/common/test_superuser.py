@@ -1,4 +1,4 @@
-"""The command line, used by a superuser, runs nothing that somebody else replaced."""
+"""The command line, used by a superuser, runs no replaced code."""
 
 import psycopg
 import pytest

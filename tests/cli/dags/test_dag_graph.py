@@ -1,4 +1,4 @@
-"""Pictures of DAGs: every line can be followed from a task up to those that it waits for."""
+"""Drawings of DAGs: every line can be followed from a task to its dependencies."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -94,7 +94,7 @@ def graphs(draws: st.DrawFn) -> tuple[list[str], list[Edge]]:
 
 @given(graphs(), st.booleans())
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_lines_lead_to_exactly_what_a_task_waits_for(
+def test_lines_connect_a_task_exactly_to_its_dependencies(
     graph: tuple[list[str], list[Edge]], spaced: bool
 ) -> None:
     nodes, edges = graph
@@ -109,7 +109,7 @@ def test_lines_lead_to_exactly_what_a_task_waits_for(
 
 @given(graphs())
 @settings(max_examples=100, deadline=None, derandomize=True)
-def test_a_task_stands_below_those_it_waits_for(graph: tuple[list[str], list[Edge]]) -> None:
+def test_a_task_is_drawn_below_its_dependencies(graph: tuple[list[str], list[Edge]]) -> None:
     nodes, edges = graph
 
     place = {row.node: at for at, row in enumerate(draw(nodes, edges))}
@@ -164,7 +164,7 @@ def test_an_optional_edge_is_dashed() -> None:
     assert picture("abcd", "a~b a-c c-d") == ["● a", "├╌● b", "● c", "● d"]
 
 
-def test_what_hangs_on_nothing_is_a_list_and_not_a_chain() -> None:
+def test_tasks_without_edges_are_drawn_as_a_list() -> None:
     assert picture("ab", "") == ["╶─● a", "╶─● b"]
     assert picture("abcd", "a-b c-d") == ["● a", "● b", "", "● c", "● d"]
     assert picture("abcd", "a-d b-d c-d")[:3] == ["╶─●─╮ a", "╶─●─┤ b", "╶─●─┤ c"]

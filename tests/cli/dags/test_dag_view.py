@@ -1,4 +1,4 @@
-"""The view of a DAG fits its terminal, and says less when there is too much to say."""
+"""The view of a DAG fits its terminal, and shows less detail for large DAGs."""
 
 from decimal import Decimal
 from typing import Any
@@ -71,7 +71,7 @@ def test_columns_stand_below_each_other() -> None:
     ]
 
 
-def test_what_is_in_the_way_is_named() -> None:
+def test_the_problems_of_a_dag_are_listed() -> None:
     dead = [task(f"t{n}", status="dead_lettered", failure_reason="one\ntwo") for n in range(7)]
     outside = task("late", "elsewhere", status="pending")
 

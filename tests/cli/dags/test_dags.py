@@ -1,4 +1,4 @@
-"""`treadle dags`: make DAGs from files, see how far they are, start, cancel and retry them."""
+"""`treadle dags`: create DAGs from files, show their progress, start, cancel and retry them."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def make(cli: Cli, plan: dict[str, Any], *options: str) -> str:
 
 @pytest.mark.requirement("F3")
 @pytest.mark.parametrize("ending", ["yaml", "json"])
-def test_the_example_is_made_whole(cli: Cli, ending: str) -> None:
+def test_the_example_creates_all_its_tasks(cli: Cli, ending: str) -> None:
     made = cli("dags", "create", str(EXAMPLES / f"landing_page.{ending}"), "--json").json
 
     shown = cli("dags", "show", made["id"], "--json").json

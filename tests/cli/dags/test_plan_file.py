@@ -1,4 +1,4 @@
-"""Files with plans: what is wrong is said with its place, and no file can eat the machine."""
+"""Plan files: errors name their place, and no file can exhaust the machine."""
 
 import sys
 from pathlib import Path
@@ -50,7 +50,7 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_with_its_place(name: str, folder: Path) -> None:
+def test_an_error_in_a_plan_is_reported_with_its_place(name: str, folder: Path) -> None:
     file, text, words = WRONG[name]
     Path(file).write_bytes(text if isinstance(text, bytes) else text.encode())
 

@@ -1,4 +1,4 @@
-"""`treadle dead-letters`: a person decides about tasks that gave up; many at once need a yes."""
+"""`treadle dead-letters`: a person resolves dead letters; many at once need a confirmation."""
 
 import pytest
 

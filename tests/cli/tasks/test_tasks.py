@@ -1,4 +1,4 @@
-"""`treadle tasks`: find tasks, put them on queues, cancel, retry and explain them."""
+"""`treadle tasks`: list, enqueue, cancel, retry and explain tasks."""
 
 from pathlib import Path
 

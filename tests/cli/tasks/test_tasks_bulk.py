@@ -60,7 +60,7 @@ def test_dead_letters_are_retried_by_class(cli: Cli, sync_conn: Conn) -> None:
     assert states == ["ready", "dead_lettered"]
 
 
-def test_what_could_not_be_retried_makes_an_exit_code(cli: Cli, sync_conn: Conn) -> None:
+def test_a_failed_retry_sets_the_exit_code(cli: Cli, sync_conn: Conn) -> None:
     gone = commands.enqueue(sync_conn, tags=["x"])
     sync_conn.execute("update treadle.tasks set idempotency_key = 'k' where id = %s", (gone,))
     sync_conn.execute("select treadle.cancel_task(%s)", (gone,))

@@ -1,4 +1,4 @@
-"""`treadle tasks fork`, and what `show` and `cancel` say of the tasks around one."""
+"""`treadle tasks fork`, and related tasks in `show` and `cancel`."""
 
 import json
 from typing import Any
@@ -94,7 +94,7 @@ def test_a_task_that_does_not_exist_cannot_be_forked(still: Cli) -> None:
     assert still("tasks", "fork", NO_TASK, "--from", "draft").code == 3
 
 
-def test_show_names_dependencies_and_what_they_are_at(cli: Cli, page: dict[str, str]) -> None:
+def test_show_lists_dependencies_with_their_status(cli: Cli, page: dict[str, str]) -> None:
     shown = cli("tasks", "show", page["write"], "--json").json
 
     assert shown["why"].startswith("waiting for 1 of 1 dependencies: research")

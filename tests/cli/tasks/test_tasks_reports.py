@@ -1,4 +1,4 @@
-"""`treadle tasks show` tells what was decided, which models are in force, and of poison pills."""
+"""`treadle tasks show` prints decision reports, models and poison pills."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Callbacks of a harness under test: they write a line to a file, and fail if told to.
+"""Callbacks of a harness under test: they write a line to a file, and fail on request.
 
 TREADLE_TEST_EFFECTS names the file. A decision says how its action fails; by default it succeeds.
 """

@@ -1,4 +1,4 @@
-"""An agent for tests: decides what its task says, and waits where it says to hold.
+"""An agent for tests: its task says what it decides and when it waits.
 
 python -m tests.drivers.apps.harness_agent HARNESS_URL AGENT_URL
 """

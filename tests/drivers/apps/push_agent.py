@@ -1,4 +1,4 @@
-"""An agent with an HTTP interface, in a process of its own, that can be told to behave badly.
+"""An agent with an HTTP interface in its own process, which can be made to misbehave.
 
 `python -m tests.drivers.apps.push_agent PORT FILE` prints its port. Every execution is a line in
 FILE. POST /control sets modes; GET /control shows what it was asked.

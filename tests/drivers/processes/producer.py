@@ -1,4 +1,4 @@
-"""A producer that knows which of its tasks were acknowledged."""
+"""A producer that records which of its tasks were acknowledged."""
 
 from uuid import UUID
 

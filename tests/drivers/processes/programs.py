@@ -1,4 +1,4 @@
-"""Run `treadle` as people do: as a program, as any user, and see what it leaves behind."""
+"""Run `treadle` as a program and as any user, and list what it leaves behind."""
 
 import os
 import re

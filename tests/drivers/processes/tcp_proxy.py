@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback in front of PostgreSQL whose connections can fall silent.
+"""A TCP proxy on loopback in front of PostgreSQL whose connections can stop responding.
 
 A silent connection stays open and passes no bytes in either direction: neither side learns that it
 is gone, as behind a firewall that forgot the connection. The kernel still acknowledges what the

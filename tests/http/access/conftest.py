@@ -1,4 +1,4 @@
-"""Servers that want tokens, one for each file, and callers with tokens."""
+"""Servers that require tokens, one for each file, and callers with tokens."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A caller is known by its token, and may do what the token says; everything else is refused."""
+"""A caller is identified by its token and may do what the token allows; the rest is rejected."""
 
 import base64
 import hashlib

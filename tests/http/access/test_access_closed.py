@@ -1,4 +1,4 @@
-"""A route is closed until it names what it needs, and until what it acts on is checked."""
+"""A route is closed until it names its needs and its object is checked."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Who may not come in any more does not stay either; and strangers cost little."""
+"""Revoked tokens end running requests, and unknown callers cost little."""
 
 import base64
 import hashlib
@@ -78,7 +78,7 @@ def test_a_claim_that_waits_takes_nothing_when_its_token_has_ended(guarded: Clos
         assert admin.get(f"/v1/tasks/{task}").json()["status"] == "ready"
 
 
-def test_a_result_is_not_told_to_a_token_that_has_ended(guarded: Closed) -> None:
+def test_a_revoked_token_gets_no_result(guarded: Closed) -> None:
     reader = bearer(create(guarded.sql, "reader", "read"))
     with guarded.client(guarded.tokens["admin"]) as admin, ThreadPoolExecutor() as threads:
         task = enqueue(admin)
@@ -100,7 +100,7 @@ def used(sql: Conn, name: str) -> bool:
     return row is not None and row[0] is not None
 
 
-def test_what_was_opened_without_a_token_ends_with_the_first_one(serve: Serve) -> None:
+def test_streams_opened_without_a_token_end_when_the_first_token_is_created(serve: Serve) -> None:
     server = serve(constants=FORGETFUL)
     with (
         psycopg.connect(server.database_url, autocommit=True) as sql,

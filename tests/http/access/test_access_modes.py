@@ -1,4 +1,4 @@
-"""A server is open on this host until there is a token, and elsewhere never."""
+"""A server needs no token on loopback until one exists, and always needs one elsewhere."""
 
 import signal
 from pathlib import Path
@@ -37,7 +37,7 @@ async def test_a_server_without_tokens_logs_that_none_is_required(
     ],
 )
 @pytest.mark.requirement("B10")
-def test_a_name_that_is_made_to_lead_here_is_refused(
+def test_a_host_name_that_resolves_to_this_host_is_rejected(
     server: Served, http: httpx2.Client, host: str, status: int
 ) -> None:
     answer = ask(server.url, head("GET", READ, host=host))
@@ -144,7 +144,7 @@ def test_another_address_is_refused_before_there_is_a_token_and_closed_with_one(
     ("host", "local"),
     [("127.0.0.1", True), ("localhost", True), ("127.3.2.1", True), ("0.0.0.0", False)],
 )
-def test_what_is_reached_from_this_host_only(host: str, local: bool) -> None:
+def test_which_sockets_only_this_host_can_reach(host: str, local: bool) -> None:
     sockets = bind(host, 0)
     try:
         assert len(sockets) > 0

@@ -1,4 +1,4 @@
-"""No route is forgotten: each says which scope it needs, and none answers without a token."""
+"""No route is forgotten: each names its scope, and none answers without a token."""
 
 import re
 from typing import Any
@@ -46,7 +46,7 @@ def test_every_route_names_the_scope_that_it_needs() -> None:
     assert {each for _, _, needed in BEHIND for each in needed} <= set(SCOPES)
 
 
-def test_what_is_open_is_a_short_list_of_exact_paths_that_only_read() -> None:
+def test_public_paths_are_a_short_list_of_exact_read_only_paths() -> None:
     fixed = {path for path in OPEN_PATHS if not path.startswith(("/docs/", "/problems/"))}
 
     assert fixed == {"/health", "/healthz", "/readyz", "/status", "/docs", "/problems"}
@@ -83,7 +83,7 @@ def test_no_route_answers_to_all_scopes_but_its_own(guarded: Closed) -> None:
 
 
 @pytest.mark.requirement("B10")
-def test_whatever_an_operator_changes_is_logged_with_the_name_of_the_token(guarded: Closed) -> None:
+def test_every_change_by_an_operator_is_logged_with_the_name_of_the_token(guarded: Closed) -> None:
     acts = {
         (method, filled(path))
         for method, path, needed in BEHIND
@@ -140,7 +140,7 @@ def test_the_name_of_the_token_is_the_actor_of_what_it_defined_started_and_sent(
         *("/problems/%2e%2e/openapi.json", "/HEALTH", "/healthz%00", "/x/healthz", "/docs/x.js"),
     ],
 )
-def test_what_only_looks_like_an_open_path_is_not_open(guarded: Closed, path: str) -> None:
+def test_a_path_similar_to_a_public_one_is_not_public(guarded: Closed, path: str) -> None:
     with guarded.client() as nobody:
         # As it stands: a client would tidy the path.
         request = nobody.build_request("GET", "/")

@@ -1,4 +1,4 @@
-"""A token for some queues or a project reaches their tasks, and nothing that all share."""
+"""A token restricted to queues or a project sees their tasks, and no shared objects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ SHARED = [
 
 @pytest.mark.parametrize("kind", BOUND)
 @pytest.mark.parametrize(("method", "path", "body"), SHARED)
-def test_what_all_share_is_not_for_a_token_of_some(
+def test_shared_objects_are_closed_to_restricted_tokens(
     callers: Callers, kind: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     caller = getattr(callers, kind)

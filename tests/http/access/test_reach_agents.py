@@ -1,4 +1,4 @@
-"""A token of an agent does not reach what others have; who is an agent is not for all to change."""
+"""A token of an agent sees only its own tasks, and cannot manage agents."""
 
 from urllib.parse import quote
 
@@ -30,7 +30,7 @@ def test_lists_leave_out_what_other_agents_have(callers: Callers) -> None:
     assert ids(callers.admin, "/v1/tasks") == {held, theirs, mine, free}
 
 
-def test_what_an_agent_has_taken_is_its_own(callers: Callers) -> None:
+def test_a_claim_of_an_agent_is_closed_to_other_agents(callers: Callers) -> None:
     task = enqueue(callers.admin)
     take_one(callers.admin, "a")
     callers.sql.execute("update treadle.tasks set assigned_agent = 'b'")
@@ -112,7 +112,7 @@ def test_whole_queues_are_not_for_the_token_of_an_agent(callers: Callers) -> Non
         ("PUT", "/v1/retention/events", {"keep_s": 1}),
     ],
 )
-def test_what_all_tasks_of_a_queue_share_is_not_theirs_to_change(
+def test_a_token_of_an_agent_cannot_change_shared_objects_of_a_queue(
     callers: Callers, kind: str, method: str, path: str, body: object
 ) -> None:
     paths = ("/v1/queues/default", "/v1/retention")

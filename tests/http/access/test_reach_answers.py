@@ -1,4 +1,4 @@
-"""A bound token changes nothing that others share by what it says and answers."""
+"""A restricted token cannot change shared objects with events and answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A key that something elsewhere has is taken; a bound token does not learn by what."""
+"""A key of an invisible object is in use; a restricted token does not learn by what."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4

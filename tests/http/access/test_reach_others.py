@@ -1,4 +1,4 @@
-"""What a bound token may see and ask for does not tell of what is out of its reach."""
+"""The responses to a restricted token reveal nothing about invisible objects."""
 
 from typing import Any
 from uuid import uuid4
@@ -75,7 +75,7 @@ def test_the_events_of_a_dag_are_visible_to_callers_that_see_it(callers: Callers
         assert [each["kind"] for each in items(callers.admin, path)] == ["dag.started"]
 
 
-def test_an_event_of_a_task_is_the_tasks_whatever_its_dag_has(callers: Callers) -> None:
+def test_the_visibility_of_a_task_event_depends_on_its_task_not_its_dag(callers: Callers) -> None:
     dag = make_dag(callers, {"assigned_agent": "a"}, {"assigned_agent": "b"})
     mine, theirs = (take_one(callers.admin, agent) for agent in "ab")
     for claim in (mine, theirs):
@@ -119,7 +119,7 @@ def test_a_dag_does_not_name_what_it_depends_on_elsewhere(callers: Callers, kind
 
 
 @kinds
-def test_a_task_names_what_it_waits_for_in_reach(callers: Callers, kind: str) -> None:
+def test_a_task_names_only_visible_dependencies(callers: Callers, kind: str) -> None:
     mine = enqueue(callers.admin, **OWN[kind])
     task = waiting(callers, kind, mine)
 

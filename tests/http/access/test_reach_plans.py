@@ -1,4 +1,4 @@
-"""What a bound token makes is in its reach: the tasks, what they refer to, and what they set."""
+"""A restricted token creates only tasks that it sees, with visible references and own settings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A token for some queues, an agent or a project reaches those, by the rows and not by the body."""
+"""Access of a restricted token is decided by the rows, not by the body of the request."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

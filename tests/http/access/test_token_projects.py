@@ -1,4 +1,4 @@
-"""A token for a project stays with that project, whatever it and others are called later."""
+"""A token for a project stays with that project, even if projects are renamed."""
 
 import httpx2
 import psycopg

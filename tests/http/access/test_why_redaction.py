@@ -1,4 +1,4 @@
-"""A reason of `why` shows a restricted token nothing of others until somebody opens it."""
+"""A reason of `why` is hidden from restricted tokens until it is opened."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_a_task_out_of_reach_is_not_named() -> None:
     assert found["detail"] == {"open": 2, "all": 3, "tasks": tasks[1:]}
 
 
-def test_a_reason_whose_tasks_are_all_visible_is_shown_whole() -> None:
+def test_a_reason_whose_tasks_are_all_visible_is_shown_completely() -> None:
     whole = reason("dependencies", open=1, all=1, tasks=[{"id": "1", "name": "mine"}])
 
     assert redact(whole, {"1"}) == whole

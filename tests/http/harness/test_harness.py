@@ -1,4 +1,4 @@
-"""The harness protocol as plain HTTP: every arrow of the life of a task, and every refusal."""
+"""The harness protocol over plain HTTP: every transition of a task, and every error."""
 
 from typing import Any
 from uuid import uuid4
@@ -150,7 +150,7 @@ def test_a_nudge_is_accepted_with_any_id(
 
 
 @pytest.mark.requirement("H10")
-def test_a_credential_is_refused_with_the_place_where_it_stands(http: httpx2.Client) -> None:
+def test_a_credential_is_rejected_with_its_place(http: httpx2.Client) -> None:
     body = {"agent_url": ME, "payload": {"env": {"GITHUB_TOKEN": "abc"}}}
     answer = http.post("/harness/tasks", json=body)
     assert (answer.status_code, answer.json()["code"]) == (422, "secret-refused")
@@ -209,7 +209,7 @@ def test_a_wrong_request_is_refused(http: httpx2.Client, path: str, body: Any) -
         '{"agent_url": "http://a", "payload": {"\\u0000": 1}}',
     ],
 )
-def test_what_no_database_can_hold_is_refused(http: httpx2.Client, text: str) -> None:
+def test_text_that_postgresql_cannot_store_is_rejected(http: httpx2.Client, text: str) -> None:
     headers = {"content-type": "application/json"}
     answer = http.post("/harness/tasks", content=text.encode(), headers=headers)
     assert answer.status_code == 422, answer.text
@@ -222,7 +222,7 @@ def test_a_payload_that_is_too_large_is_refused(http: httpx2.Client) -> None:
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail"])
-def test_a_task_that_is_not_there_is_not_found(http: httpx2.Client, verb: str) -> None:
+def test_a_missing_task_is_not_found(http: httpx2.Client, verb: str) -> None:
     answer = tell(http, (NOBODY, NOBODY), verb, decision={}, error="")
     assert (answer.status_code, answer.json()["code"]) == (404, "task-not-found")
 

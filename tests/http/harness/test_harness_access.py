@@ -1,4 +1,4 @@
-"""Who may do what in the harness protocol: by scope, and by the agent that a token belongs to."""
+"""Permissions of the harness protocol: by scope, and by the agent of a token."""
 
 from collections.abc import Iterator
 from typing import Any

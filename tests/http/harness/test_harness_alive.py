@@ -1,4 +1,4 @@
-"""Heartbeats beside the work, and clients with an event loop."""
+"""Heartbeats during work, and async clients."""
 
 import asyncio
 import threading

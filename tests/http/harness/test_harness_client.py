@@ -1,4 +1,4 @@
-"""The client of agents against a real server, over a way that loses requests and answers."""
+"""The client of agents against a real server, over a connection that loses messages."""
 
 import pickle
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_the_three_methods(client: HarnessClient, way: Flaky, sql: Conn) -> None
 
 @pytest.mark.requirement("H2")
 @pytest.mark.parametrize("when", ["before", "after", 503, 429])
-def test_what_is_lost_is_asked_for_again_and_has_one_effect(
+def test_a_request_with_a_lost_response_is_repeated_and_has_one_effect(
     client: HarnessClient, way: Flaky, sql: Conn, when: object
 ) -> None:
     first, second = put(sql), put(sql)
@@ -86,7 +86,7 @@ def test_a_claim_without_an_answer_is_found_again_by_the_next_call(way: Flaky, s
         assert fetched(client).task_id == task_id
 
 
-def test_a_claim_without_an_answer_that_was_taken_back_is_made_anew(way: Flaky, sql: Conn) -> None:
+def test_a_claim_with_a_lost_response_that_expired_is_made_again(way: Flaky, sql: Conn) -> None:
     task_id, other = put(sql), put(sql)
     way.lose("/next", "after", times=100)
     with HarnessClient(way.url, ME, patience_s=0.3) as client:

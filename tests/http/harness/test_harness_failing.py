@@ -1,4 +1,4 @@
-"""An agent gives a task back: it alone has the trouble, and whatever it says is stored."""
+"""An agent fails a task: only that task is affected, and any error text is stored."""
 
 from typing import Any
 

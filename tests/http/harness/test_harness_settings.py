@@ -1,4 +1,4 @@
-"""What the settings of a server do to the tasks of the harness."""
+"""The effect of the settings of a server on harness tasks."""
 
 from datetime import datetime
 from uuid import uuid4

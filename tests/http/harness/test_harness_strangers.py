@@ -1,4 +1,4 @@
-"""Tasks that came into the queue of the harness, or left it, by the other interface."""
+"""Tasks that entered or left the harness queue through another interface."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""A client that knows only the queue's document works unchanged: submit, look, cancel."""
+"""A client of the documented queue API works unchanged: submit, read, cancel."""
 
 from datetime import datetime
 
@@ -49,7 +49,7 @@ def test_every_field_is_returned_under_its_name(http: httpx2.Client) -> None:
 
 
 @pytest.mark.requirement("Q4")
-def test_what_is_empty_is_left_out_and_what_is_unknown_ignored(http: httpx2.Client) -> None:
+def test_empty_fields_are_left_out_and_unknown_ones_ignored(http: httpx2.Client) -> None:
     empty: Body = {"model": "", "session_id": None, "env": {}, "thinking": None, "source": ""}
     made = submit(http, "hello", **empty, timeout_seconds=0, priority=1)
 
@@ -84,7 +84,7 @@ def test_the_queue_is_first_in_first_out(http: httpx2.Client, sql: Conn) -> None
 
 
 @pytest.mark.requirement("Q3")
-def test_what_an_agent_has_is_shown_with_it_and_has_no_position(
+def test_a_dispatched_entry_shows_its_agent_and_has_no_position(
     http: httpx2.Client, sql: Conn
 ) -> None:
     made = [submit(http)["queue_id"] for _ in range(3)]
@@ -122,7 +122,7 @@ def test_the_session_is_the_one_that_was_asked_for_or_else_that_of_the_agent(
 
 
 @pytest.mark.requirement("Q4")
-def test_what_has_ended_leaves_the_listing_and_can_be_read(http: httpx2.Client, sql: Conn) -> None:
+def test_an_ended_entry_leaves_the_list_and_can_be_read(http: httpx2.Client, sql: Conn) -> None:
     done, failed = submit(http)["queue_id"], submit(http)["queue_id"]
     task_id, token = dispatch(sql)
     sql.execute("select treadle.complete_task(%s, %s)", (task_id, token))
@@ -188,7 +188,7 @@ def test_what_has_ended_cannot_be_cancelled(http: httpx2.Client, sql: Conn) -> N
 
 @pytest.mark.requirement("Q4")
 @pytest.mark.parametrize("queue_id", ["queue-abc12345", "x%00y", "%F0%9F", "task"])
-def test_an_entry_that_is_not_there_is_not_found(http: httpx2.Client, queue_id: str) -> None:
+def test_a_missing_entry_is_not_found(http: httpx2.Client, queue_id: str) -> None:
     for answer in (
         http.get(f"/api/queue/{queue_id}"),
         http.post(f"/api/queue/{queue_id}/cancel"),

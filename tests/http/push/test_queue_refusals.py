@@ -1,4 +1,4 @@
-"""What the queue cannot take is refused with its reason: a bad body, and one more than it may."""
+"""Invalid submissions and submissions to a full queue are rejected with a reason."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +64,9 @@ def test_a_bad_body_is_refused(http: httpx2.Client, name: str) -> None:
 
 
 @pytest.mark.requirement("Q2")
-def test_of_64_submitters_at_once_exactly_50_get_in(http: httpx2.Client, sql: Conn) -> None:
+def test_exactly_50_of_64_concurrent_submissions_are_accepted(
+    http: httpx2.Client, sql: Conn
+) -> None:
     gate = Barrier(SUBMITTERS)
 
     def send(number: int) -> httpx2.Response:
@@ -106,7 +108,7 @@ def test_a_limited_listing_still_has_the_depth(http: httpx2.Client) -> None:
 
 
 @pytest.mark.requirement("Q14")
-def test_what_was_taken_back_is_not_logged_as_added(
+def test_a_rolled_back_submission_is_not_logged_as_added(
     http: httpx2.Client, sql: Conn, server: Served
 ) -> None:
     refuse = "add constraint no_room check (key <> 'lost' or status is null)"

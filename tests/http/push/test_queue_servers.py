@@ -1,4 +1,4 @@
-"""Servers of a queue: one with another size, one that is killed, one that wants tokens."""
+"""Servers of a queue: another maximum size, a killed server, a server with tokens."""
 
 from pathlib import Path
 

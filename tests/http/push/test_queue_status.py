@@ -1,4 +1,4 @@
-"""`GET /status`: the queue in four numbers, and the jobs that submit to it."""
+"""`GET /status`: the counts of the queue, and the jobs that submit to it."""
 
 import httpx2
 import pytest

@@ -1,4 +1,4 @@
-"""An answer has an end: a page in bytes too, and a client that does not read it in time."""
+"""Responses are bounded: pages in bytes, and clients that do not read in time."""
 
 import contextlib
 import json
@@ -229,7 +229,7 @@ async def test_a_connection_has_its_time_again_after_each_answer() -> None:
             assert not connection.transport.is_closing()
 
 
-async def test_a_slow_client_gets_its_answer_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_client_gets_its_complete_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "READ_S", 1.5)
     began = time.monotonic()
     got = 0

@@ -1,4 +1,4 @@
-"""The `type` of every problem leads to a page that says what it means."""
+"""The `type` of every problem links to a page that explains it."""
 
 import ast
 import html
@@ -76,7 +76,7 @@ def test_a_status_has_one_name_in_every_python(http: httpx2.Client, status: int,
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("DELETE", "/healthz")])
-def test_the_type_of_an_answer_leads_to_its_page(
+def test_the_type_of_a_problem_links_to_its_page(
     http: httpx2.Client, method: str, path: str
 ) -> None:
     refused = http.request(method, path).json()
@@ -97,7 +97,7 @@ def test_the_problem_page_says_whether_to_retry_and_what_to_do(http: httpx2.Clie
     assert "TR101" in lost
 
 
-def test_the_list_leads_to_every_page(http: httpx2.Client) -> None:
+def test_the_index_links_to_every_page(http: httpx2.Client) -> None:
     text = http.get("/problems").text
 
     assert all(f'href="problems/{cls.code}"' in text for cls in OURS)

@@ -1,4 +1,4 @@
-"""The server says whether it lives, and every error has one shape."""
+"""The health routes of the server, and the format of errors."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A request is bounded before anything looks into it: size, time, kind, depth, headers, rate."""
+"""Requests are limited before they are parsed: size, time, media type, depth, headers, rate."""
 
 import time
 from collections.abc import Iterator
@@ -164,7 +164,7 @@ def test_headers_of_a_later_request_are_not_waited_for_either(bounded: Served) -
         (head("POST", "/", "Content-Length: 5", "Transfer-Encoding: chunked"), 400, "bad-request"),
     ],
 )
-def test_what_cannot_be_understood_is_a_problem_document(
+def test_invalid_http_gets_a_problem_document(
     impatient: Served, data: bytes, status: int, code: str
 ) -> None:
     found = ask(impatient.url, data)
@@ -281,7 +281,7 @@ def test_a_body_is_not_unpacked(client: httpx2.Client) -> None:
     assert client.post(PATH, content=b"{}", headers=headers).status_code == 415
 
 
-def test_a_body_of_any_size_arrives_whole(client: httpx2.Client) -> None:
+def test_a_body_of_any_size_arrives_completely(client: httpx2.Client) -> None:
     for size in (1, SMALL - 1, SMALL, SMALL + 1, MOST):
         whole = b"[" + b" " * (size - 2) + b"]" if size > 1 else b"1"
         assert post(client, whole).status_code == 404

@@ -1,4 +1,4 @@
-"""Many callers at once, honest or not, leave the server standing, small, and open to others."""
+"""Under many concurrent callers the server stays available and small."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""The whole OpenAPI document is true: what it says is answered, and nothing else.
+"""The OpenAPI document is accurate: the server behaves as it describes.
 
 Requests are made from the document, as it says and as it does not, for every operation. A longer
 run by hand: TREADLE_API_EXAMPLES=100 pytest tests/http/server/test_openapi.py

@@ -1,4 +1,4 @@
-"""A path is taken as it is: with a slash behind it, it is another one."""
+"""Paths are matched exactly: a trailing slash makes another path."""
 
 import httpx2
 import pytest
@@ -9,7 +9,7 @@ from tests.drivers.http.v1 import NOBODY, code_of
 @pytest.mark.parametrize(
     "path", ["/health", "/docs", "/problems", "/v1/queues", f"/v1/tasks/{NOBODY}/result"]
 )
-def test_a_slash_behind_a_path_leads_nowhere(http: httpx2.Client, path: str) -> None:
+def test_a_path_with_a_trailing_slash_is_not_found(http: httpx2.Client, path: str) -> None:
     answer = http.get(f"{path}/")
 
     assert code_of(answer) == (404, "not-found")

@@ -1,4 +1,4 @@
-"""The page at /docs shows the OpenAPI document, and takes nothing from another host."""
+"""The page at /docs shows the OpenAPI document and loads nothing from other hosts."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""A slow client whose body is refused still reads the answer, and is not waited for without end."""
+"""A slow client with a rejected body still gets the response, within a time limit."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What looks like a credential, and any long text of a payload, stands in no error and no log."""
+"""Apparent credentials and long payload texts appear in no error and no log."""
 
 import copy
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Requests over HTTP that come at the same time share a call, and each hears its own answer."""
+"""Concurrent HTTP requests share a database call, and each gets its own response."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A client that does not read is cut, and what waits for it is bounded; silence is said."""
+"""A client that does not read is disconnected and logged, and its buffer is bounded."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -179,7 +179,7 @@ async def test_a_stream_does_not_last_for_ever(sql: Conn, monkeypatch: pytest.Mo
     assert client.is_whole
 
 
-async def test_what_happens_while_a_stream_joins_the_others_comes_once(
+async def test_events_during_the_start_of_a_stream_are_sent_once(
     sql: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "BATCH", 2)

@@ -1,4 +1,4 @@
-"""A statement of the server that takes too long ends, and the caller hears when to come again."""
+"""A slow statement of the server is cancelled, and the caller gets Retry-After."""
 
 import httpx2
 import psycopg
@@ -35,7 +35,7 @@ def test_a_statement_that_takes_too_long_is_503_and_changes_nothing(serve: Serve
     ("prepare", "given", "expected"),
     [(True, "", "30s"), (False, "", "0"), (True, "-c statement_timeout=7s -c jit=off", "7s")],
 )
-async def test_the_limit_is_sent_where_no_pooler_stands_between_and_the_url_has_none(
+async def test_the_statement_timeout_is_set_without_a_pooler_unless_the_url_has_one(
     new_database: NewDatabase, prepare: bool, given: str, expected: str
 ) -> None:
     with new_database() as url:

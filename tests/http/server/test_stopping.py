@@ -1,4 +1,4 @@
-"""A server that stops answers those who wait, and waits for nobody who is slow."""
+"""A stopping server answers waiting requests and does not wait for slow clients."""
 
 import signal
 from collections.abc import Iterator

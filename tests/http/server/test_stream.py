@@ -1,4 +1,4 @@
-"""Events as they happen: in order, each once, none lost, whatever happens to the connection."""
+"""Event streams: in order, each event once, none lost, whatever happens to the connection."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Streams are many, and cost little: one listener for all, a bound for each, a clean end."""
+"""Many streams cost little: one listener for all, a bounded buffer for each, a clean end."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Requests that come at the same time share a call, and each hears its own answer."""
+"""Concurrent requests share a database call, and each gets its own response."""
 
 import asyncio
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ async def asked(share: Batcher[str, int, int], items: list[int], call: Recorder)
     return heard
 
 
-async def test_what_comes_while_a_call_is_under_way_goes_together() -> None:
+async def test_requests_that_arrive_during_a_call_share_the_next_one() -> None:
     call = Recorder()
     heard = await asked(Batcher(call, lambda item: None), [1, 2, 3, 4], call)
     assert heard == {0: 2, 1: 4, 2: 6, 3: 8}
@@ -168,7 +168,7 @@ async def test_a_slow_call_does_not_delay_the_requests_behind_it() -> None:
         assert await share("k", 5) == 10
 
 
-async def test_what_refuses_one_of_those_that_are_alike_refuses_all() -> None:
+async def test_an_error_of_identical_requests_applies_to_all() -> None:
     call = Recorder(refused={3})
     heard = await asked(Batcher(call), [1, 2, 3, 4], call)
     assert [type(heard[number]) for number in (1, 2, 3)] == [InvalidArgument] * 3

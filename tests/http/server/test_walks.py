@@ -1,4 +1,4 @@
-"""The files that an enqueue runs through are few, and the architecture page names each of them."""
+"""An enqueue runs through few files, and the architecture page names each of them."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The files of tasks over HTTP: what is known of them, and what is in them."""
+"""The files of tasks over HTTP: their metadata and their content."""
 
 import hashlib
 from collections.abc import Iterator
@@ -108,7 +108,7 @@ def test_a_media_type_that_is_not_a_valid_header_is_sent_as_bytes(
     assert answer.headers["content-type"] == "application/octet-stream"
 
 
-def test_what_is_not_there_is_not_found(guarded: Closed, http: httpx2.Client, folder: Path) -> None:
+def test_a_missing_object_is_not_found(guarded: Closed, http: httpx2.Client, folder: Path) -> None:
     gone = put(guarded, folder)
     for file in folder.rglob(f"*{gone}*"):
         file.unlink()
@@ -132,7 +132,7 @@ def test_the_content_of_a_linked_file_is_not_sent(
         assert answer.json()["hint"]
 
 
-def test_a_damaged_file_does_not_arrive_whole(
+def test_a_damaged_file_is_sent_incomplete(
     guarded: Closed, http: httpx2.Client, folder: Path
 ) -> None:
     small = put(guarded, folder, b"damaged", said=b"as it was")

@@ -1,4 +1,4 @@
-"""Budgets over HTTP: set, looked at, removed; and what was spent."""
+"""Budgets over HTTP: set, get, delete, and costs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Agents over HTTP: they register, take tasks, say how it goes, and end them."""
+"""Agents over HTTP: register, claim tasks, send heartbeats, and complete or fail tasks."""
 
 from typing import Any
 

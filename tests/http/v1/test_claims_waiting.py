@@ -1,4 +1,4 @@
-"""A claim that waits: woken by NOTIFY, by looking again, and never for a client that is gone."""
+"""A claim that waits: woken by NOTIFY or by polling, and never kept for a disconnected client."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""DAGs over HTTP: made whole or not at all, listed, started, cancelled, run again."""
+"""DAGs over HTTP: create, list, start, cancel and retry."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def make(http: httpx2.Client, **said: Any) -> dict[str, Any]:
     return shaped(models.MadeDag, http.post("/v1/dags", json={**PLAN, **said}), 201)
 
 
-def test_a_dag_is_made_whole_and_can_be_read(http: httpx2.Client) -> None:
+def test_a_dag_is_created_completely_and_can_be_read(http: httpx2.Client) -> None:
     answer = http.post("/v1/dags", json={**PLAN, "meta": {"ticket": 7}, "budget_usd": 2.5})
     made = shaped(models.MadeDag, answer, 201)
     assert answer.headers["location"] == f"/v1/dags/{made['id']}"

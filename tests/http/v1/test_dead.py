@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: found, looked at, decided about one by one and in bulk."""
+"""Dead letters over HTTP: list, show, and resolve one or many."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ def test_a_letter_is_cancelled_changed_or_escalated(
         {"resolution": "retry", "by": "somebody else"},
     ],
 )
-def test_what_cannot_be_decided_changes_nothing(
+def test_an_invalid_decision_changes_nothing(
     http: httpx2.Client, letters: list[str], said: dict[str, Any]
 ) -> None:
     assert code_of(resolve(http, letters[0], **said)) == (422, "invalid-argument")

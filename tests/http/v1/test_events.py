@@ -1,4 +1,4 @@
-"""What happened, over HTTP: page by page, the newest first."""
+"""Events over HTTP, in pages, newest first."""
 
 import httpx2
 import pytest

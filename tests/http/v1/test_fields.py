@@ -1,4 +1,4 @@
-"""Over HTTP the fields of a task have the bounds of the list in treadle.fields."""
+"""The fields of a task have the same bounds over HTTP as in treadle.fields."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def test_the_ends_of_the_bounds_are_accepted(client: httpx2.Client, use: str) ->
 
 
 @pytest.mark.parametrize("use", PLACES)
-def test_one_step_beyond_is_refused_where_it_stands(client: httpx2.Client, use: str) -> None:
+def test_a_value_beyond_a_bound_is_rejected_with_its_place(client: httpx2.Client, use: str) -> None:
     base = PLACES[use][3]
     for field, value in cases(refused):
         if use in uses_of(field):

@@ -1,4 +1,4 @@
-"""Gates, breakers and concurrency keys over HTTP: what keeps tasks from starting."""
+"""Gates, breakers and concurrency keys over HTTP."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What became of decisions, and which agents are nudged: the harness for operators, over HTTP."""
+"""The harness for operators over HTTP: actions, and agents that are nudged."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Archived tasks over HTTP, and what is kept how long."""
+"""Archived tasks and retention ages over HTTP."""
 
 from collections.abc import Iterator
 
@@ -56,7 +56,7 @@ def test_archived_tasks_are_listed_the_newest_first(http: httpx2.Client, sql: Co
     assert http.get("/v1/history", params={"type": "other"}).json()["items"] == []
 
 
-def test_a_task_that_is_not_there_is_pointed_to_the_history(http: httpx2.Client) -> None:
+def test_the_error_of_a_missing_task_names_the_archive(http: httpx2.Client) -> None:
     missing = http.get(f"/v1/tasks/{NOBODY}")
 
     assert code_of(missing) == (404, "task-not-found")

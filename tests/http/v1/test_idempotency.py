@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key does its work once, whoever sends it again and when."""
+"""A POST with an Idempotency-Key takes effect once, however often it is sent."""
 
 import ast
 import json
@@ -151,7 +151,7 @@ def test_a_key_that_is_none_is_refused(http: httpx2.Client, sql: Conn, key: str)
     assert count(sql) == 0
 
 
-def test_a_key_does_not_hide_what_is_not_there(http: httpx2.Client) -> None:
+def test_a_key_does_not_hide_that_an_object_is_missing(http: httpx2.Client) -> None:
     for _ in range(2):
         answer = post(http, "k", {}, f"/v1/tasks/{NOBODY}/cancel")
         assert code_of(answer) == (404, "task-not-found")

@@ -1,4 +1,4 @@
-"""Queues and types over HTTP: how deep they are, their settings, pause and resume."""
+"""Queues and types over HTTP: depth, settings, pause and resume."""
 
 from typing import Any
 

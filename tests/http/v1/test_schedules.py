@@ -1,4 +1,4 @@
-"""Schedules over HTTP: defined, run by hand, paused, resumed, removed."""
+"""Schedules over HTTP: create, run, pause, resume, delete."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_a_schedule_is_defined_and_shown(http: httpx2.Client) -> None:
     assert shaped(models.Schedule, http.get("/v1/schedules/nightly")) == made
 
 
-def test_what_is_not_named_stays(http: httpx2.Client) -> None:
+def test_absent_fields_keep_their_values(http: httpx2.Client) -> None:
     before = define(http)
     after = shaped(models.Schedule, http.put("/v1/schedules/nightly", json={"grace_s": 5}))
     assert after["grace_s"] == 5

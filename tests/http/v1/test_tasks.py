@@ -1,4 +1,4 @@
-"""Tasks over HTTP: put on a queue, listed, looked at."""
+"""Tasks over HTTP: enqueue, list and show."""
 
 from datetime import datetime
 from typing import Any
@@ -129,7 +129,7 @@ def test_one_bad_task_of_many_stops_all(http: httpx2.Client) -> None:
         ({"type": "code", "idempotency_key": ""}, 422),
     ],
 )
-def test_what_no_task_can_be_is_refused(http: httpx2.Client, body: Any, status: int) -> None:
+def test_an_invalid_task_is_rejected(http: httpx2.Client, body: Any, status: int) -> None:
     answer = http.post("/v1/tasks", json=body)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
@@ -163,12 +163,12 @@ def test_too_many_tasks_at_once_are_refused(http: httpx2.Client) -> None:
 
 
 @pytest.mark.parametrize("part", ["", "/why", "/attempts", "/steps", "/artifacts", "/events"])
-def test_a_task_that_is_not_there_is_not_found(http: httpx2.Client, part: str) -> None:
+def test_a_missing_task_is_not_found(http: httpx2.Client, part: str) -> None:
     assert code_of(http.get(f"/v1/tasks/{NOBODY}{part}")) == (404, "task-not-found")
     assert code_of(http.get(f"/v1/tasks/nonsense{part}")) == (422, "invalid-argument")
 
 
-def test_what_a_task_went_through_can_be_read(http: httpx2.Client) -> None:
+def test_the_history_of_a_task_can_be_read(http: httpx2.Client) -> None:
     register(http)
     task_id = enqueue(http)
     claim = take_one(http)
@@ -207,7 +207,7 @@ def test_a_task_that_did_not_change_is_not_sent_again(http: httpx2.Client) -> No
     assert (changed.status_code, changed.json()["status"]) == (200, "cancelled")
 
 
-def test_a_held_task_is_let_go(http: httpx2.Client) -> None:
+def test_a_held_task_is_released(http: httpx2.Client) -> None:
     task_id = enqueue(http, hold=True)
     assert status_of(http, task_id) == "created"
 

@@ -1,4 +1,4 @@
-"""What people decide about tasks over HTTP: cancel, retry, fork, and many at once."""
+"""Actions on tasks over HTTP: cancel, retry, fork, and bulk changes."""
 
 from typing import Any
 

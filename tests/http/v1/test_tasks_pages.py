@@ -1,4 +1,4 @@
-"""Lists of tasks come in pages that nothing can shift."""
+"""Pages of task lists are stable while tasks are added."""
 
 import httpx2
 import pytest

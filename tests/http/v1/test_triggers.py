@@ -1,4 +1,4 @@
-"""Triggers over HTTP: defined, tried out, fired by hand, paused, removed."""
+"""Triggers over HTTP: create, test, fire, pause, delete."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tasks ask over HTTP, people and events answer, and the tasks go on."""
+"""Waits over HTTP: tasks ask, people and events answer, and the tasks resume."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_an_approval_needs_the_requested_number_of_people(
     assert votes == ["recorded", "already", "answered"]
 
 
-def test_a_wait_that_is_not_there_is_not_found(http: httpx2.Client) -> None:
+def test_a_missing_wait_is_not_found(http: httpx2.Client) -> None:
     assert code_of(http.get(f"/v1/waits/{NOBODY}")) == (404, "wait-not-found")
     answer = http.post(f"/v1/waits/{NOBODY}/answer", json={"value": 1})
     assert code_of(answer) == (404, "wait-not-found")

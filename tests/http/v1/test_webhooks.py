@@ -1,4 +1,4 @@
-"""Webhooks over HTTP: added, tried, rotated, removed; and calls that come in from outside."""
+"""Webhooks over HTTP: create, test, rotate, delete; and incoming calls."""
 
 from typing import Any
 

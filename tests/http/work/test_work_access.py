@@ -1,4 +1,4 @@
-"""Who may do what with work items: by the token, and by the item that is acted on."""
+"""Permissions of the work API: by token, and by the item."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

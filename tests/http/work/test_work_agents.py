@@ -1,4 +1,4 @@
-"""The loop of agents: what was dispatched to them is done, once, and by whom it belongs to."""
+"""The loop of agents: each dispatched item is processed once, by its agent."""
 
 import re
 import subprocess
@@ -80,7 +80,7 @@ def test_a_result_that_is_too_long_for_notes_is_cut_and_the_item_ends(
 
 @pytest.mark.requirement("W13")
 @pytest.mark.parametrize("said", ["out\0put", "caf\udce9", {"ok": 1}, 5], ids=repr)
-def test_whatever_comes_of_the_work_its_item_ends(
+def test_an_item_ends_whatever_its_work_returns_or_raises(
     queue: WorkQueue, http: httpx2.Client, said: object
 ) -> None:
     def returns(_: Item) -> str | None:

@@ -1,4 +1,4 @@
-"""The work API as its description has it: projects, items, the flow of a dispatch."""
+"""The work API as documented: projects, items, the flow of a dispatch."""
 
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -67,7 +67,7 @@ def test_a_project_whose_answer_was_lost_is_made_once(http: httpx2.Client) -> No
 
 
 @pytest.mark.requirement("W1")
-def test_a_project_that_is_not_there_or_has_no_name_is_refused(http: httpx2.Client) -> None:
+def test_a_missing_or_unnamed_project_is_rejected(http: httpx2.Client) -> None:
     refused(http.get(f"/projects/{uuid4()}"), 404, "unknown-project")
     refused(http.patch(f"/projects/{uuid4()}", json={"name": "C"}), 404, "unknown-project")
     refused(http.post("/projects", json={"name": "  "}), 422, "invalid-argument")
@@ -109,7 +109,7 @@ def test_an_item_needs_a_type_and_a_description_and_nothing_else(http: httpx2.Cl
 
 
 @pytest.mark.requirement("W4", "W9")
-def test_steve_picks_up_his_queue_and_the_history_tells_it(http: httpx2.Client) -> None:
+def test_an_agent_processes_its_queue_and_the_history_shows_it(http: httpx2.Client) -> None:
     item = add(http, assigned_agent="steve-w")
     assert listed(http, agent="steve-w", status="dispatched") == []
     change(http, item, status="dispatched", assigned_agent="steve-w")

@@ -1,4 +1,4 @@
-"""Whatever a body of the work API holds, the answer is a problem document and never a 5xx."""
+"""Any invalid body of the work API gets a problem document and never a 5xx."""
 
 import json
 from typing import Any

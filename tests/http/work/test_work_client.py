@@ -1,4 +1,4 @@
-"""The helper of dispatchers, against a real server."""
+"""The client for dispatchers, against a real server."""
 
 import re
 import time
@@ -83,7 +83,7 @@ def test_a_rejected_change_lists_what_is_allowed(queue: WorkQueue) -> None:
 
 
 @pytest.mark.requirement("W12")
-def test_an_id_leads_to_work_items_only(queue: WorkQueue) -> None:
+def test_an_id_of_another_task_is_not_a_work_item(queue: WorkQueue) -> None:
     with pytest.raises(InvalidRequest, match="the id of the work item is empty"):
         queue.work_get("")
     for stranger in ("../projects", "a/b", "?status=queued"):
@@ -107,7 +107,7 @@ def test_a_time_without_zone_is_that_of_this_host(
 
 
 @pytest.mark.requirement("W12")
-def test_a_list_is_whole_however_long_it_is(queue: WorkQueue, sql: Conn) -> None:
+def test_a_list_of_any_length_is_complete(queue: WorkQueue, sql: Conn) -> None:
     sql.execute("select treadle.create_work_item('x', n::text) from generate_series(1, 401) as n")
     assert len({item["id"] for item in queue.work_list()}) == 401
 
@@ -166,7 +166,7 @@ def test_an_item_that_cannot_be_changed_does_not_keep_the_stale_check_from_the_o
 
 
 @pytest.mark.requirement("W12")
-def test_the_stale_check_leaves_alone_what_is_updated_at_that_moment(
+def test_the_stale_check_skips_items_that_are_updated_concurrently(
     server: Served, http: httpx2.Client, sql: Conn
 ) -> None:
     item = brought(http, "in_progress")

@@ -1,4 +1,4 @@
-"""Lists of work items: filters, orders, pages, and the questions of a dispatcher's heartbeat."""
+"""Lists of work items: filters, order, pages, and the queries of a dispatcher's heartbeat."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -85,9 +85,7 @@ def test_the_queries_of_a_dispatcher_heartbeat_are_answered(http: httpx2.Client)
 
 
 @pytest.mark.requirement("W3")
-def test_a_long_list_comes_in_pages_that_the_link_leads_through(
-    http: httpx2.Client, sql: Conn
-) -> None:
+def test_a_long_list_has_pages_connected_by_link_headers(http: httpx2.Client, sql: Conn) -> None:
     sql.execute(
         "select treadle.create_work_item('x', n::text, p_priority => 1 + n % 3)"
         " from generate_series(0, 1049) as n"
@@ -188,7 +186,7 @@ def test_a_filter_that_makes_no_sense_is_refused(http: httpx2.Client) -> None:
         assert problem["errors"][0]["pointer"] == f"query/{query.partition('=')[0]}"
 
 
-def test_a_page_after_an_item_that_is_not_there_is_not_found(http: httpx2.Client) -> None:
+def test_a_page_after_a_missing_item_is_not_found(http: httpx2.Client) -> None:
     refused(http.get(f"/work?cursor={uuid4()}"), 404, "work-item-not-found")
 
 

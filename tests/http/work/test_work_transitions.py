@@ -1,4 +1,4 @@
-"""What may become of a work item: all pairs of states, what each change needs, and repeats."""
+"""Transitions of work items: all pairs of states, required fields, and repeats."""
 
 from typing import Any
 from uuid import uuid4

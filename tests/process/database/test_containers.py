@@ -1,4 +1,4 @@
-"""The logins of docker-compose.yml: each process does its work with the one that it has there."""
+"""Each process of docker-compose.yml works with its own login."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A primary is restarted, killed or frozen: work goes on, and nothing acknowledged is lost.
+"""A primary is restarted, killed or frozen: work continues, and nothing acknowledged is lost.
 
 The processes name all servers and look for the one that takes writes. The deadline of a call is
 short here, so that the tests are; the bounds are far above it, for a machine that is busy.

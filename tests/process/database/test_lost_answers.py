@@ -1,4 +1,4 @@
-"""Every call may be repeated after its answer was lost: there is one effect."""
+"""Every call may be repeated after a lost response and has one effect."""
 
 from collections.abc import AsyncIterator
 from uuid import uuid4

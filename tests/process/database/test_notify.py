@@ -1,4 +1,4 @@
-"""NOTIFY is a hint: everything is done without it, and it comes back by itself."""
+"""NOTIFY is a hint: everything works without it, and it recovers by itself."""
 
 import psycopg
 import pytest

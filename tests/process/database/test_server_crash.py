@@ -1,4 +1,4 @@
-"""PostgreSQL crashes under load and comes back: nothing acknowledged is lost, nothing doubled."""
+"""PostgreSQL crashes under load and recovers: nothing acknowledged is lost or duplicated."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

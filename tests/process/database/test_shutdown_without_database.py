@@ -1,4 +1,4 @@
-"""SIGTERM ends every process, also while the database does not answer."""
+"""SIGTERM ends every process, also while the database does not respond."""
 
 import signal
 from collections.abc import AsyncIterator

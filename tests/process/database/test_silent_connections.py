@@ -1,4 +1,4 @@
-"""Every process survives connections that fall silent: open on both sides, and nothing passes.
+"""Every process survives connections that stop responding without being closed.
 
 All processes connect through one proxy. The deadline of a call is short here, so that the tests
 are; the bounds are far above it, for a machine that is busy.

@@ -1,4 +1,4 @@
-"""The demo works on any machine, tells the truth, and leaves nothing running."""
+"""The demo works on any machine, reports accurately, and leaves no process running."""
 
 import os
 import re
@@ -48,7 +48,7 @@ def ran(pg_bin: Path | None) -> Iterator[Ran]:
 
 
 @pytest.mark.requirement("B12")
-def test_it_ends_well(ran: Ran) -> None:
+def test_the_demo_succeeds(ran: Ran) -> None:
     assert ran.code == 0, ran.output + ran.errors
     assert "\x1b" not in ran.output, "no animation and no colours where there is no terminal"
 
@@ -127,7 +127,7 @@ def test_a_plain_user_has_the_data_at_home(pg_bin: Path | None) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_stops_what_it_started(number: signal.Signals, ran: Ran) -> None:
+def test_an_interrupted_demo_stops_its_processes(number: signal.Signals, ran: Ran) -> None:
     with programs.Program("demo", env=programs.environment(ran.folder)) as demo:
         demo.until("worker-1 killed" if number == signal.SIGINT else "processes: ")
         assert len(programs.left_running(ran.folder)) > 3
@@ -183,13 +183,13 @@ async def test_failures_of_earlier_demos_do_not_affect_the_next_one(app: Treadle
     assert kept_back == {"code"}
 
 
-def test_a_story_that_goes_as_told_has_no_problems() -> None:
+def test_the_checks_of_the_demo_pass_on_the_expected_outcome() -> None:
     batch, tasks, attempts, lost = story()
 
     assert demo_batch.problems(batch, tasks, attempts, lost=[lost], survivor="w") == []
 
 
-def test_what_does_not_go_as_told_is_noticed() -> None:
+def test_the_checks_of_the_demo_find_unexpected_outcomes() -> None:
     batch, tasks, attempts, lost = story()
     assert batch.flaky is not None
     assert batch.hopeless is not None

@@ -1,4 +1,4 @@
-"""A dispatcher sends each prompt to the first idle agent, in order, and brings back the result."""
+"""A dispatcher sends each prompt to the first idle agent, in order, and stores the result."""
 
 import signal
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an agent answers decides: again, at the back, or never; nothing is lost on the way."""
+"""The response of an agent decides: retry, requeue or fail; no prompt is lost."""
 
 import signal
 from typing import Any

@@ -1,4 +1,4 @@
-"""An agent that may have a prompt does not refuse it; one that refuses is left time to rest."""
+"""A prompt that an agent may have is repeated there; an agent that rejects is skipped a while."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ async def test_an_agent_that_accepts_without_an_id_gets_each_attempt_once(
         ("take_then_502", ["error", "completed"]),
     ],
 )
-async def test_an_agent_that_remembers_keys_executes_once_whatever_becomes_of_its_answer(
+async def test_an_agent_that_remembers_keys_executes_once_even_if_its_response_is_lost(
     conn: Conn, spawn: Spawn, agents: Agents, answer: str, ends: list[str]
 ) -> None:
     agent = agents("a", remembers="keys", answers=[answer])
@@ -106,7 +106,7 @@ async def test_an_agent_that_forgets_and_never_answers_executes_it_three_times_a
 
 @pytest.mark.requirement("Q7")
 @pytest.mark.parametrize("answer", [400, 409, 500])
-async def test_a_refusal_of_the_repeat_does_not_end_what_is_being_executed(
+async def test_a_rejected_repeat_does_not_end_a_running_execution(
     conn: Conn, spawn: Spawn, agents: Agents, answer: int
 ) -> None:
     modes: dict[str, Any] = {"remembers": "nothing", "work_s": None}

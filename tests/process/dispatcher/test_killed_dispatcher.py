@@ -105,7 +105,7 @@ async def test_findings_that_were_not_recorded_are_reported_again(
 
 
 @pytest.mark.requirement("Q9")
-async def test_the_reaper_leaves_alone_what_an_agent_has_while_no_dispatcher_runs(
+async def test_the_reaper_does_not_reap_submissions_while_no_dispatcher_runs(
     conn: Conn, spawn: Spawn, agents: Agents
 ) -> None:
     agent = agents("a", work_s=None)

@@ -1,4 +1,4 @@
-"""The embedded server starts for anyone, once per folder, and keeps to its folder."""
+"""The embedded server starts for any user, once per folder, and stays in its folder."""
 
 import os
 import shutil

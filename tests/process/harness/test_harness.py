@@ -1,4 +1,4 @@
-"""No task is lost and no action executed twice, whoever is killed: agent, harness, or a nudge."""
+"""No task is lost and no action executed twice, whichever process is killed."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What is odd or much does not stop the loops of a harness."""
+"""Invalid or numerous tasks do not stop the loops of a harness."""
 
 from functools import partial
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""A harness that is told to end lets callbacks finish, and says so of those that do not."""
+"""A harness that stops lets callbacks finish, and marks the others as interrupted."""
 
 import signal
 from functools import partial

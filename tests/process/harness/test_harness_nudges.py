@@ -1,4 +1,4 @@
-"""A nudge is sent and forgotten: it holds up nobody, and goes only where it may."""
+"""A nudge is sent once, delays nothing, and goes only to allowed addresses."""
 
 import json
 from collections.abc import Iterator

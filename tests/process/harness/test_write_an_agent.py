@@ -1,4 +1,4 @@
-"""The agent of the page runs as it stands, from the small install that the page names."""
+"""The agent of the how-to page runs unchanged, from the small install that the page names."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A notifier meets endpoints of every kind, and may be stopped, doubled and killed."""
+"""A notifier with endpoints of every kind may be stopped, duplicated and killed."""
 
 import json
 import re
@@ -185,7 +185,7 @@ async def test_a_notifier_that_was_stopped_for_long_sends_nothing_more(
     assert numbers(receiver, "ops") == [1, 1, 2, 3, 4, 5, 6]
 
 
-async def test_it_ends_when_told_also_while_an_endpoint_hangs(
+async def test_sigterm_ends_the_notifier_also_while_an_endpoint_hangs(
     conn: Conn, spawn: Spawn, receiver: Receiver
 ) -> None:
     await add(conn, "ops", receiver.url("ops"))

@@ -1,4 +1,4 @@
-"""A notifier appends events to a stream of a real Redis server, in order, each with its id."""
+"""A notifier appends events to a real Redis stream, in order, each with its id."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One row that cannot be moved stops neither the reaper nor the promoter, nor makes them spin."""
+"""A row that cannot be processed neither stops the reaper or promoter nor makes it spin."""
 
 from uuid import UUID
 

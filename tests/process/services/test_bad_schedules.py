@@ -1,4 +1,4 @@
-"""One schedule that cannot be dealt with stops neither the others nor the triggers."""
+"""A schedule that cannot be processed stops neither the others nor the triggers."""
 
 import json
 

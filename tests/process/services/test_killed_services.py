@@ -1,4 +1,4 @@
-"""Reapers and promoters may be killed or doubled: each claim and each task counts once."""
+"""Reapers and promoters may be killed or duplicated: each claim and each task counts once."""
 
 import signal
 

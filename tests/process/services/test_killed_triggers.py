@@ -1,4 +1,4 @@
-"""Schedulers may be killed or doubled: each event fires its trigger once."""
+"""Schedulers may be killed or duplicated: each event fires its trigger once."""
 
 import pytest
 

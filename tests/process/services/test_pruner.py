@@ -1,4 +1,4 @@
-"""`treadle pruner` as a process: beside others, killed, asked to stop, with bad rows."""
+"""`treadle pruner` as a process: concurrent, killed, stopped, and with bad rows."""
 
 import signal
 from uuid import UUID
@@ -61,7 +61,9 @@ async def _archived(conn: Conn, wanted: set[UUID]) -> bool:
     return set(found) == wanted
 
 
-async def test_sigterm_ends_it_also_while_it_rests(app: Treadle, conn: Conn, spawn: Spawn) -> None:
+async def test_sigterm_ends_the_pruner_also_during_a_pause(
+    app: Treadle, conn: Conn, spawn: Spawn
+) -> None:
     await finish(app, conn, 50)
     await conn.execute(KEEP)
     # After each step it rests a thousand times as long.

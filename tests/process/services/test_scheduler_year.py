@@ -1,4 +1,4 @@
-"""Ten schedulers and a year of cron times: each nominal time makes its task exactly once.
+"""Ten schedulers and a year of cron times: each nominal time creates its task exactly once.
 
 The clock of the database is moved through 2026, with both changes of the clocks in each zone. What
 is expected is worked out minute by minute, see tests/drivers/calendars.py.

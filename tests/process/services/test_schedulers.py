@@ -1,4 +1,4 @@
-"""Schedulers as processes: on time, doubled, killed, woken, ended."""
+"""Schedulers as processes: on time, duplicated, killed, notified and stopped."""
 
 import json
 import signal

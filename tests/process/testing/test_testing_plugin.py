@@ -1,4 +1,4 @@
-"""treadle.testing as a pytest plugin: there when it is used, out of the way when it is not."""
+"""treadle.testing as a pytest plugin: available on use, and free of cost otherwise."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A worker is killed while it stores a file: no reference dangles, and no file is lost."""
+"""A worker is killed while it stores a file: no reference dangles, and no file is orphaned."""
 
 import hashlib
 import signal

@@ -1,4 +1,4 @@
-"""Concurrency keys with real processes: a worker that is killed keeps no slot, and none doubles."""
+"""Concurrency keys with real processes: a killed worker keeps no slot, and none is duplicated."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workers are killed while they spend: no budget is passed, and what they paid counts."""
+"""Workers are killed while they spend: no budget is exceeded, and their spend counts."""
 
 import random
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A worker that is killed while an output is being checked: the task is done again elsewhere."""
+"""A worker is killed while an output is validated: the task runs again elsewhere."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A worker that is killed while its task waits takes nothing with it: the task holds no claim."""
+"""A worker is killed while its task waits: the task holds no claim and is not affected."""
 
 import pytest
 

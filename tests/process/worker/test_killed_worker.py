@@ -1,4 +1,4 @@
-"""A worker that is killed loses nothing: the reaper and another worker finish its tasks."""
+"""A killed worker loses nothing: the reaper and another worker finish its tasks."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""A worker paused past its lease: its late answer counts only if nobody has taken over.
+"""A worker is paused past its lease: its late result counts only without another claim.
 
 The order of events is made, not waited for. The handler of the paused worker ends when the test
 creates a file, so it is still at work when the pause begins. No heartbeat of the paused worker is

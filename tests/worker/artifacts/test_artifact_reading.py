@@ -1,4 +1,4 @@
-"""What cannot be read: a file that is changed or gone, and what is no file of ours."""
+"""Files that cannot be read: changed, missing or unknown ones."""
 
 from pathlib import Path
 from typing import Any

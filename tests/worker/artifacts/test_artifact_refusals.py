@@ -1,4 +1,4 @@
-"""What cannot be stored or read: it fails the attempt, leaves nothing, and the worker lives."""
+"""Files that cannot be stored or read fail the attempt and leave nothing behind."""
 
 import sys
 from collections.abc import AsyncGenerator, Iterator
@@ -71,7 +71,7 @@ async def test_a_name_is_never_a_path_in_the_store(stored: Treadle, place: Place
     assert all(set(key) <= set("0123456789abcdef-/") for key in keys)
 
 
-async def test_what_has_no_bytes_is_refused(stored: Treadle, conn: Conn, place: Place) -> None:
+async def test_data_without_bytes_is_rejected(stored: Treadle, conn: Conn, place: Place) -> None:
     text: Any = "text"
     given: list[Any] = [text, 7, None, [text], pieces(text), [b"x", 7]]
 
@@ -109,7 +109,7 @@ async def test_the_cap_of_the_settings_holds_for_every_put(
     assert [len(content) for content in place.files().values()] == [10]
 
 
-async def test_an_error_of_the_data_stays_what_it_is(
+async def test_an_error_of_the_data_source_is_raised_unchanged(
     stored: Treadle, conn: Conn, place: Place, tmp_path: Path
 ) -> None:
     def broken() -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Large files pass through a process without being in its memory."""
+"""Large files are streamed and never held in memory."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Files that belong to nobody go; a file that is being stored, or was, never does."""
+"""Orphaned files are swept; a file that is being stored or is stored never is."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

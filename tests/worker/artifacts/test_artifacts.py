@@ -1,4 +1,4 @@
-"""Files that a task makes: stored as streams, found by name or id, given to the next task."""
+"""The files of a task: stored as streams, found by name or id, passed to the next task."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""A brief says what an agent is to do, and the next attempt is told what the last one tried."""
+"""A brief describes the work of an agent; the next attempt gets what was tried."""
 
 import re
 from typing import Any

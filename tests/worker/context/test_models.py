@@ -1,4 +1,4 @@
-"""What an attempt is told: its models, and what earlier attempts came to and left for it."""
+"""What an attempt gets: its models, and the results and notes of earlier attempts."""
 
 from typing import Any
 

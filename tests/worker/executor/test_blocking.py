@@ -1,4 +1,4 @@
-"""Plain functions ask, wait, sleep and spawn too; events are taken once."""
+"""Sync functions can ask, wait, sleep and spawn; events are consumed once."""
 
 import threading
 from typing import Any

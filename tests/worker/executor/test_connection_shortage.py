@@ -1,4 +1,4 @@
-"""Handlers wait for a connection as they wait for a slot: a shortage of ours fails no attempt."""
+"""Handlers wait for a connection as for a slot: a shortage fails no attempt."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -169,7 +169,9 @@ async def test_a_handler_that_waits_for_a_connection_is_released_on_drain(
     assert await rows(conn, "select distinct attempt from treadle.tasks") == [(0,)]
 
 
-async def test_a_worker_tells_how_many_connections_it_may_open(small: Treadle, conn: Conn) -> None:
+async def test_a_worker_registers_the_number_of_connections_it_may_open(
+    small: Treadle, conn: Conn
+) -> None:
     @small.task()
     async def leaf() -> None:
         return None

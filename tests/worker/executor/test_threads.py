@@ -1,4 +1,4 @@
-"""Plain functions run in threads: they may block without stopping anything else."""
+"""Sync functions run in threads: they may block without stopping anything else."""
 
 import threading
 import time

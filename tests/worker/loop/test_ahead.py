@@ -1,4 +1,4 @@
-"""A worker takes tasks ahead to stay busy, but does not hoard them."""
+"""A worker prefetches tasks to stay busy, but not too many."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The worker talks to the database in batches: claims, heartbeats and completions."""
+"""The worker calls the database in batches: claims, heartbeats and completions."""
 
 import anyio
 import pytest

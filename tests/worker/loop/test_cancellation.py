@@ -1,4 +1,4 @@
-"""A handler whose task is no longer its own is stopped; so is one whose task was cancelled."""
+"""A handler is stopped when its claim is lost or its task is cancelled."""
 
 import time
 from uuid import UUID

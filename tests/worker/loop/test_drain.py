@@ -1,4 +1,4 @@
-"""A worker that is to stop finishes what it can and gives back the rest, uncounted."""
+"""A draining worker finishes what it can and releases the rest without counting attempts."""
 
 import os
 from pathlib import Path

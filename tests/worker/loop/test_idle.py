@@ -1,4 +1,4 @@
-"""A worker without work is quiet, and wakes at once."""
+"""An idle worker causes little load, and wakes at once."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ async def test_a_worker_asks_for_notifications_again_however_long_it_may_sleep(
         await until(lambda: _is_idle(conn), within=15)
 
 
-async def test_what_was_claimed_starts_before_the_next_question(
+async def test_claimed_tasks_start_before_the_next_claim(
     app: Treadle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []

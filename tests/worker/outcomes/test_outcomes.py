@@ -1,4 +1,4 @@
-"""A handler says how its attempt ends: by what it raises, or by what it returns."""
+"""A handler decides how its attempt ends: by what it raises, or by what it returns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a handler returns is stored as well as it can be; nothing makes a task stick."""
+"""The output of a handler is stored as completely as possible, and never blocks the task."""
 
 import math
 import signal
@@ -93,7 +93,7 @@ async def test_an_output_is_stored_with_what_json_cannot_hold_replaced(
     [object(), b"\xff\xfe", {"f": print}, 10**5000, circle(), deep(2000), Reply(text="\ud800")],
     ids=["object", "bytes", "function", "huge number", "circle", "deep", "model"],
 )
-async def test_an_odd_output_ends_the_task_all_the_same(app: Treadle, output: object) -> None:
+async def test_an_unusual_output_still_completes_the_task(app: Treadle, output: object) -> None:
     @app.task(max_attempts=1)
     async def answer() -> object:
         return output

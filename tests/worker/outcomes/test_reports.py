@@ -1,4 +1,4 @@
-"""Decision reports: where a type wants one, nothing is completed without it."""
+"""Decision reports: a type that requires one rejects completions without it."""
 
 from typing import Any
 

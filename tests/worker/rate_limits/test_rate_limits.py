@@ -1,4 +1,4 @@
-"""A rate limit is found in errors: by class, status code, headers and cause."""
+"""A rate limit is detected in errors: by class, status code, headers and cause."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

@@ -1,4 +1,4 @@
-"""A worker that meets a rate limit slows down itself and every other."""
+"""A rate limit in one worker slows down all workers."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -140,7 +140,7 @@ def test_a_closed_gate_is_remembered_until_it_opens() -> None:
 
 
 @pytest.mark.parametrize("payload", ["", "no json", "[]", "{}", '{"key": 1, "until": "never"}'])
-def test_what_is_not_understood_is_logged_and_forgotten(payload: str) -> None:
+def test_an_invalid_notification_is_logged_and_ignored(payload: str) -> None:
     heard = ClosedGates()
     with structlog.testing.capture_logs() as logs:
         heard.record(payload)

@@ -1,4 +1,4 @@
-"""A handler that runs out of money waits for a person, or gives up; it can look and reserve."""
+"""A handler over its budget waits for a person, or fails; it can read and reserve budgets."""
 
 from decimal import Decimal
 from typing import Any

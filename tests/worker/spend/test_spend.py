@@ -1,4 +1,4 @@
-"""What a task pays for is counted once, and in the same transaction as what it paid for."""
+"""Spend is counted once, in the same transaction as the step that it paid for."""
 
 from decimal import Decimal
 from typing import Any

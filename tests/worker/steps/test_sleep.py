@@ -1,4 +1,4 @@
-"""A task sleeps without a worker, and by the database's clock."""
+"""A task sleeps without a worker, by the clock of the database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A step that was saved for one input is not taken for another."""
+"""A step that was saved for one input is not reused for another."""
 
 from dataclasses import dataclass
 from decimal import Decimal

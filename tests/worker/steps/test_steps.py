@@ -1,4 +1,4 @@
-"""A step is called once: its result is kept, whatever becomes of the attempt."""
+"""A step is called once: its result is saved, however the attempt ends."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: the handler's own writes and the completion are one commit, once."""
+"""`ctx.transaction()`: the writes of the handler and the completion are one commit."""
 
 import anyio
 import psycopg

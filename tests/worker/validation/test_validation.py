@@ -1,4 +1,4 @@
-"""An output counts when its validators accept it; each of them passes, refuses, hangs, crashes."""
+"""An output is accepted by its validators, which may pass, reject, hang or crash."""
 
 import random
 import sys

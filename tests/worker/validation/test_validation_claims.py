@@ -1,4 +1,4 @@
-"""A task whose output is being checked: its claim is kept, and stops what is no longer wanted."""
+"""A validating task keeps its claim, and validation stops when the claim is lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Commands of test_pass: what they are given, and that nothing of them stays behind."""
+"""Commands of test_pass: their input, and that no process of them is left."""
 
 import os
 import sys
@@ -113,7 +113,7 @@ async def test_the_timeout_of_a_command_applies_regardless_of_the_task(
 
 
 @pytest.mark.parametrize("how", ["cut off", "ends by itself"])
-async def test_what_a_command_has_started_ends_with_it(tmp_path: Path, how: str) -> None:
+async def test_the_processes_of_a_command_end_with_it(tmp_path: Path, how: str) -> None:
     file = tmp_path / "pid"
     stay = "stay" if how == "cut off" else "go"
 

@@ -1,4 +1,4 @@
-"""What surrounds validators: what they are given, what they may do, what the next attempt hears."""
+"""The arguments and rights of validators, and the messages for the next attempt."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The harness runs validators as a worker does, and says what they had against an output."""
+"""The test runner runs validators as a worker does, and reports their messages."""
 
 from typing import Any
 

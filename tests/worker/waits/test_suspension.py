@@ -1,4 +1,4 @@
-"""How a task gives up its claim: not before its other work is saved, and past every `except`."""
+"""A task releases its claim only after its other work is saved, and past every `except`."""
 
 import asyncio
 from typing import Any

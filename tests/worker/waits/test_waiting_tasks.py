@@ -1,4 +1,4 @@
-"""A task that waits is at rest: nothing counts against it, and trouble on the way is no matter."""
+"""A waiting task is not counted, and temporary errors do not affect it."""
 
 from typing import Any
 

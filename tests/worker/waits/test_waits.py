@@ -1,4 +1,4 @@
-"""A task asks people, gives up its claim, and goes on with the answer."""
+"""A task asks people, releases its claim, and resumes with the answer."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Users test tasks that wait: by hand, without a clock that ticks."""
+"""Users test tasks that wait, without a running clock."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
