@@ -133,7 +133,7 @@ def fill(engine: Engine, million: int) -> None:
     engine.conn.execute("""select treadle.define_queue('default', '{"keep_completed_s": 86400}')""")
     engine.enqueue(1)
     with engine.conn.transaction():
-        # The rows come with their lane, and nobody is told of them.
+        # The rows have their lane, and no notification is sent for them.
         engine.conn.execute("set local session_replication_role = replica")
         for _ in range(0, million, 100_000):
             engine.conn.execute(FILL, {"count": min(million, 100_000)})

@@ -49,7 +49,7 @@ async def ask(ctx: Context, prompt: str, model: str = "small") -> str:
 
 @app.task(max_attempts=5)
 async def research(ctx: Context, subject: str) -> list[str]:
-    """Look at what others have done."""
+    """Research existing pages."""
     rivals = await ctx.step("find", ask, ctx, f"Who else offers {subject}?")
     return [rivals, await ctx.step("compare", ask, ctx, "What do their pages have in common?")]
 

@@ -52,14 +52,14 @@ _numbers = itertools.count(1)
 
 
 def pytest_configure() -> None:
-    """Let a run that is told to end stop its servers first."""
+    """Stop the servers before an interrupted run ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Tests are superusers that replace functions on purpose: the clock, and broken ones.
     os.environ["TREADLE_VERIFY_CODE"] = "false"
 
 
 class Dealer(LoadFileScheduling):
-    """Deals out whole files; those of the plans to one process, for they share a million rows."""
+    """Schedules whole files; all plan tests run in one process, since they share a million rows."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)

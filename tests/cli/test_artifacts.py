@@ -119,7 +119,7 @@ def test_a_doctor_tries_the_folder_of_the_user_where_no_store_is_named(
         items = cli("doctor", "--json").json["items"]
         return [each["status"] for each in items if each["check"] == "artifacts"]
 
-    # Nobody keeps files there: it is not made.
+    # The default folder has no files: it is not created.
     assert found() == []
     assert not (folder / "data").exists()
     (folder / "data/treadle/artifacts").mkdir(parents=True)

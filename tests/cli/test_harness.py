@@ -21,7 +21,7 @@ def decided(conn: Conn) -> str:
 
 
 def gone(conn: Conn) -> None:
-    """The harness is."""
+    """The harness of the action has died."""
     query = "update treadle.harness_actions set lease_until = lease_until - interval '1 hour'"
     conn.execute(query)
 

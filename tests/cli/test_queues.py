@@ -10,7 +10,7 @@ pytestmark = pytest.mark.requirement("F7")
 
 @pytest.fixture
 def line(sync_conn: Conn) -> list[str]:
-    """Three tasks in the order in which they would be claimed; the last can be by nobody."""
+    """Three tasks in claim order; no agent can claim the last one."""
     sync_conn.execute("select treadle.register_agent('a1')")
     last = commands.enqueue(sync_conn, priority=1, capabilities=["gpu"])
     second, first = (commands.enqueue(sync_conn, priority=given) for given in (60, 20))

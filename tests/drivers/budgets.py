@@ -48,7 +48,7 @@ def money(driver: Driver, budget_id: int) -> tuple[Any, Any]:
 
 
 def pay(driver: Driver, claim: Claim, usd: object, call_id: str | None = None) -> Record:
-    """Tell of one call; what the task is told."""
+    """Record one call; return the verdict."""
     call = {"usd": str(usd), **({"call_id": call_id} if call_id else {})}
     [row] = driver.records(
         "select * from treadle.record_spend(%s, %s, %s)", claim.id, claim.token, Jsonb([call])
@@ -102,7 +102,7 @@ def dag(driver: Driver, count: int, usd: object, **options: Any) -> tuple[UUID, 
 
 @contextmanager
 def watched(driver: Driver) -> Iterator[list[Record]]:
-    """Look at all budgets again and again meanwhile; the list has what was wrong."""
+    """Check all budgets repeatedly while the block runs; the list has the violations."""
     session = driver.another()
     wrong: list[Record] = []
     looks = 0

@@ -15,7 +15,7 @@ URL = "https://agent.example.org"
 
 @dataclass
 class Sent:
-    """A submission, and who follows it."""
+    """A submission and its follower."""
 
     task_id: UUID
     token: UUID
@@ -88,7 +88,7 @@ def row(driver: Driver, sent: Sent) -> Record:
 
 
 def age(driver: Driver, sent: Sent, seconds: float, **columns: Any) -> None:
-    """Make a submission look as if it had been renewed and heard of that much earlier."""
+    """Move the last renewal and response of a submission into the past."""
     driver.rows(
         """
         update treadle.dispatches

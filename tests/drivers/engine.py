@@ -51,7 +51,7 @@ class Driver:
         """A second session on the same database."""
         return Driver(self.url, self.connect)
 
-    # What tests look at
+    # Reading rows
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         cursor = self.conn.execute(query.encode(), parameters)

@@ -67,7 +67,7 @@ def behind(driver: Driver, key: str) -> Claim:
 
 
 def limited(driver: Driver, claim: Claim, **options: Any) -> str:
-    """An attempt meets a rate limit."""
+    """Fail an attempt with a rate limit."""
     return driver.fail(claim, "slow down", failure_class="rate_limit", **options)
 
 

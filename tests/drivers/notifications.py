@@ -14,7 +14,7 @@ class Listener:
             self._conn.execute(f'listen "{channel}"'.encode())
 
     def heard(self) -> list[str]:
-        """On which channels something has come so far."""
+        """The channels of the notifications received so far."""
         return [each.channel for each in self.notes()]
 
     def notes(self) -> list[psycopg.Notify]:

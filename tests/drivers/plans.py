@@ -30,7 +30,7 @@ FILL = """
 
 def fill(conn: Conn, status: str, count: int) -> None:
     with conn.transaction():
-        # The triggers tell nobody anything here, and the rows come with their lane.
+        # The triggers send no notifications here, and the rows have their lane.
         conn.execute("set local session_replication_role = replica")
         conn.execute(FILL, {"status": status, "count": count})
 

@@ -24,7 +24,7 @@ def submit(
     attempts: int | None = 3,
     **fields: Any,
 ) -> Record:
-    """Queue a prompt; what the submitter is told."""
+    """Queue a prompt; return the response to the submitter."""
     request = Jsonb({"prompt": prompt, **fields})
     [row] = driver.records(SUBMIT, request, source, source_job, size, attempts)
     return row

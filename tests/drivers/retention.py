@@ -26,7 +26,7 @@ def keep_events(driver: Driver, seconds: float) -> None:
 
 
 def prune(driver: Driver, limit: int = 1000, skip: list[UUID] | None = None) -> int:
-    """Walk over the whole table once; how many tasks went."""
+    """Prune the whole table once; return the number of pruned tasks."""
     place: str | None = "(0,0)"
     gone = 0
     while place is not None:
@@ -72,7 +72,7 @@ def archived(driver: Driver, task: UUID) -> dict[str, Any] | None:
 
 
 def sweep_events(driver: Driver) -> int:
-    """Look at all events, two at a time; how many went."""
+    """Prune all events, two at a time; return the number of pruned events."""
     place: int | None = 0
     gone = 0
     while place is not None:

@@ -48,7 +48,7 @@ class Situation:
         return [name for name in names if self.chance(0.5)]
 
     def claim(self, agent: str) -> UUID | None:
-        """What the agent gets if it claims one task now; it is given back at once."""
+        """The task that the agent would claim now; the claim is released at once."""
         asked = registered(self.driver, agent)
         with self.driver.conn.transaction(force_rollback=True):
             claims = self.driver.claim(agent, 1, **asked)

@@ -66,7 +66,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 class Place:
-    """A store of a test: its settings, and what lies there as others see it."""
+    """A store for a test: its settings and its files."""
 
     def __init__(self, url: str, s3: S3 | None = None) -> None:
         self.url = url

@@ -34,7 +34,7 @@ def open_wait(driver: Driver, claim: Claim, wait: object, name: str = "ask") -> 
 
 
 def ask(driver: Driver, claim: Claim, name: str = "ask", **wait: Any) -> UUID:
-    """Open a question, which nobody has answered yet."""
+    """Open a question without answers."""
     row = open_wait(driver, claim, {"question": "Ship it?", **wait}, name)
     assert (row["status"], row["answer"]) == ("open", None)
     wait_id: UUID = row["wait_id"]

@@ -76,7 +76,7 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # who posts may go away at any time
+        pass  # the sender may disconnect at any time
 
 
 def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
@@ -174,7 +174,7 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(b"\0\1\2 what?\r\n\r\n")
 
         def _kill(self, message: Message) -> None:
-            """It arrived; whoever posted it is killed before it gets the answer."""
+            """Kill the sender after the message arrived and before it gets the response."""
             receiver.got[self.path].append(message)
             receiver.modes[self.path.strip("/")] = 200
             for pid in receiver.victims:
@@ -191,7 +191,7 @@ SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 
 
 def add(driver: Driver, name: str, url: str, **settings: object) -> str:
-    """A webhook on this host that wants the events of these tests."""
+    """Create a webhook on this host for the events of these tests."""
     given = {"url": url, "kinds": ["test.*"], "allow_private": True, **settings}
     return str(
         driver.value(

@@ -36,7 +36,7 @@ def order(driver: Driver, queue: str = "default", limit: int = 20) -> list[Recor
 
 
 def silence(driver: Driver, agent: str) -> None:
-    """Nobody has heard of an agent for an hour."""
+    """Move the last heartbeat of an agent an hour into the past."""
     driver.rows(
         "update treadle.agents set heartbeat_at = heartbeat_at - interval '1 hour' where id = %s",
         agent,

@@ -45,7 +45,7 @@ def in_progress(driver: Driver, agent: str = "steve-w", **given: Any) -> UUID:
 
 
 def taken_up_again(driver: Driver) -> UUID:
-    """An item that was blocked meanwhile: no other task goes on like that."""
+    """An item that was blocked and resumed, which only work items can be."""
     item = in_progress(driver)
     change(driver, item, status="blocked", notes="waits")
     change(driver, item, status="in_progress")
@@ -63,7 +63,7 @@ def log(driver: Driver, item: UUID) -> list[tuple[str | None, str, str | None]]:
 
 
 def silent(driver: Driver, item: UUID, minutes: float) -> None:
-    """So long nothing was heard of an item in progress."""
+    """Move the last update of an item in progress into the past."""
     driver.rows(
         "update treadle.tasks set lease_until = lease_until - make_interval(secs => %s),"
         " heartbeat_at = heartbeat_at - make_interval(secs => %s) where id = %s",

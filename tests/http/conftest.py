@@ -69,6 +69,6 @@ def serve(new_database: NewDatabase, tmp_path: Path) -> Iterator[Serve]:
 
 @pytest.fixture
 def way(server: Served, sql: Conn) -> Iterator[Flaky]:
-    """A way to the server that loses what it is told to lose."""
+    """A proxy in front of the server that loses selected messages."""
     with flaky(server.url) as made:
         yield made

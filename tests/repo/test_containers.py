@@ -32,7 +32,7 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
 # Those of the image of PostgreSQL are not ours.
 OURS = {name: each for name, each in SERVICES.items() if name not in ("postgres", "logins")}
 PASSWORDS = {"POSTGRES_PASSWORD", "OPERATOR_PASSWORD", "WORKER_PASSWORD"}
-# They end by themselves, so nobody watches them.
+# They end by themselves, so they need no health check.
 ONCE = {"cli", "migrate"}
 LASTING = {name: service for name, service in OURS.items() if name not in ONCE}
 HEALTH_FILE = "/run/treadle/health"

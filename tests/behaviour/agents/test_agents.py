@@ -17,7 +17,7 @@ def agent(driver: Driver, name: str) -> dict[str, Any]:
 
 
 def silence(driver: Driver, name: str, by: timedelta) -> None:
-    """Let an agent have been silent that much longer."""
+    """Move the last heartbeat of an agent into the past."""
     query = "update treadle.agents set heartbeat_at = heartbeat_at - %s where id = %s"
     driver.rows(query, by, name)
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("F21")
 
 
 def doomed(driver: Driver, grace_s: float = 0, *, dry_run: bool = False) -> list[UUID]:
-    """What a sweep is told to delete, a moment later."""
+    """The artifacts that a sweep has to delete."""
     driver.set_clock(timedelta(seconds=5))
     query = "select id from treadle.artifacts_to_delete(1000, %s, null, %s)"
     return [row[0] for row in driver.rows(query, grace_s, dry_run)]

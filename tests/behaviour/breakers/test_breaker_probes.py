@@ -180,7 +180,7 @@ def test_sixteen_claimers_get_one_probe_between_them(driver: Driver, isolation: 
             ended.wait(timeout=60)
             rows = driver.rows("select id, claim_token from treadle.tasks where status = 'running'")
             counts.append(len(rows))
-            # Every third round the probe lives on: nobody may be the next.
+            # In every third round the probe keeps running: no other probe may start.
             live = len(rows) if turn % 3 == 0 else 0
             if not live:
                 end = "release_tasks" if turn % 3 == 1 else "fail_tasks"

@@ -118,7 +118,7 @@ def test_sixteen_claimers_never_pass_a_tight_budget_and_finish_the_work(driver: 
 
 @pytest.mark.parametrize("scope", ["agent", "dag", "type"])
 def test_a_task_over_budget_is_not_claimed_by_any_of_sixteen(driver: Driver, scope: str) -> None:
-    """Only as many run as the budget pays; the rest go on as those end."""
+    """Only as many tasks run as the budget pays; the others start when those end."""
     if scope == "dag":
         dag(driver, 60, 60, max_cost_usd=1)
     else:

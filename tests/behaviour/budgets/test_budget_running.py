@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.requirement("F25"), pytest.mark.requirement("B5")]
 
 
 def suspended(driver: Driver, claim: Claim) -> None:
-    """What a worker does when it is told to ask."""
+    """Suspend a task, as a worker does when the verdict is ask."""
     told = reserve(driver, claim)
     assert told["verdict"] == "ask"
     assert suspend(driver, claim, told["wait_id"]) == "blocked"

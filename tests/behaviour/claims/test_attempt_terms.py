@@ -21,7 +21,7 @@ def test_fallback_models_are_in_force_from_the_third_attempt_that_counts(driver:
     for _ in range(2):
         claim = driver.claim_one()
         seen.append(claim.models)
-        # Given back and rate limited: no attempt is burnt.
+        # Released and rate limited: no attempt is counted.
         driver.release(claim)
         claim = driver.claim_one()
         driver.fail(claim, failure_class="rate_limit", retry_after=0)

@@ -27,7 +27,7 @@ DEADLINE_S = 1.0
 
 @pytest.fixture
 async def proxy(database_url: str) -> AsyncIterator[Proxy]:
-    """A way to the database that can fall silent."""
+    """A proxy in front of the database that can stop responding."""
     async with Proxy(database_url) as made:
         yield made
 

@@ -20,7 +20,7 @@ from tests.drivers.races import flat, together
 pytestmark = [pytest.mark.requirement("F7"), pytest.mark.requirement("F8")]
 
 END = 300
-# The clock of the test goes on for seconds while it enqueues.
+# The clock of the test advances for seconds while it enqueues.
 SLACK = 0.5
 RANDOM = settings(
     max_examples=15,

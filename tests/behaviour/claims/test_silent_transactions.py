@@ -17,7 +17,7 @@ DEADLINE_S = 1.0
 
 @pytest.fixture
 def proxy(database_url: str) -> Iterator[TcpProxy]:
-    """A way to the database that can fall silent."""
+    """A proxy in front of the database that can stop responding."""
     with TcpProxy(database_url) as made:
         yield made
 

@@ -134,7 +134,7 @@ def waiting(task: str, needed: str) -> Call:
 
 
 def tail(name: str) -> dict[str, list[str]]:
-    """A chain behind a task that is so long that an edge more makes nothing more urgent."""
+    """A chain behind a task that is longer than the cap of the critical path."""
     names = [name, *(f"{name}{number}" for number in range(30))]
     return {later: [sooner] for sooner, later in itertools.pairwise(names)}
 

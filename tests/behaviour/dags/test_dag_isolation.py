@@ -52,7 +52,7 @@ def begin(session: Driver, case: Case) -> int:
     return int(session.value("select treadle.start_dag(%s)", case.graph.id))
 
 
-# The DAG, what the other does, what the caller does, and what it is told in the end.
+# The DAG, the call of the other session, the call of the caller, and its outcome.
 CASES: dict[str, tuple[dict[str, list[Any]], Call, Call, object]] = {
     # What waits for it already makes it as urgent as it can get: nothing is written for that.
     "new dependent, completion": (

@@ -17,7 +17,7 @@ def reasons(driver: Driver) -> list[str]:
 
 
 def silence(driver: Driver) -> None:
-    """Nobody has been heard of for a while."""
+    """Move the last heartbeats of all agents into the past."""
     driver.rows("update treadle.agents set heartbeat_at = heartbeat_at - interval '1 hour'")
 
 

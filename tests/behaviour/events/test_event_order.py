@@ -24,7 +24,7 @@ def test_an_event_that_commits_late_is_not_lost(driver: Driver) -> None:
     late = emit(driver, key="b")
     assert early < late
 
-    # The lower number is not committed: nobody may pass it by.
+    # The lower number is not committed: no reader may skip it.
     assert fire(driver) == []
     assert read(driver, start) == ([], start)
     slow.rows("commit")

@@ -32,7 +32,7 @@ def test_a_plain_number_is_not_a_place_in_the_order_of_events(driver: Driver) ->
     second = emit(slow, key="b")
     slow.rows("commit")
 
-    # The higher number comes first, and who has read it has not read the lower one.
+    # The higher number is read first: its reader has not read the lower one.
     assert read_after(driver, "0") == [second, first]
     assert read_after(driver, str(second)) == [first]
     assert read_after(driver, str(first)) == []

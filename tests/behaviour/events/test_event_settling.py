@@ -75,7 +75,7 @@ def test_one_of_another_database_does_not_hide_one_of_this(driver: Driver) -> No
 
 
 def test_a_session_that_waits_for_a_transaction_is_not_mistaken_for_it(driver: Driver) -> None:
-    """Roles are of the whole server: one of another database can wait for one of this."""
+    """Roles belong to the whole server: a session of another database can wait for this one."""
     begin = read(driver, None)[1]
     with psycopg.connect(other(driver)) as there, ThreadPoolExecutor(1) as threads:
         there.execute(TABLE.encode())

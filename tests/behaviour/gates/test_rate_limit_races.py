@@ -80,7 +80,7 @@ def test_a_claim_that_waited_for_another_counts_what_that_one_took(
 
     def first(session: Driver) -> None:
         session.claim("a", 3)
-        # In another sixtieth of the period, so that it is not that row which they meet at.
+        # In another sixtieth of the period, so that they do not conflict on that row.
         session.rows("update treadle.gate_uses set slot = slot - 1")
 
     assert while_held(driver, first, second) == 1

@@ -69,7 +69,7 @@ def test_sixteen_clients_never_exceed_a_limit_and_do_all_the_work(
             except Exception as error:
                 if getattr(error, "sqlstate", None) != "40001":
                     raise
-                # What it has and did not come to finish is given back by the reaper.
+                # The reaper takes back the tasks that it has not finished.
                 session.rows("set default_transaction_isolation to 'read committed'")
                 session.rows(
                     "update treadle.tasks set lease_until = now() - interval '1 minute',"
@@ -122,7 +122,7 @@ def test_a_locked_task_does_not_keep_a_slot_from_the_others(driver: Driver) -> N
 
 
 def test_a_key_that_another_session_has_in_hand_is_left_to_it(driver: Driver) -> None:
-    """Nobody waits, and what was asked for meanwhile is still there afterwards."""
+    """No session waits, and requests made meanwhile are not lost."""
     limit(driver, "k", 2)
     keyed(driver, 2, slots=2)
     other = driver.another()

@@ -108,7 +108,7 @@ def test_a_silent_agent_is_checked_and_its_response_reactivates_it(driver: Drive
     assert driver.rows("select status, silent from treadle.agents where id = 'a1'") == [
         ("active", False)
     ]
-    # One that was pruned for its silence comes back as well; one that was never added does not.
+    # An agent that was pruned while offline is accepted too; an unknown one is not.
     driver.rows("delete from treadle.agents where id in ('a1', 'b')")
     driver.rows("select treadle.record_push_heartbeats('{a1,b}')")
     assert driver.rows("select id, type from treadle.agents where id in ('a1', 'b')") == [

@@ -37,7 +37,7 @@ def test_submitters_at_once_get_distinct_positions_up_to_the_capacity(driver: Dr
 
 
 def behind(driver: Driver, hold: str, first: Callable[[], object]) -> Record:
-    """A second submitter comes to wait for what this session holds; then the first goes on."""
+    """A second submitter waits for a lock of this session, which then continues."""
     judge, second = driver.another(), driver.another()
     driver.rows("begin")
     driver.rows(hold)
@@ -54,7 +54,7 @@ def behind(driver: Driver, hold: str, first: Callable[[], object]) -> Record:
 
 @pytest.mark.requirement("Q5")
 def test_a_submitter_takes_its_place_when_it_is_its_turn(driver: Driver) -> None:
-    """Not when it came to wait: the one before was told to be the last in the line."""
+    """The position is assigned when the lock is acquired, not when the wait begins."""
     submit(driver, "zeroth")
     hold = "update treadle.locks set touched = 0 where name = 'depth:push'"
 
@@ -65,7 +65,7 @@ def test_a_submitter_takes_its_place_when_it_is_its_turn(driver: Driver) -> None
 
 
 def test_the_first_two_submitters_do_not_block_each_other(driver: Driver) -> None:
-    """One makes the lane and then wants the lock of the depth; the other waits for the lane."""
+    """One creates the lane and then needs the lock of the depth; the other waits for the lane."""
     submit(driver)
     driver.rows("delete from treadle.tasks")
     driver.rows("delete from treadle.lanes")

@@ -159,7 +159,7 @@ def test_an_emitted_event_is_kept_for_tasks_that_were_made_before_it(driver: Dri
     driver.complete(claim)
     assert sweep_events(driver) == 1
     assert driver.rows("select * from treadle.topics") == []
-    # Its key is free again, and the topic begins anew.
+    # Its key is free again, and the topic starts over.
     driver.rows("select treadle.emit_event('paid', '{}', '7', 'once')")
     assert driver.value("select count(*) from treadle.topics") == 1
 

@@ -91,7 +91,7 @@ def test_two_pruners_take_each_task_once(driver: Driver) -> None:
 
 @pytest.mark.requirement("B9")
 def test_pruners_beside_everything_else_lose_nothing(driver: Driver) -> None:
-    """Every task that was ever made is there, or archived once, and is never half gone."""
+    """Every task exists or is archived once, and none is partly deleted."""
     keep(driver, **EVERYTHING)
     made: list[UUID] = []
     finished: list[int] = []

@@ -66,7 +66,7 @@ def test_a_token_expires_by_itself(driver: Driver) -> None:
     found = find(driver, text)
     assert found is not None
     assert found["status"] == "expired"
-    # Nobody can come in, and that does not open the door.
+    # No token is valid, and that does not make the server open.
     assert driver.rows("select wanted, live from treadle.has_tokens()") == [(True, False)]
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("B2")
 
 TWO = {"question": "Ship it?", "approvers": 2}
 
-# The first look finds nobody, as if all had begun to wait right after it.
+# The first query finds no waits, as if all were opened right after it.
 LATE = """
 create sequence public.looks;
 create or replace function treadle.tasks_waiting_for(p_event text, p_key text) returns uuid[]

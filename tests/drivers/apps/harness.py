@@ -17,7 +17,7 @@ from treadle.db.harness import HarnessTask
 
 
 def note(line: str) -> None:
-    """Append a line, whole or not at all."""
+    """Append a line atomically."""
     path = os.environ["TREADLE_TEST_EFFECTS"]
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, f"{line}\n".encode())

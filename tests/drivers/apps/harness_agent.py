@@ -24,7 +24,7 @@ class Nudges(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 def main(harness_url: str, agent_url: str) -> None:

@@ -133,7 +133,7 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
 
     @app.task(max_attempts=10, retry=SOON)
     async def delegate(ctx: Context, naps: list[list[Nap]]) -> list[str]:
-        """Let others nap between two steps; who they were."""
+        """Spawn naps between two steps; return their names."""
         await ctx.step("before", note, ctx, "before")
         agents = await ctx.spawn_and_wait([nap.call(naps=each) for each in naps])
         await ctx.step("after", note, ctx, "after")
@@ -141,7 +141,7 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
 
     @app.task(max_attempts=100, retry=SOON)
     async def shop(ctx: Context, usd: float, naps: list[Nap]) -> str:
-        """Pay in two calls with a nap between them; each attempt pays the first one anew."""
+        """Pay in two calls with a nap between them; each attempt pays the first one again."""
         await ctx.spend(usd / 4)
         await take_nap(nap_of(ctx, naps))
         await ctx.spend(usd / 4, call_id="last")

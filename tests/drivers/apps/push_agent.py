@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-# Seconds after which nobody waits for an answer any more.
+# Longer than any client waits for a response.
 HANG_S = 20.0
 
 
@@ -198,7 +198,7 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # who asks may go away at any time
+        pass  # the client may disconnect at any time
 
 
 if __name__ == "__main__":

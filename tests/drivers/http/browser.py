@@ -16,7 +16,7 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-features=NetworkTimeServiceQuerying",
-    # The browser itself has nobody to ask either.
+    # The browser itself must not connect to other hosts.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 

@@ -71,7 +71,7 @@ def _done(answer: httpx2.Response) -> dict[str, Any]:
 def write_config(path: Path, values: dict[str, list[Any]]) -> None:
     """The settings of schemathesis, with values that half of the generated requests use."""
     known = {f"path.{name}": (found, 0.5) for name, found in values.items()}
-    # Nobody waits here.
+    # No request waits here.
     known |= {f"{place}.wait_seconds": ([0], 1.0) for place in ("body", "query")}
     lines = [BASE.read_text()]
     for name, (found, _) in known.items():

@@ -83,7 +83,7 @@ def flaky(url: str) -> Iterator[Flaky]:
             self.connection.shutdown(socket.SHUT_RDWR)
 
         def log_message(self, *_: object) -> None:
-            """Be quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         made.url = f"http://127.0.0.1:{server.server_port}"

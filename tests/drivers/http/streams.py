@@ -48,7 +48,7 @@ class Stream:
     def events(self, count: int) -> list[dict[str, Any]]:
         """The next so many events."""
         found: list[dict[str, Any]] = []
-        # A stream without events is not silent: the server says that it lives.
+        # A stream without events still gets comments from the server.
         until = time.monotonic() + WITHIN_S
         while len(found) < count:
             assert time.monotonic() < until, f"{len(found)} of {count} events came"

@@ -48,7 +48,7 @@ def accepted_for(client: httpx2.Client, path: str) -> float:
 
 
 class Closed:
-    """A server that wants tokens, with one token for each scope."""
+    """A server that requires tokens, with one token for each scope."""
 
     def __init__(self, server: Served, sql: Conn, tokens: dict[str, str]) -> None:
         self.server = server

@@ -48,5 +48,5 @@ def code_of(answer: httpx2.Response) -> tuple[int, str]:
 
 
 def claim_of_nobody(task_id: str) -> Json:
-    """A claim with a token that nobody has."""
+    """A claim with an unknown token."""
     return {"id": task_id, "token": str(uuid4())}

@@ -69,7 +69,7 @@ def refused(answer: httpx2.Response, status: int, code: str) -> Item:
 
 
 def aged(sql: Conn, item: Item, by: str) -> None:
-    """As if an item had been changed last so long ago. The log is kept even from tests."""
+    """Move the last change of an item into the past. The log is protected even from tests."""
     sql.execute("set session_replication_role = replica")
     sql.execute(
         "update treadle.work_log set at = at - %s::interval where task_id = %s", (by, item["id"])

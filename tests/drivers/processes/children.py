@@ -34,7 +34,7 @@ class Interpreter(subprocess.Popen[bytes]):
 
 
 class Child:
-    """A treadle process that a test started: a fork, unless it wants an interpreter of its own.
+    """A treadle process of a test: a fork, unless it needs an interpreter of its own.
 
     `constants` of its modules have another value in a fork: no test waits for half a minute.
     """
@@ -133,7 +133,7 @@ class Child:
         return self._process.wait(timeout=40)
 
     def end(self) -> None:
-        """Whatever its state, it is gone after this."""
+        """End the process, whatever its state."""
         if self.running:
             self.kill()
 

@@ -80,7 +80,7 @@ class Cluster:
             self._await_standby()
 
     def freeze(self) -> None:
-        """SIGSTOP every process of the primary: its sockets stay open and nobody answers."""
+        """SIGSTOP every process of the primary: its sockets stay open without a response."""
         self._frozen += self._send(signal.SIGSTOP)
 
     def kill(self) -> None:

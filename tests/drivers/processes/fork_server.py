@@ -85,7 +85,7 @@ class Forks:
         return json.loads(answer)
 
     def close(self) -> None:
-        """The server ends with the connection; a process that still runs goes on."""
+        """End the server with the connection; processes that still run continue."""
         for file in (self._requests, self._answers):
             with contextlib.suppress(OSError):
                 file.close()
@@ -119,7 +119,7 @@ class Fork:
         return code
 
     def send_signal(self, number: int) -> None:
-        # Nobody else gets its id before its end has been asked for.
+        # Its process id is not reused before its exit status is read.
         if self.poll() is None:
             os.kill(self.pid, number)
 

@@ -139,7 +139,7 @@ class Site:
 
 
 def free_port() -> int:
-    """A port that nobody has at this moment."""
+    """A port that is free at this moment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

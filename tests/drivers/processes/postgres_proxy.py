@@ -49,7 +49,7 @@ class Proxy:
             link.silent = True
 
     def speak(self) -> None:
-        """New connections work again; the silent ones stay silent."""
+        """Let new connections work again; the silent ones stay silent."""
         self._mute = False
 
     def held_back(self, request: bytes) -> float:
@@ -107,7 +107,7 @@ class _Link:
         self._both: list[asyncio.Future[None]] = []
 
     async def run(self) -> None:
-        """Pass on what comes from either side until one of them is gone."""
+        """Forward data in both directions until one side disconnects."""
         self._both = [asyncio.ensure_future(self._up()), asyncio.ensure_future(self._down())]
         await asyncio.wait(self._both, return_when=asyncio.FIRST_COMPLETED)
         await self.close()

@@ -145,7 +145,7 @@ def is_alive(pid: int) -> bool:
 
 
 def plain_user() -> tuple[list[str], dict[str, str], Callable[[Path], None], dict[str, object]]:
-    """How to run treadle as somebody who is not root: program, environment, chown, options."""
+    """How to run treadle as an unprivileged user: program, environment, chown, options."""
     account = embedded_account.server_account()
     if account is None:
         return [*PROGRAM], {}, lambda _: None, {}

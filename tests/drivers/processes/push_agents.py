@@ -24,7 +24,7 @@ QUICK = {
     "queue_dispatch_timeout_s": 1,
     "dispatch_unsure_s": 2,
 }
-# For what wants neither a timeout nor a takeover, however slow the machine is.
+# For tests that must see neither a timeout nor a takeover, however slow the machine is.
 PATIENT = {
     **QUICK,
     "dispatch_lease_s": 60,
@@ -135,7 +135,7 @@ async def ended(conn: Conn, *queue_ids: str, state: str = "completed") -> bool:
 
 
 async def pass_silence(conn: Conn) -> None:
-    """As if no agent had been heard of for an hour."""
+    """Move the last response of all agents an hour into the past."""
     await conn.execute("update treadle.dispatches set heard_at = heard_at - interval '1 hour'")
 
 
@@ -189,7 +189,7 @@ class Gate:
     async def open(self, *, forget: bool = False) -> None:
         """Let the call go through, or end it as if it had never been made."""
         if forget:
-            # Until its session is gone; another may wait here by then, and that one counts.
+            # Until its session has ended; another may wait here by then, and that one counts.
             query = f"select pg_terminate_backend(pid, 30000) from ({WAITING}) as waiting"
             await rows(self._conn, query)
         await self._conn.execute("select pg_advisory_unlock(42)")

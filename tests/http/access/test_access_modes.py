@@ -96,7 +96,7 @@ def test_the_first_token_closes_a_server_and_its_end_does_not_open_it(serve: Ser
         token = create(sql, "first")
         assert accepted_for(client, READ) < 5
         assert client.get(READ, headers=bearer(token)).status_code == 200
-        # By whatever name it is called: who has the token is known.
+        # Under any host name: the token identifies the caller.
         named = {**bearer(token), "Host": "third.test", "Origin": "https://third.test"}
         assert client.get(READ, headers=named).status_code == 200
 

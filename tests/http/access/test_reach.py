@@ -19,7 +19,7 @@ BOUND = ["mail", "project"]
 
 @dataclass(frozen=True)
 class Callers:
-    """Who may do all; who is for the queue mail; who is for the project p."""
+    """Clients with an admin token, a token for queue mail, and a token for project p."""
 
     admin: httpx2.Client
     mail: httpx2.Client

@@ -59,7 +59,7 @@ def test_a_list_has_the_dags_that_can_be_read_one_by_one(callers: Callers, kind:
 
     read = [dag for dag in dags if caller.get(f"/v1/dags/{dag}").status_code == 200]
 
-    # Nobody can tell whose a DAG without tasks is.
+    # A DAG without tasks belongs to no queue or project.
     assert read == dags[:2]
     assert [each["id"] for each in items(caller, "/v1/dags")] == read[::-1]
     assert {each["id"] for each in items(callers.admin, "/v1/dags")} == set(dags)

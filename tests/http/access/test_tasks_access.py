@@ -16,7 +16,7 @@ ALL = ("read", "enqueue", "work", "operate")
 
 @dataclass(frozen=True)
 class Callers:
-    """Who may do all; who is for the queue mail; who is the agent a; who is for the project p."""
+    """Clients with an admin token, and tokens for queue mail, agent a and project p."""
 
     admin: httpx2.Client
     mail: httpx2.Client

@@ -184,7 +184,7 @@ async def test_a_client_that_has_read_all_has_its_time_again(
         await was_read.wait()
         await fill(server, send, 5000)
         is_full.set()
-        # The first message is the request; the second comes when the client is gone.
+        # The first message is the request; the second comes when the client has disconnected.
         await receive()
         await receive()
 

@@ -34,7 +34,7 @@ def bounded(
 def impatient(
     new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """The same, for those who send nothing more and wait for the end of the connection."""
+    """The same server with short timeouts, for clients that wait for the end of the connection."""
     log = tmp_path_factory.mktemp("impatient") / "server.log"
     settings: dict[str, Any] = {
         "body_timeout_s": 1,

@@ -74,7 +74,7 @@ def test_the_connections_that_were_idle_longest_are_closed_first(crowded: Served
     with lines(crowded, 420, b"GET /hea") as opened:
         assert ask_health(crowded) == 200
 
-        # Those that came first are gone, those that came last are not.
+        # The oldest connections are closed, the newest are not.
         assert [is_closed(line, 5) for line in opened[:10]] == [True] * 10
         assert [is_closed(line, 0.01) for line in opened[-10:]] == [False] * 10
 
@@ -114,7 +114,7 @@ def test_large_bodies_share_a_room_and_small_ones_need_none(crowded: Served) -> 
         ).status
 
     with lines(crowded, 24, held) as opened:
-        # 48 MiB do not fit: some are told so, the others wait for their last byte.
+        # 48 MiB do not fit: some are rejected, the others wait for their last byte.
         told, _, _ = select.select(opened, [], [], 10)
         found = answer(told[0])
         assert (found.status, found.headers["retry-after"]) == (503, "1")
@@ -140,7 +140,7 @@ def test_the_memory_of_the_server_stays_bounded_under_bad_requests(crowded: Serv
     }
 
     def throw(what: str) -> None:
-        # Whoever waits to the end leaves no work behind that others would have to wait for.
+        # Clients that wait to the end leave no work behind that others would wait for.
         within = 2 if what == "held" else 60
         with contextlib.suppress(OSError), connect(crowded.url, within) as line:
             line.sendall(bodies[what])
@@ -171,7 +171,7 @@ def test_a_caller_above_its_rate_limit_gets_retry_after(
             assert refused.headers["retry-after"] == "1"
             assert refused.json()["code"] == "too-many-requests"
             assert 0 < refused.json()["retry_after_s"] <= 1
-            # Whoever else has a token is not meant; whoever has none is.
+            # Other tokens are not limited; callers without a token are.
             assert client.get(PATH, headers=bearer(tokens[1])).status_code == 404
             nobody = [client.get(PATH).status_code for _ in range(60)]
             assert set(nobody) == {401, 429}

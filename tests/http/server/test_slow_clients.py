@@ -133,7 +133,7 @@ async def test_what_waits_for_a_stream_is_bounded(
         slow.reads.set()
         await until(lambda: slow.is_whole)
 
-        # It got an end, and goes on where it was.
+        # The stream ended, and the client continues where it was.
         assert '"n59"' not in slow.text
         async with reading(source, slow.ids[-1]) as again:
             await again.until('"n59"')

@@ -29,7 +29,7 @@ class Recorder:
         return [2 * item for item in items]
 
     async def came(self, more: int) -> None:
-        """Wait for so many more calls; if they do not come, nobody is left waiting."""
+        """Wait for more calls; if they do not come, release the waiting ones."""
         try:
             with anyio.fail_after(5):
                 for _ in range(more):
@@ -40,7 +40,7 @@ class Recorder:
 
 
 async def asked(share: Batcher[str, int, int], items: list[int], call: Recorder) -> dict[int, Any]:
-    """What each heard; the first goes alone, the others gather meanwhile."""
+    """The answers; the first request is sent alone, the others are collected meanwhile."""
     heard: dict[int, Any] = {}
 
     async def ask(number: int, item: int) -> None:
@@ -159,7 +159,7 @@ async def test_a_slow_call_does_not_delay_the_requests_behind_it() -> None:
         for item in (1, 2, 3):
             group.start_soon(share, "k", item)
         await call.came(2)
-        # That one takes long, too; when both have ended the turn is nobody's.
+        # That call takes long, too; when both have ended no request has the turn.
         group.start_soon(share, "k", 4)
         await call.came(1)
         call.open.set()

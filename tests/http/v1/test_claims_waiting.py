@@ -38,7 +38,7 @@ def is_idle(sql: Conn) -> bool:
 
 
 def forget_idle(sql: Conn) -> None:
-    """Forget who waits: the next request that looks and finds nothing says it again."""
+    """Remove the idle marks: the next request that finds nothing sets its mark again."""
     sql.execute("delete from treadle.idle_queues")
 
 

@@ -31,7 +31,7 @@ def decided(sql: Conn) -> str:
 
 
 def interrupted(sql: Conn) -> str:
-    """One whose harness is gone."""
+    """An action whose harness has died."""
     task_id = decided(sql)
     query = "update treadle.harness_actions set lease_until = now() - interval '1 h'"
     sql.execute(f"{query} where task_id = %s".encode(), (task_id,))
@@ -142,7 +142,7 @@ def guarded(
 
 
 def caller(guarded: Closed, **bounds: object) -> httpx2.Client:
-    """Who may do everything within these bounds."""
+    """A client with all scopes and these restrictions."""
     return guarded.client(create(guarded.sql, str(uuid4()), "admin", **bounds))
 
 

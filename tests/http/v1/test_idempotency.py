@@ -172,7 +172,7 @@ def test_a_dag_that_meets_a_deadlock_is_made_in_a_new_transaction(
 
 
 def test_an_effect_reads_through_its_own_connection_only() -> None:
-    """Who holds a connection of the pool and asks for another may wait for itself."""
+    """A request that holds a pooled connection and needs another may wait for itself."""
     effects = [
         (path.name, node)
         for path in Path(api.__path__[0]).rglob("*.py")

@@ -15,7 +15,7 @@ DISPATCH = ("read", "enqueue", "work")
 
 @dataclass(frozen=True)
 class Callers:
-    """The dispatcher, an agent, one for other queues, one for a project, and one who looks."""
+    """Clients of a dispatcher, an agent, other queues, a project, and one with the scope read."""
 
     marcus: httpx2.Client
     steve: httpx2.Client

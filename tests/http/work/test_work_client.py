@@ -31,7 +31,7 @@ class Losing(httpx2.BaseTransport):
 
 
 class Refusing(httpx2.BaseTransport):
-    """The server wants to hear nothing of one item."""
+    """A server that rejects updates of one item."""
 
     def __init__(self, item: Item) -> None:
         self._path = f"/work/{item['id']}"

@@ -136,7 +136,7 @@ async def test_the_reaper_blocks_an_item_without_updates_and_emits_an_event(
     ).fetchall()
     assert rows == [("work.stale", silent["id"], "steve-w")]
 
-    # It was not the end: the agent goes on where it was, and its one place was free meanwhile.
+    # The item was not final: the agent resumes it, and its only slot was free meanwhile.
     assert change(http, silent, status="in_progress")["status"] == "in_progress"
     assert change(http, silent, status="completed", outcome="success")["outcome"] == "success"
 

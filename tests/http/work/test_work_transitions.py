@@ -143,7 +143,7 @@ def test_a_repeated_change_is_not_an_error_and_changes_nothing(
     answer = http.patch(f"/work/{item['id']}", json=body)
 
     if status == "in_progress":
-        # To take what is taken is a conflict: of two who try it one has it.
+        # Starting a started item is a conflict: only one of two callers succeeds.
         assert refused(answer, 409, "illegal-transition")["allowed"] == ALLOWED[status]
     else:
         assert (answer.status_code, answer.json()) == (200, item)

@@ -79,7 +79,7 @@ CHORES = {
 
 
 def login_of(service: str) -> str:
-    """Who a process is in the database."""
+    """The login of a process."""
     return str(urlsplit(SERVICES[service]["environment"]["TREADLE_DATABASE_URL"]).username)
 
 

@@ -10,14 +10,14 @@ from tests.drivers.processes.children import Child, Spawn, until
 from tests.drivers.processes.postgres_proxy import Proxy
 
 pytestmark = pytest.mark.requirement("B16")
-# Each is woken often enough to be in a call when it is told to end.
+# Each is woken often enough to be in a call when it is stopped.
 SETTINGS = {"notify": "false", "drain_s": 1, "service_s": 0.2, "prune_every_s": 0.2, "poll_s": 0.2}
 SERVICES = ["reaper", "promoter", "scheduler", "notifier", "dispatcher", "pruner"]
 
 
 @pytest.fixture
 async def proxy(database_url: str) -> AsyncIterator[Proxy]:
-    """A way to the database that can fall silent."""
+    """A proxy in front of the database that can stop responding."""
     async with Proxy(database_url) as made:
         yield made
 

@@ -152,7 +152,7 @@ def test_a_folder_of_another_version_is_left_alone_with_a_way_out(ran: Ran) -> N
 
 
 def story() -> tuple[Batch, dict[UUID, Any], dict[UUID, list[Any]], UUID]:
-    """A run as the demo wants it: one task lost and recovered, one flaky, one dead, one charged."""
+    """The expected run: one task lost and recovered, one flaky, one dead, one charged."""
     app, batch = Treadle(), Batch()
     lost, flaky, dead, charged = (uuid4() for _ in range(4))
     batch.ids, batch.flaky, batch.hopeless = [lost, flaky, dead, charged], flaky, dead

@@ -89,7 +89,7 @@ def test_it_uses_its_own_database_and_a_free_port_regardless_of_the_code(
     given = {"PYTHONPATH": path}
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        # An address for others would want a token; here it is for this host alone.
+        # Other addresses would need a token; this one is for this host only.
         given |= {"TREADLE_PORT": str(taken), "TREADLE_HOST": "0.0.0.0"}
         with programs.Program("dev", "shop:app", env=programs.environment(folder, **given)) as dev:
             database = dev.find(EXPORTED).group(1)

@@ -95,7 +95,7 @@ async def test_every_answer_has_its_consequence(conn: Conn, spawn: Spawn, agents
 
 
 def _open(child: Child) -> int:
-    """Submissions that it has not told the end of."""
+    """Submissions without a recorded outcome."""
     ends = ("queue.task_completed", "queue.task_lost", "queue.dispatch_failed")
     begun = [line for line in child.events("queue.dispatch") if not line["again"]]
     return len(begun) - sum(len(child.events(name)) for name in ends)

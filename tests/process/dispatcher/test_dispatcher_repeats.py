@@ -160,7 +160,7 @@ async def test_an_unknown_state_from_an_agent_counts_as_a_response(
     [queue_id] = await submit(conn)
     await until(agent.executed)
 
-    # Longer than it might be silent.
+    # Longer than an agent may be unreachable.
     await pass_silence(conn)
     before = len(agent.requests)
     await until(lambda: len(agent.requests) > before + 5)
@@ -194,6 +194,6 @@ async def _each_sent(conn: Conn, *, agents: int, count: int) -> bool:
 
 
 async def _heard(conn: Conn) -> bool:
-    """Whether an agent has been heard of in the last minutes."""
+    """Whether an agent has responded in the last minutes."""
     query = "select heard_at > treadle.clock() - interval '10 minutes' from treadle.dispatches"
     return await rows(conn, query) == [(True,)]

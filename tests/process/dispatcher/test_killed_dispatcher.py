@@ -69,7 +69,7 @@ async def test_killed_at_any_point_the_next_asks_the_agent_and_nothing_is_execut
 
         state = (await entry(conn, queue_id))["state"]
         assert state in ("dispatching", "working"), point
-        # Somebody else who is idle does not get it: only this agent is asked.
+        # Another idle agent does not get it: only this agent is asked.
         await let(conn, other, "active")
         child = spawn("dispatcher", **QUICK)
         await child.logged("queue.taken_over", within=30, queue_id=queue_id)

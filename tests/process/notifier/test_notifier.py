@@ -35,7 +35,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def nobody() -> int:
-    """A port where nobody listens."""
+    """A port where no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -11,7 +11,7 @@ MANY = 60
 
 
 async def strand(app: Treadle, conn: Conn, count: int) -> None:
-    """Tasks whose worker is gone: claimed, started, and the lease over."""
+    """Tasks whose worker has died: claimed, started, and the lease expired."""
     for _ in range(count):
         await app.enqueue("nap", {"naps": [0]}, max_attempts=1)
     await conn.execute("select treadle.register_agent('ghost')")

@@ -34,7 +34,7 @@ async def test_three_schedulers_fire_each_event_once_and_one_may_be_killed(
         return await fired(conn) >= MANY
 
     await until(all_fired, within=30)
-    # Whoever looks again finds nothing to do.
+    # Another pass finds nothing to do.
     assert await app.db.triggers.fire_all(500) == []
     assert await fired(conn) == MANY
     kinds = """

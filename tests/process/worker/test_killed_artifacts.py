@@ -47,7 +47,7 @@ def start(database_url: str, place: Place, tmp_path: Path) -> Iterator[Spawn]:
 
 
 async def whole(conn: Conn, place: Place) -> None:
-    """Every artifact that can be seen has its file, with that hash and size."""
+    """Check that every visible artifact has its file, with the same hash and size."""
     files = place.files()
     for key, digest, size in await rows(conn, STORED):
         assert hashlib.sha256(files[key]).hexdigest() == digest
@@ -55,7 +55,7 @@ async def whole(conn: Conn, place: Place) -> None:
 
 
 async def swept(app: Treadle) -> None:
-    """Take away all that belongs to nobody, however young."""
+    """Delete all orphaned files, regardless of their age."""
     found = await sweep(app.db, app.store, grace_s=-10)
     assert found.failed == 0
 
@@ -115,7 +115,7 @@ async def test_a_worker_that_was_only_paused_cannot_make_its_file_seen(
     await swept(keeper)
     hold.touch()
     first.send(signal.SIGCONT)
-    # It is told by the refusal of its file, or by a heartbeat before that.
+    # It notices when its file is rejected, or by a heartbeat before that.
     await until(lambda: first.events("task.stopped") or first.events("task.result_stale"))
     first.kill()
 

@@ -56,7 +56,7 @@ async def test_a_validator_that_takes_the_worker_down_does_not_lose_the_task(
 
 
 async def expire(conn: Conn) -> None:
-    """Let the leases of a worker that is gone run out."""
+    """Expire the leases of a dead worker."""
     await conn.execute("update treadle.tasks set lease_until = clock_timestamp()")
 
 

@@ -27,7 +27,7 @@ async def test_a_question_survives_the_worker_that_asked_it(
     await until(lambda: _is(handle, "blocked"))
 
     first.kill()
-    # Long enough for the reaper to see that the worker is gone: there is nothing to take back.
+    # Long enough for the reaper to mark the worker offline: there is no claim to reap.
     await until(lambda: _is_gone(conn, "first"))
     assert await handle.status() == "blocked"
     if answered == "before another worker is there":

@@ -46,7 +46,7 @@ async def test_the_tasks_of_a_killed_worker_are_finished_by_another(
     # A dead worker's task is claimable within its lease and a second.
     assert max(crash[4] for crash in crashes) < LEASE_S + 1
 
-    # What it had claimed ahead and given back has not begun: the long nap would be its first.
+    # Prefetched tasks that it released have not started: the long nap would be its first.
     await conn.execute("update treadle.tasks set spec = '{\"naps\": [0.05]}' where attempt = 0")
     second = spawn("worker", agent_id="second", slots=3)
     await all_completed(conn, 5)
@@ -84,7 +84,7 @@ async def test_a_worker_killed_between_write_and_commit_has_written_nothing(
 async def test_work_continues_without_reaper_and_promoter(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
-    """What needs them waits for them; the rest does not."""
+    """Only tasks that need the services wait for them."""
     spawn("worker", **QUICK)
     for _ in range(20):
         await app.enqueue("nap", {"naps": [0]})

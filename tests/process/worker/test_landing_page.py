@@ -154,7 +154,7 @@ async def test_a_worker_killed_between_two_steps_costs_no_call_of_the_model_twic
         inner join treadle.tasks as leaf on leaf.id = any (overview.leaves)
         """,
     ) == [("completed", 5, 3, "test_and_deploy")]
-    # Whoever adds it up gets the price of one run.
+    # The sum is the price of one run.
     assert sum(Decimal(str(PRICES[model])) for _, model in made) == ONE_RUN_USD
     for query in (
         "select sum(usd) from treadle.spend",

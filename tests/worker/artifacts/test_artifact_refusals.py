@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 
 
 async def refused(app: Treadle, *puts: Any, **options: Any) -> list[tuple[type, str]]:
-    """What a handler is told that tries to store these names and data."""
+    """The errors of a handler that stores these names and data."""
     told: list[tuple[type, str]] = []
 
     @app.task("try")
@@ -154,7 +154,7 @@ async def test_a_lost_claim_cannot_store_a_file(stored: Treadle, conn: Conn, pla
     await draw.enqueue()
     await run_all(stored)
 
-    # Nobody sees the file; the next sweep takes it away.
+    # The file is not visible; the next sweep deletes it.
     assert await rows(conn, "select status from treadle.artifacts") == [("storing",)]
     swept = await sweep(stored.db, stored.store, grace_s=-10)
     assert (swept.rows, swept.failed) == (1, 0)

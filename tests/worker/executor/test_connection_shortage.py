@@ -85,7 +85,7 @@ async def test_heartbeats_have_connections_that_handlers_cannot_use(
 
     async with working(small, slots=6, heartbeat_s=0.4):
         await until(lambda: _equals(conn, beats, 6))
-        # Three heartbeats have passed: without them the claims would be gone.
+        # Three heartbeats have passed: without them the claims would have expired.
         assert await rows(conn, "select id from treadle.reap_claims()") == []
         release.set()
         await until(lambda: _completed(conn, 6))

@@ -24,7 +24,7 @@ async def test_two_workers_share_long_tasks_and_release_prefetched_ones(
     await hold.enqueue_many([{}] * 8)
 
     async def shared() -> bool:
-        # What is not given back in time would cost an attempt.
+        # A task that is not released in time would cost an attempt.
         await conn.execute("select treadle.reap_claims()")
         found = await rows(
             conn,
@@ -47,7 +47,7 @@ async def test_two_workers_share_long_tasks_and_release_prefetched_ones(
 
 
 async def test_no_worker_takes_all_the_long_tasks(app: Treadle, conn: Conn) -> None:
-    """Nothing is given back for half a minute: what one hoards, the other does not get."""
+    """Nothing is released for half a minute: a prefetched task is not available to others."""
     release = anyio.Event()
 
     @app.task()

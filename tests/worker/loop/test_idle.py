@@ -127,7 +127,7 @@ async def test_types_without_a_handler_are_not_claimed(
     async with working(app):
         assert await handle.result(timeout=20) == "done"
 
-    # Not even claimed and given back.
+    # Not even claimed and released.
     found = await row(
         conn, "select status, attempt, last_token from treadle.tasks where id = %s", left.id
     )

@@ -35,7 +35,7 @@ given = json.load(sys.stdin)
 print("looked at", given["task"]["spec"]["value"])
 sys.exit(0 if given["output"] == "good" else 3)
 """
-# How each validator is told to pass, refuse and hang.
+# The settings that make each validator pass, reject and hang.
 CASES: dict[str, dict[str, tuple[Mapping[str, Any], Any]]] = {
     "json_schema": {
         "passes": ({"schema": {"type": "object", "required": ["a"]}}, {"a": 1}),
@@ -86,7 +86,7 @@ def over() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def give(app: Treadle, over: threading.Event) -> Task:
-    """A handler that gives back its argument, in an application with validators."""
+    """A handler that returns its argument, in an application with validators."""
 
     @app.task(max_attempts=1)
     async def echo(value: Any) -> Any:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("B2")
 
 
 async def test_waiting_is_not_running(app: Treadle, conn: Conn) -> None:
-    """Neither the timeout nor the heartbeat of a task goes on while it waits."""
+    """Neither the timeout nor the heartbeat of a task runs while it waits."""
 
     @app.task(timeout_s=2, max_attempts=1)
     async def publish(ctx: Context) -> Any:
