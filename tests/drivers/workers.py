@@ -1,18 +1,19 @@
 """Run a worker inside the test, and wait for what it does."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Unpack
 from uuid import UUID
 
 import anyio
-import psycopg
 
+from tests.drivers.processes.children import Conn as Conn
+from tests.drivers.processes.children import rows as rows
+from tests.drivers.processes.children import statuses as statuses
+from tests.drivers.processes.children import until as until
 from treadle.app import Treadle, WorkerSettings
 from treadle.worker.loop import Worker
-
-Conn = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 @asynccontextmanager
@@ -31,26 +32,6 @@ async def run_all(app: Treadle, within: float = 30, **options: Unpack[WorkerSett
         await app.run_worker(**options)
 
 
-async def until(
-    condition: Callable[[], Awaitable[object]] | Callable[[], object], *, within: float = 20
-) -> None:
-    """Wait until a condition holds."""
-    with anyio.fail_after(within):
-        while True:
-            found = condition()
-            if isinstance(found, Awaitable):
-                found = await found
-            if found:
-                return
-            await anyio.sleep(0.01)
-
-
-async def rows(conn: Conn, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """What a query gives."""
-    cursor = await conn.execute(query.encode(), parameters)
-    return await cursor.fetchall()
-
-
 async def row(conn: Conn, query: str, *parameters: object) -> tuple[Any, ...]:
     """The one row that a query gives."""
     found = await rows(conn, query, *parameters)
@@ -61,12 +42,6 @@ async def row(conn: Conn, query: str, *parameters: object) -> tuple[Any, ...]:
 async def status(conn: Conn, task_id: UUID) -> str:
     """The state of a task."""
     return str((await row(conn, "select status from treadle.tasks where id = %s", task_id))[0])
-
-
-async def statuses(conn: Conn) -> dict[str, int]:
-    """How many tasks are in which state."""
-    found = await rows(conn, "select status, count(*) from treadle.tasks group by status")
-    return dict(found)
 
 
 async def expire(conn: Conn, task_id: UUID) -> None:

@@ -181,18 +181,7 @@ class DeadLetters:
 
     async def find(self, text: str) -> UUID:
         """Find the id of a letter or of its task by the id, or by a unique ending."""
-        try:
-            return UUID(text)
-        except ValueError:
-            pass
-        if len(text) < 6 or not set(text.lower()) <= set("0123456789abcdef-"):
-            raise InvalidArgument(
-                f"{text!r} is not a task id",
-                hint="Pass the whole id, or at least its last 6 characters.",
-                argument="task_id",
-            )
-        found = await self._calls.rows(
-            """
+        query = """
             select distinct id from (
               select task_id as id from treadle.dead_letter_details
               union all
@@ -200,20 +189,12 @@ class DeadLetters:
             ) as known
             where id::text like %(end)s
             limit 2
-            """,
-            {"end": f"%{text.lower()}"},
+        """
+        missing = TaskNotFound(
+            f"no dead letter has an id that ends in {text}",
+            hint="List them: treadle dead-letters list",
         )
-        if not found:
-            raise TaskNotFound(
-                f"no dead letter has an id that ends in {text}",
-                hint="List them: treadle dead-letters list",
-            )
-        if len(found) > 1:
-            raise InvalidArgument(
-                f"more than one id ends in {text}", hint="Pass more characters of the id."
-            )
-        letter: UUID = found[0]["id"]
-        return letter
+        return await self._calls.find(text, query, "task", missing)
 
     async def page(
         self,
@@ -340,7 +321,7 @@ def _id(given: UUID | str | HasId) -> UUID:
         return UUID(given) if isinstance(given, str) else given.id
     except (ValueError, AttributeError):
         raise InvalidArgument(
-            f"{given!r} is not a task id",
+            f"{given!r} is not a valid task id",
             hint="List them: treadle dead-letters list",
             argument="tasks",
         ) from None

@@ -31,6 +31,8 @@ SyncConnection = psycopg.Connection[Any]
 AsyncConn = AsyncConnection[Any]
 AnyConnection = SyncConnection | AsyncConn
 
+_BULK_COUNT = "queue, type, status, verdict, why, tasks"
+
 
 class Tasks:
     """Enqueue, change, list and explain tasks."""
@@ -82,18 +84,9 @@ class Tasks:
         limit: int,
     ) -> list[BulkCount]:
         """Cancel the tasks that match a filter, or only count them."""
-        rows = await self._calls.call(
-            """
-            select queue, type, status, verdict, why, tasks
-            from treadle.cancel_tasks_where(%b, %b, %b, %b, %b::integer)
-            """,
-            RawJson(encode(filters, name="filter")),
-            reason,
-            actor,
-            dry_run,
-            limit,
-        )
-        return [BulkCount(*row) for row in rows]
+        query = f"select {_BULK_COUNT} from treadle.cancel_tasks_where(%b, %b, %b, %b, %b::integer)"
+        values = (RawJson(encode(filters, name="filter")), reason, actor, dry_run, limit)
+        return [BulkCount(*row) for row in await self._calls.call(query, *values)]
 
     async def retry(
         self,
@@ -124,18 +117,9 @@ class Tasks:
         limit: int,
     ) -> list[BulkCount]:
         """Retry the tasks that match a filter, or only count them."""
-        rows = await self._calls.call(
-            """
-            select queue, type, status, verdict, why, tasks
-            from treadle.retry_tasks_where(%b, %b, %b, %b, %b::integer)
-            """,
-            RawJson(encode(filters, name="filter")),
-            note,
-            actor,
-            dry_run,
-            limit,
-        )
-        return [BulkCount(*row) for row in rows]
+        query = f"select {_BULK_COUNT} from treadle.retry_tasks_where(%b, %b, %b, %b, %b::integer)"
+        values = (RawJson(encode(filters, name="filter")), note, actor, dry_run, limit)
+        return [BulkCount(*row) for row in await self._calls.call(query, *values)]
 
     async def unhold(self, ids: Sequence[UUID], actor: str | None = None) -> dict[UUID, str]:
         rows = await self._calls.call(

@@ -218,5 +218,5 @@ def test_an_unknown_key_is_refused_with_all_that_letters_have(driver: Driver) ->
 
 
 async def test_an_invalid_id_is_rejected(app: Treadle) -> None:
-    with pytest.raises(InvalidArgument, match="'nope' is not a task id"):
+    with pytest.raises(InvalidArgument, match="'nope' is not a valid task id"):
         await app.db.dead_letters.resolve(["nope"])

@@ -233,7 +233,7 @@ def test_of_several_ids_those_that_cannot_be_decided_are_named(cli: Cli, sync_co
         (["escalate", "--all", "--to", " "], 2, "to must be a name"),
         (["retry", NO_TASK], 3, "there is no dead letter"),
         (["retry", "9f3a21c4"], 3, "no dead letter has an id"),
-        (["retry", "xyz"], 2, "is not a task id"),
+        (["retry", "xyz"], 2, "is not a valid task id"),
         (["list", "--older-than", "soon"], 2, "soon"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
-from treadle.api.v1 import tasks as models
+from treadle.api.v1.events import EventDetails
 
 
 def dead(http: httpx2.Client, **said: Any) -> str:
@@ -38,7 +38,7 @@ def test_the_events_of_a_task_are_listed(http: httpx2.Client) -> None:
     events = http.get(f"/v1/tasks/{task_id}/events").json()["items"]
 
     assert [(each["kind"], each["actor"]) for each in events] == [("task.cancelled", "local")]
-    assert models.EventRow.model_validate(events[0]).data["reason"] == "not needed"
+    assert EventDetails.model_validate(events[0]).data["reason"] == "not needed"
 
 
 def test_what_has_ended_cannot_be_cancelled(http: httpx2.Client) -> None:

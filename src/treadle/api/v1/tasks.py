@@ -46,6 +46,7 @@ from treadle.api.idempotency import KEY_PARAMETER, Once, read_key
 from treadle.api.long_poll import LONGEST_S, cancel_on_disconnect
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
+from treadle.api.v1.events import EventDetails
 from treadle.db.database import Database
 from treadle.db.reach import Reach
 from treadle.errors import IllegalTransition, TaskNotFound
@@ -193,20 +194,6 @@ class Artifacts(BaseModel):
     """The oldest first."""
 
     items: list[ArtifactRow]
-
-
-class EventRow(BaseModel):
-    """An event of a task."""
-
-    id: int
-    at: datetime
-    kind: str
-    task_id: UUID | None
-    dag_id: UUID | None
-    queue: str | None
-    actor: str | None
-    key: str | None
-    data: Any
 
 
 class Result(BaseModel):
@@ -449,7 +436,7 @@ async def steps(task_id: UUID, access: Read) -> Response:
 
 @router.get(
     "/{task_id}/events",
-    response_model=Listed[EventRow],
+    response_model=Listed[EventDetails],
     responses=answers(404),
 )
 async def events(task_id: UUID, access: Read, page: Page) -> Response:
