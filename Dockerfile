@@ -1,4 +1,4 @@
-# Treadle for any of its processes; the command chooses which. See docker-compose.yml.
+# The image of all treadle processes; the command selects one. See docker-compose.yml.
 
 FROM python:3.13-slim AS build
 WORKDIR /source
@@ -26,8 +26,9 @@ ENV PATH=/opt/treadle/bin:$PATH \
 WORKDIR /app
 USER treadle
 EXPOSE 8420
-# A process writes its health file while it is alive: older than a minute means stuck, and the file
-# says when the database has not answered for three heartbeats. The server, which has none, is asked.
+# A process updates its health file while it runs: an age over a minute means that it hangs. The file
+# also shows when the database has not responded for three heartbeats. The server has no file: it is
+# checked over HTTP.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
   CMD ["sh", "-c", "if test -e /run/treadle/health; then find /run/treadle/health -mmin -1 | grep -q . && ! grep -q no_database /run/treadle/health; else python -c 'import urllib.request as it; it.urlopen(\"http://127.0.0.1:8420/health\", timeout=4)'; fi"]
 ENTRYPOINT ["treadle"]

@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3.14 pyth
   then echo $$python; break; fi; done)
 
 BIN := .venv/bin
-# What Python compiles is kept, whatever the environment says: the tests start it a thousand times.
+# Keep compiled Python files regardless of the environment: the tests start Python many times.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
 
@@ -16,9 +16,9 @@ PG15_BIN ?= $(shell for bin in /usr/lib/postgresql/15/bin /usr/pgsql-15/bin \
   $$(pg_config --bindir 2>/dev/null); do \
   case "$$($$bin/postgres --version 2>/dev/null)" in (*" 15."*) echo $$bin; break;; esac; done)
 
-# What pytest gets, for example: make test ARGS="tests/behaviour -x"
+# Arguments for pytest, for example: make test ARGS="tests/behaviour -x"
 ARGS ?=
-# Test processes side by side, each with a server of its own; many tests mostly wait.
+# Number of test processes, each with its own server; many tests mostly wait.
 JOBS ?= 3
 JOBS_15 ?= $(JOBS)
 PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
@@ -31,7 +31,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
 	| while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
 
-venv: .venv/.installed ## make .venv with treadle and its tools
+venv: .venv/.installed ## create .venv with treadle and its tools
 
 .venv/.installed: pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
@@ -40,14 +40,14 @@ venv: .venv/.installed ## make .venv with treadle and its tools
 	@echo "making .venv with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv .venv
 	@echo "installing treadle and its tools into .venv ..."
-	@# An older pip does it too, only slower. Most of what comes along is never imported: the rest
-	@# is compiled when it is.
+	@# An older pip works too, but slower. Most dependencies are never imported; the others are
+	@# compiled on first import.
 	@$(PIP) install --upgrade pip || true
 	@$(PIP) install --no-compile --editable '.[dev]'
 	@$(BIN)/python -c 'import treadle.api.app'
 	@touch $@
 
-demo: venv ## see it work: embedded PostgreSQL, workers, a crash, the recovery
+demo: venv ## run the demo: embedded PostgreSQL, workers, a crash, the recovery
 	@$(BIN)/treadle demo
 
 dev: venv ## run database, server, worker and all services in the foreground
@@ -81,10 +81,10 @@ format: venv ## format Python and SQL
 bench: venv ## measure treadle, and the peers that are installed
 	@$(BIN)/python -m bench $(ARGS)
 
-requirements: venv ## print which tests show which requirement
+requirements: venv ## print which tests cover which requirement
 	@$(BIN)/python tests/requirements.py
 
-sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machine picture
+sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machine diagram
 	@$(BIN)/python -m treadle.db.generate
 
 cli-reference: venv ## write docs/reference/cli.md from the help of the commands
